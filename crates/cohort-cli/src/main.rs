@@ -1,0 +1,2 @@
+//! The `cohort` command.
+fn main() {}

@@ -1,0 +1,88 @@
+//! Which users are alike: MAXIMAL-CLUSTER, Algorithm 3 of the paper.
+//!
+//! | file | question it answers |
+//! | --- | --- |
+//! | this one | what is a cluster? |
+//! | `components` | which points hang together within γ? |
+//! | [`partition`] | how are clusters numbered? |
+
+mod components;
+pub mod partition;
+
+pub use components::components;
+
+use crate::Error;
+
+/// MAXIMAL-CLUSTER({θ̂_i}, γ, p*): the cluster of every point, numbered by smallest member.
+///
+/// `points` holds one point of `dim` coordinates after the other. Refuses points that are not
+/// whole or not finite, γ < 0 and p* outside [0, 1].
+///
+/// ```
+/// let points = [0.0, 0.1, 5.0, 0.2, 9.0];
+/// // Within 0.15 of a neighbour: {0, 1, 3}, {2}, {4}.
+/// assert_eq!(cohort::cluster::maximal_cluster(&points, 1, 0.15, 0.0)?, [0, 0, 1, 0, 2]);
+/// // Those with fewer than 2/5 of all points are one cluster together.
+/// assert_eq!(cohort::cluster::maximal_cluster(&points, 1, 0.15, 0.4)?, [0, 0, 1, 0, 1]);
+/// # Ok::<(), cohort::Error>(())
+/// ```
+pub fn maximal_cluster(
+    points: &[f64],
+    dim: usize,
+    gamma: f64,
+    min_share: f64,
+) -> Result<Vec<usize>, Error> {
+    check(points, dim, gamma, min_share)?;
+    // Lines 2–3: connected components of the graph with i ~ j ⇔ ‖θ̂_i − θ̂_j‖ ≤ γ.
+    let mut labels = components(points, dim, gamma);
+    // Lines 4–6: those with fewer than p*·N users together are one cluster.
+    collapse_small(&mut labels, min_share);
+    Ok(labels)
+}
+
+/// Puts all clusters with fewer than `min_share`·N members into one.
+pub fn collapse_small(labels: &mut [usize], min_share: f64) {
+    let sizes = partition::sizes(labels);
+    // i⁻²·N is rounded: a size that equals it but for rounding is not smaller.
+    let enough = min_share * labels.len() as f64 * (1.0 - 1e-12);
+    let small = |label: usize| (sizes[label] as f64) < enough;
+    let Some(collapsed) = (0..sizes.len()).find(|&label| small(label)) else { return };
+    for label in labels.iter_mut() {
+        if small(*label) {
+            *label = collapsed;
+        }
+    }
+    partition::number_by_smallest_member(labels);
+}
+
+fn check(points: &[f64], dim: usize, gamma: f64, min_share: f64) -> Result<(), Error> {
+    if dim == 0 || !points.len().is_multiple_of(dim) {
+        return Err(Error::Shape {
+            what: "points",
+            found: format!("{} numbers", points.len()),
+            expected: format!("rows of {dim}"),
+        });
+    }
+    if let Some(at) = points.iter().position(|v| !v.is_finite()) {
+        return Err(Error::NotFinite {
+            what: "points",
+            place: format!("point {}, coordinate {}", at / dim, at % dim),
+            found: points[at],
+        });
+    }
+    if !(gamma >= 0.0 && gamma.is_finite()) {
+        return Err(Error::Shape {
+            what: "gamma",
+            found: gamma.to_string(),
+            expected: "a number in [0, ∞)".into(),
+        });
+    }
+    if !(0.0..=1.0).contains(&min_share) {
+        return Err(Error::Shape {
+            what: "min_share",
+            found: min_share.to_string(),
+            expected: "a number in [0, 1]".into(),
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! What can be wrong with what the library is given, as sentences for people.
+
+/// Everything that the library refuses. Each message says what was found, what was expected and
+/// what to do; callers add where it came from (a file, a key, a request).
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no policy of that name.
+    #[error("there is no policy `{name}`{}; `cohort policies` lists them", nearest_hint(.nearest))]
+    UnknownPolicy {
+        /// The name asked for.
+        name: String,
+        /// The known name most like it, if any is.
+        nearest: Option<&'static str>,
+    },
+    /// The policy has no parameter of that name.
+    #[error("policy `{policy}` has no parameter `{name}`{}; it has: {known}", nearest_hint(.nearest))]
+    UnknownParam {
+        /// The policy.
+        policy: &'static str,
+        /// The name asked for.
+        name: String,
+        /// The known name most like it, if any is.
+        nearest: Option<&'static str>,
+        /// All of the policy's parameters.
+        known: String,
+    },
+    /// A parameter's value is of the wrong kind or outside its range.
+    #[error("{policy}.{param} = {found}: expected {expected}")]
+    Param {
+        /// The policy.
+        policy: &'static str,
+        /// The parameter.
+        param: &'static str,
+        /// The value found.
+        found: String,
+        /// The values that are accepted.
+        expected: String,
+    },
+    /// A policy must be told something that this use of it does not know.
+    #[error("policy `{policy}` needs {what}")]
+    Needs {
+        /// The policy.
+        policy: &'static str,
+        /// What it must be told, and how.
+        what: &'static str,
+    },
+    /// An array has the wrong form.
+    #[error("{what}: found {found}, expected {expected}")]
+    Shape {
+        /// Which array.
+        what: &'static str,
+        /// Its form.
+        found: String,
+        /// The form it should have.
+        expected: String,
+    },
+    /// A number that is not finite.
+    #[error("{what}: {found} at {place}; every number must be finite")]
+    NotFinite {
+        /// Which array.
+        what: &'static str,
+        /// Where in it.
+        place: String,
+        /// The number found.
+        found: f64,
+    },
+}
+
+fn nearest_hint(nearest: &Option<&'static str>) -> String {
+    nearest.map_or(String::new(), |name| format!(" (did you mean `{name}`?)"))
+}
+
+/// The candidate that differs from `word` by the fewest edits, if it is close enough to be what
+/// was meant.
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    candidates
+        .into_iter()
+        .map(|candidate| (edit_distance(word, candidate), candidate))
+        .filter(|(distance, candidate)| *distance <= 1 + candidate.len().max(word.len()) / 3)
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+/// Levenshtein's distance, by its recursion over prefixes.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, cb) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(ca != *cb);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_name_finds_the_one_that_was_meant() {
+        assert_eq!(nearest("cmbl", ["cmlb", "sclb", "random"]), Some("cmlb"));
+        assert_eq!(nearest("delt", ["delta", "lambda"]), Some("delta"));
+        assert_eq!(nearest("quux", ["delta", "lambda"]), None);
+    }
+}

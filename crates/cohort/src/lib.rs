@@ -1,0 +1,30 @@
+//! Decide for many users at once, and learn *across* them.
+//!
+//! Every algorithm of Ghosh, Sankararaman, Ramchandran, *Adaptive Clustering and Personalization
+//! in Multi-Agent Stochastic Linear Bandits*, and its baselines, behind one trait: [`Policy`].
+//!
+//! | where | question it answers |
+//! | --- | --- |
+//! | [`Policy`], [`Turns`] | what is an algorithm? |
+//! | [`registry`] | which are there, and what can be set? |
+//! | [`policies`] | how does each one work? |
+//! | [`linear`] | what is known of a user? |
+//! | [`cluster`] | which users are alike? |
+//!
+//! The crate knows no files, no network, no clock, and no thread pool of its own: parallel loops
+//! run on whatever rayon pool the caller is in, and give the same bits on any number of threads.
+
+pub mod cluster;
+mod contexts;
+mod error;
+pub mod linear;
+pub mod params;
+pub mod policies;
+mod policy;
+mod problem;
+pub mod registry;
+
+pub use contexts::{Arm, Contexts};
+pub use error::{Error, nearest};
+pub use policy::{Order, Policy, Turns};
+pub use problem::{Problem, Truth};

@@ -1,0 +1,135 @@
+//! How sure a learner is: the radius of OFUL's confidence set.
+//!
+//! Abbasi-Yadkori, Pál, Szepesvári, *Improved Algorithms for Linear Stochastic Bandits* (2011),
+//! Theorem 2; the ball form is that of Chatterji, Muthukumar, Bartlett, *OSOM* (2020), which the
+//! paper cites.
+
+use crate::params::{NOT_NEGATIVE, POSITIVE, PROBABILITY, Param, Settings};
+use crate::{Error, Problem};
+
+/// What an OFUL is told; every policy that explores has these parameters.
+#[derive(Clone, Debug)]
+pub struct Confidence {
+    /// δ ∈ (0, 1): the set holds θ* with probability 1 − δ.
+    pub delta: f64,
+    /// λ > 0: the regulariser, V = λI + Σxxᵀ.
+    pub lambda: f64,
+    /// S ≥ 0: a bound on ‖θ*‖.
+    pub norm_bound: f64,
+    /// σ ≥ 0: the noise scale of a single reward.
+    pub sigma: f64,
+    /// ≥ 0: multiplies the whole radius; 1 is what theory asks for.
+    pub exploration: f64,
+    /// The form of the set.
+    pub shape: Shape,
+}
+
+/// How far a learner has come: what its radius depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// ln det V − d ln λ.
+    pub log_det: f64,
+    /// How many updates it has had.
+    pub updates: f64,
+}
+
+/// The form of a confidence set.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Shape {
+    /// `‖θ − θ̂‖_V ≤ β`.
+    Ellipsoid,
+    /// `‖θ − θ̂‖₂ ≤ β / √(1 + ρ_min t/2)` once `t ≥ τ_min`, `≤ β` before.
+    Ball {
+        /// ρ_min ∈ (0, 1]: the contexts' covariance is at least ρ_min·I.
+        rho_min: f64,
+        /// τ_min(δ).
+        tau_min: f64,
+    },
+}
+
+/// The parameters of [`Confidence`].
+pub const OFUL_PARAMS: &[Param] = &[
+    Param::real("delta", PROBABILITY, 0.4, "δ, how often the confidence set may miss"),
+    Param::real("lambda", POSITIVE, 1.0, "λ, the regulariser: V = λI + Σxxᵀ"),
+    Param::real("norm_bound", NOT_NEGATIVE, 1.0, "S, a bound on the length of users' vectors"),
+    Param::derived(
+        "sigma",
+        NOT_NEGATIVE,
+        "the environment's noise",
+        "σ, the noise scale of one reward",
+    ),
+    Param::real("exploration", NOT_NEGATIVE, 1.0, "multiplies the radius; 1 = theory"),
+    Param::choice("confidence", &["ellipsoid", "ball"], "form of the confidence set"),
+    Param::derived(
+        "rho_min",
+        crate::params::Kind::Real(std::ops::Bound::Excluded(0.0), std::ops::Bound::Included(1.0)),
+        "1/(3d), that of the paper's contexts",
+        "ρ_min, smallest eigenvalue of the contexts' covariance (confidence = ball)",
+    ),
+];
+
+/// ρ_min of the paper's contexts: Unif[−1/√d, 1/√d] has variance 1/(3d).
+pub fn default_rho_min(dim: usize) -> f64 {
+    1.0 / (3.0 * dim as f64)
+}
+
+/// τ_min(δ) = (16/ρ_min² + 8/(3ρ_min)) ln(2dT/δ), equation (3) of the paper.
+pub fn tau_min(rho_min: f64, dim: usize, rounds: usize, delta: f64) -> f64 {
+    (16.0 / rho_min.powi(2) + 8.0 / (3.0 * rho_min)) * (2.0 * (dim * rounds) as f64 / delta).ln()
+}
+
+impl Confidence {
+    /// From a policy's parameters and what the environment tells.
+    pub fn from_settings(problem: &Problem, settings: &Settings) -> Result<Self, Error> {
+        let delta = settings.real("delta");
+        let shape = match settings.choice("confidence") {
+            "ellipsoid" => Shape::Ellipsoid,
+            _ => {
+                let rounds = problem.rounds.ok_or(Error::Needs {
+                    policy: settings.policy(),
+                    what: "the number of rounds for confidence = ball (its τ_min depends on T)",
+                })?;
+                let rho_min = settings.derived("rho_min", || default_rho_min(problem.dim));
+                Shape::Ball { rho_min, tau_min: tau_min(rho_min, problem.dim, rounds, delta) }
+            }
+        };
+        Ok(Self {
+            delta,
+            lambda: settings.real("lambda"),
+            norm_bound: settings.real("norm_bound"),
+            sigma: settings.derived("sigma", || problem.sigma),
+            exploration: settings.real("exploration"),
+            shape,
+        })
+    }
+
+    /// The same, for rewards that are the average of `rewards` single ones: R = σ/√m.
+    pub fn averaged_over(&self, rewards: usize) -> Self {
+        Self { sigma: self.sigma / (rewards as f64).sqrt(), ..self.clone() }
+    }
+
+    /// The same with another δ.
+    pub fn with_delta(&self, delta: f64) -> Self {
+        Self { delta, ..self.clone() }
+    }
+
+    /// The radius of a learner that has come so far:
+    /// `β = R·√(2 ln(1/δ) + log_det) + √λ·S`, times the exploration scale, and for the ball
+    /// shrunk as its definition says.
+    pub fn radius(&self, progress: Progress) -> f64 {
+        self.radius_for(self.norm_bound, progress)
+    }
+
+    /// [`Self::radius`] with another norm bound S.
+    pub fn radius_for(&self, norm_bound: f64, progress: Progress) -> f64 {
+        let Progress { log_det, updates } = progress;
+        let noise = self.sigma * (2.0 * (1.0 / self.delta).ln() + log_det).sqrt();
+        let beta = self.exploration * (noise + self.lambda.sqrt() * norm_bound);
+        match self.shape {
+            Shape::Ball { rho_min, tau_min } if updates >= tau_min => {
+                beta / (1.0 + rho_min * updates / 2.0).sqrt()
+            }
+            _ => beta,
+        }
+    }
+}

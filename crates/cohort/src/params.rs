@@ -1,0 +1,236 @@
+//! The constants of a policy: named, documented, set freely and checked before use.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Bound;
+
+use crate::Error;
+use crate::error::nearest;
+
+/// One constant of a policy.
+#[derive(Debug)]
+pub struct Param {
+    /// Its name on the command line and in TOML.
+    pub name: &'static str,
+    /// What values it takes.
+    pub kind: Kind,
+    /// What it is when not set.
+    pub default: Default,
+    /// What it means, in one line.
+    pub meaning: &'static str,
+}
+
+/// The values a parameter takes.
+#[derive(Debug)]
+pub enum Kind {
+    /// A real number between two bounds.
+    Real(Bound<f64>, Bound<f64>),
+    /// One of these words.
+    Choice(&'static [&'static str]),
+}
+
+/// The value of a parameter that was not set.
+#[derive(Debug)]
+pub enum Default {
+    /// This number.
+    Real(f64),
+    /// This word.
+    Choice(&'static str),
+    /// Whatever follows from the problem, as described.
+    Derived(&'static str),
+}
+
+/// A value as somebody gives it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A number.
+    Real(f64),
+    /// A word.
+    Text(String),
+}
+
+/// `[0, ∞)`
+pub const NOT_NEGATIVE: Kind = Kind::Real(Bound::Included(0.0), Bound::Unbounded);
+/// `(0, ∞)`
+pub const POSITIVE: Kind = Kind::Real(Bound::Excluded(0.0), Bound::Unbounded);
+/// `(0, 1)`
+pub const PROBABILITY: Kind = Kind::Real(Bound::Excluded(0.0), Bound::Excluded(1.0));
+/// `[0, 1]`
+pub const SHARE: Kind = Kind::Real(Bound::Included(0.0), Bound::Included(1.0));
+
+impl Param {
+    /// A number with a fixed default.
+    pub const fn real(name: &'static str, kind: Kind, default: f64, meaning: &'static str) -> Self {
+        let default = Default::Real(default);
+        Self { name, kind, default, meaning }
+    }
+
+    /// A number that follows from the problem unless it is set.
+    pub const fn derived(
+        name: &'static str,
+        kind: Kind,
+        default: &'static str,
+        meaning: &'static str,
+    ) -> Self {
+        let default = Default::Derived(default);
+        Self { name, kind, default, meaning }
+    }
+
+    /// A word out of several; the first is the default.
+    pub const fn choice(
+        name: &'static str,
+        words: &'static [&'static str],
+        meaning: &'static str,
+    ) -> Self {
+        let (kind, default) = (Kind::Choice(words), Default::Choice(words[0]));
+        Self { name, kind, default, meaning }
+    }
+}
+
+impl Kind {
+    fn accepts(&self, value: &Value) -> bool {
+        match (self, value) {
+            (Kind::Real(low, high), Value::Real(number)) => {
+                number.is_finite() && (*low, *high).contains(number)
+            }
+            (Kind::Choice(words), Value::Text(word)) => words.contains(&word.as_str()),
+            _ => false,
+        }
+    }
+}
+
+use std::ops::RangeBounds;
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Kind::Choice(words) => write!(f, "{}", words.join(" or ")),
+            Kind::Real(low, high) => {
+                match low {
+                    Bound::Included(low) => write!(f, "a number in [{low}, ")?,
+                    Bound::Excluded(low) => write!(f, "a number in ({low}, ")?,
+                    Bound::Unbounded => write!(f, "a number in (−∞, ")?,
+                }
+                match high {
+                    Bound::Included(high) => write!(f, "{high}]"),
+                    Bound::Excluded(high) => write!(f, "{high})"),
+                    Bound::Unbounded => write!(f, "∞)"),
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Display for Default {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Default::Real(number) => write!(f, "{number}"),
+            Default::Choice(word) => write!(f, "{word}"),
+            Default::Derived(rule) => write!(f, "{rule}"),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Value::Real(number) => write!(f, "{number}"),
+            Value::Text(word) => write!(f, "\"{word}\""),
+        }
+    }
+}
+
+impl From<f64> for Value {
+    fn from(number: f64) -> Self {
+        Value::Real(number)
+    }
+}
+
+impl From<&str> for Value {
+    /// A number where it reads as one, else a word.
+    fn from(text: &str) -> Self {
+        text.parse().map_or_else(|_| Value::Text(text.to_owned()), Value::Real)
+    }
+}
+
+/// The parameters of one policy, each known and within its range: what a policy is made from.
+#[derive(Debug)]
+pub struct Settings {
+    policy: &'static str,
+    params: &'static [&'static [Param]],
+    set: BTreeMap<&'static str, Value>,
+}
+
+impl Settings {
+    /// Checks what was set against what the policy knows.
+    pub(crate) fn check(
+        policy: &'static str,
+        params: &'static [&'static [Param]],
+        given: impl IntoIterator<Item = (String, Value)>,
+    ) -> Result<Self, Error> {
+        let known = || params.iter().copied().flatten();
+        let mut set = BTreeMap::new();
+        for (name, value) in given {
+            let Some(param) = known().find(|param| param.name == name) else {
+                return Err(Error::UnknownParam {
+                    policy,
+                    nearest: nearest(&name, known().map(|param| param.name)),
+                    known: known().map(|param| param.name).collect::<Vec<_>>().join(", "),
+                    name,
+                });
+            };
+            if !param.kind.accepts(&value) {
+                return Err(Error::Param {
+                    policy,
+                    param: param.name,
+                    found: value.to_string(),
+                    expected: param.kind.to_string(),
+                });
+            }
+            set.insert(param.name, value);
+        }
+        Ok(Self { policy, params, set })
+    }
+
+    /// The policy these are for.
+    pub fn policy(&self) -> &'static str {
+        self.policy
+    }
+
+    /// A number that was set, or its fixed default.
+    ///
+    /// # Panics
+    /// If the policy has not declared a number of that name: a mistake in the policy's own file.
+    pub fn real(&self, name: &str) -> f64 {
+        match (self.set.get(name), &self.param(name).default) {
+            (Some(Value::Real(number)), _) | (None, Default::Real(number)) => *number,
+            _ => panic!("{}.{name} has no fixed default", self.policy),
+        }
+    }
+
+    /// A number that was set, or `rule()` where it was not.
+    pub fn derived(&self, name: &str, rule: impl FnOnce() -> f64) -> f64 {
+        match self.set.get(name) {
+            Some(Value::Real(number)) => *number,
+            _ => rule(),
+        }
+    }
+
+    /// The word that was set, or the default.
+    ///
+    /// # Panics
+    /// If the policy has not declared a choice of that name: a mistake in the policy's own file.
+    pub fn choice(&self, name: &str) -> &str {
+        match (self.set.get(name), &self.param(name).default) {
+            (Some(Value::Text(word)), _) => word,
+            (None, Default::Choice(word)) => word,
+            _ => panic!("{}.{name} is not a choice", self.policy),
+        }
+    }
+
+    fn param(&self, name: &str) -> &'static Param {
+        (self.params.iter().copied().flatten())
+            .find(|param| param.name == name)
+            .unwrap_or_else(|| panic!("{} has not declared {name}", self.policy))
+    }
+}

@@ -1,0 +1,66 @@
+//! `linucb-ind`: one OFUL per user, no collaboration. The paper's baseline LinUCB-Ind.
+//!
+//! ```text
+//! every round, every user i:  play argmax_x ⟨x, θ̂_i⟩ + β_i‖x‖_{V_i⁻¹};  learn (x, y) for i alone
+//! ```
+//!
+//! Constants: those of OFUL ([`OFUL_PARAMS`]).
+//!
+//! Reference: the paper, Section 7; Abbasi-Yadkori, Pál, Szepesvári 2011.
+
+use crate::linear::{Bank, Confidence, OFUL_PARAMS};
+use crate::params::Settings;
+use crate::registry::PolicyInfo;
+use crate::{Arm, Contexts, Error, Policy, Problem, Turns};
+
+/// What is known of it before it is made.
+pub const INFO: PolicyInfo = PolicyInfo {
+    name: "linucb-ind",
+    summary: "one OFUL per user, no collaboration (the paper's LinUCB-Ind)",
+    reference: "Ghosh et al., Section 7; Abbasi-Yadkori et al. 2011",
+    params: &[OFUL_PARAMS],
+    build,
+};
+
+/// One OFUL per user.
+struct LinUcbInd {
+    users: Bank,
+    confidence: Confidence,
+}
+
+fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Error> {
+    let confidence = Confidence::from_settings(problem, settings)?;
+    Ok(Box::new(LinUcbInd {
+        users: Bank::new(problem.users, problem.dim, confidence.lambda),
+        confidence,
+    }))
+}
+
+impl Policy for LinUcbInd {
+    fn choose(&mut self, contexts: &Contexts, arms: &mut [Arm]) {
+        let confidence = &self.confidence;
+        let radius = |_, progress| confidence.radius(progress);
+        self.users.choose(contexts, confidence.shape, radius, None, arms);
+    }
+
+    fn learn(&mut self, contexts: &Contexts, arms: &[Arm], rewards: &[f64]) {
+        self.users.learn(contexts, arms, rewards);
+    }
+
+    fn turns(&mut self) -> Option<&mut dyn Turns> {
+        Some(self)
+    }
+}
+
+impl Turns for LinUcbInd {
+    fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
+        self.users.grow(user + 1);
+        let radius = self.confidence.radius(self.users.progress(user));
+        self.users.choose_one(user, contexts, self.confidence.shape, radius)
+    }
+
+    fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {
+        self.users.grow(user + 1);
+        self.users.learn_one(user, context, reward);
+    }
+}

@@ -1,0 +1,47 @@
+//! `random`: an arm at random for everybody, always. The upper end of every plot.
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::params::Settings;
+use crate::registry::PolicyInfo;
+use crate::{Arm, Contexts, Error, Policy, Problem, Turns};
+
+/// What is known of it before it is made.
+pub const INFO: PolicyInfo = PolicyInfo {
+    name: "random",
+    summary: "an arm at random for every user, learning nothing",
+    reference: "the frame of every comparison",
+    params: &[],
+    build,
+};
+
+struct Random {
+    rng: ChaCha8Rng,
+}
+
+fn build(problem: &Problem, _settings: &Settings) -> Result<Box<dyn Policy>, Error> {
+    Ok(Box::new(Random { rng: ChaCha8Rng::seed_from_u64(problem.seed) }))
+}
+
+impl Policy for Random {
+    fn choose(&mut self, contexts: &Contexts, arms: &mut [Arm]) {
+        for arm in arms {
+            *arm = self.rng.random_range(0..contexts.arms());
+        }
+    }
+
+    fn learn(&mut self, _contexts: &Contexts, _arms: &[Arm], _rewards: &[f64]) {}
+
+    fn turns(&mut self) -> Option<&mut dyn Turns> {
+        Some(self)
+    }
+}
+
+impl Turns for Random {
+    fn decide(&mut self, _user: usize, contexts: &Contexts) -> Arm {
+        self.rng.random_range(0..contexts.arms())
+    }
+
+    fn learn_one(&mut self, _user: usize, _context: &[f64], _reward: f64) {}
+}

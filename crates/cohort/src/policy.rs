@@ -1,0 +1,67 @@
+//! What every algorithm is: the core trait, and the form for users that come one at a time.
+
+use crate::{Arm, Contexts};
+
+/// The center: picks an arm for every user and learns from their answers.
+///
+/// ```
+/// use cohort::{Contexts, Problem};
+///
+/// let mut policy = cohort::registry::build("linucb-ind", &Problem::new(2, 3), [])?;
+/// let values = [0.5, 0.0, 0.0, 0.0, 0.5, 0.0]; // two arms in R³
+/// let contexts = Contexts::new(&values, 3)?;
+/// let mut arms = [0; 2];
+/// for _ in 0..50 {
+///     policy.choose(&contexts, &mut arms);
+///     // The first user likes arm 0, the second arm 1.
+///     let rewards = [f64::from(arms[0] == 0), f64::from(arms[1] == 1)];
+///     policy.learn(&contexts, &arms, &rewards);
+/// }
+/// policy.choose(&contexts, &mut arms);
+/// assert_eq!(arms, [0, 1]);
+/// # Ok::<(), cohort::Error>(())
+/// ```
+pub trait Policy: Send {
+    /// One arm per user, on what was known before this round; all users see the same contexts.
+    fn choose(&mut self, contexts: &Contexts, arms: &mut [Arm]);
+
+    /// What came of it: `rewards[i]` is user i's answer to `arms[i]`.
+    fn learn(&mut self, contexts: &Contexts, arms: &[Arm], rewards: &[f64]);
+
+    /// The cluster of every user as the policy sees it now, numbered by smallest member; `None`
+    /// where the policy has no clusters (yet).
+    fn clusters(&self) -> Option<Vec<usize>> {
+        None
+    }
+
+    /// The same learner for users that come one at a time, where the algorithm allows it.
+    fn turns(&mut self) -> Option<&mut dyn Turns> {
+        None
+    }
+
+    /// Whether the algorithm is defined for rounds or for single turns: that is how it is run.
+    fn order(&self) -> Order {
+        Order::Together
+    }
+}
+
+/// The form for users that come one at a time, each with candidates of its own, whose rewards
+/// come later, in any order, or never. It ends in the same statistics as rounds do.
+///
+/// A user number not seen before is a new user.
+pub trait Turns {
+    /// An arm for one user.
+    fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm;
+
+    /// One reward for one context that was played for one user.
+    fn learn_one(&mut self, user: usize, context: &[f64], reward: f64);
+}
+
+/// How an algorithm is run on a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// All users choose on what was known before the round; all updates come after.
+    Together,
+    /// Users are served one after the other, each update before the next choice (CLUB, SCLUB).
+    OneByOne,
+}

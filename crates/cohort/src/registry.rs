@@ -1,0 +1,53 @@
+//! Every policy by name: what `cohort policies` lists and what the lab, the service and Python
+//! make policies from. A new policy is one file in `policies/` and one line in [`POLICIES`].
+
+use crate::error::nearest;
+use crate::params::{Param, Settings, Value};
+use crate::policies as p;
+use crate::{Error, Policy, Problem};
+
+/// What is known of a policy before it is made.
+#[derive(Debug)]
+pub struct PolicyInfo {
+    /// Its name everywhere.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub summary: &'static str,
+    /// Where it comes from.
+    pub reference: &'static str,
+    /// Its parameters, in groups that policies share.
+    pub params: &'static [&'static [Param]],
+    /// Makes one.
+    pub build: fn(&Problem, &Settings) -> Result<Box<dyn Policy>, Error>,
+}
+
+/// All policies, simplest first.
+pub const POLICIES: &[PolicyInfo] = &[p::random::INFO, p::linucb_ind::INFO];
+
+/// The policy of that name.
+pub fn info(name: &str) -> Result<&'static PolicyInfo, Error> {
+    POLICIES.iter().find(|info| info.name == name).ok_or_else(|| Error::UnknownPolicy {
+        name: name.to_owned(),
+        nearest: nearest(name, POLICIES.iter().map(|info| info.name)),
+    })
+}
+
+impl PolicyInfo {
+    /// Checks parameters without making the policy.
+    pub fn check(
+        &self,
+        params: impl IntoIterator<Item = (String, Value)>,
+    ) -> Result<Settings, Error> {
+        Settings::check(self.name, self.params, params)
+    }
+}
+
+/// Makes the policy of that name for a problem, with some of its parameters set.
+pub fn build(
+    name: &str,
+    problem: &Problem,
+    params: impl IntoIterator<Item = (String, Value)>,
+) -> Result<Box<dyn Policy>, Error> {
+    let info = info(name)?;
+    (info.build)(problem, &info.check(params)?)
+}
