@@ -13,7 +13,7 @@
 //! Reference: Abbasi-Yadkori, Pál, Szepesvári, *Improved Algorithms for Linear Stochastic
 //! Bandits*, NeurIPS 2011.
 
-use super::{Confidence, Progress, Shape, Statistics, Symmetric, argmax, dot, largest_norm};
+use super::{Confidence, Progress, Shape, Statistics, Symmetric, argmax, dot};
 use crate::{Arm, Contexts};
 
 /// How many updates V⁻¹ is carried along before it is solved afresh: the refresh costs O(d³), so
@@ -112,15 +112,6 @@ impl Oful {
         self.log_det = factor.log_det() - self.moment.len() as f64 * self.lambda.ln();
         self.estimate.copy_from_slice(&self.moment);
         factor.solve(&mut self.estimate);
-    }
-
-    /// `max_{θ ∈ C} ‖θ‖`, exactly.
-    pub fn largest_norm(&self, confidence: &Confidence) -> f64 {
-        let radius = confidence.radius(self.progress());
-        match confidence.shape {
-            Shape::Ellipsoid => largest_norm(&self.precision, &self.estimate, radius),
-            Shape::Ball { .. } => dot(&self.estimate, &self.estimate).sqrt() + radius,
-        }
     }
 
     /// θ̂.
