@@ -314,3 +314,6 @@ impl Answers {
         self.regrets.iter().sum::<f64>() / self.regrets.len() as f64
     }
 }
+
+#[cfg(test)]
+mod tests;
