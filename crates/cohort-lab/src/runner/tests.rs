@@ -21,8 +21,10 @@ fn go(plan: &Plan) -> Runs {
     run(plan, &(), &AtomicBool::new(false)).unwrap()
 }
 
-/// All that must not depend on the machine.
-fn outcome(runs: &Runs) -> Vec<(usize, Vec<f64>, Vec<Checkpoint>, Vec<Arm>)> {
+/// All of a run that must not depend on the machine.
+type OfRun = (usize, Vec<f64>, Vec<Checkpoint>, Vec<Arm>);
+
+fn outcome(runs: &Runs) -> Vec<OfRun> {
     let of = |rep: &Repetition| {
         let of =
             |run: &Run| (rep.number, run.regret.clone(), run.checkpoints.clone(), run.arms.clone());
