@@ -20,5 +20,6 @@ pub mod npy;
 pub mod results;
 pub mod runner;
 pub mod seed;
+pub mod text;
 
 pub use error::Error;
