@@ -212,6 +212,6 @@ mod tests {
         // N = 100, T = 1000, d = 15, α = C = 0.2, δ = 0.4: 0.04·15·100·0.9163 = 54.98.
         assert_eq!(explore_rounds(0.2, 15, 100, 1000, 0.2, 0.4, 1.0), 55);
         // Divided by ρ_min = 1/45 it would be longer than the horizon.
-        assert_eq!(explore_rounds(0.2, 15, 100, 1000, 0.2, 0.4, 1.0 / 45.0), 2475);
+        assert_eq!(explore_rounds(0.2, 15, 100, 1000, 0.2, 0.4, 1.0 / 45.0), 2474);
     }
 }
