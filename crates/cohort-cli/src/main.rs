@@ -8,6 +8,7 @@ mod policies;
 mod progress;
 mod simulate;
 mod summary_table;
+mod theory;
 
 use std::process::ExitCode;
 
@@ -29,6 +30,7 @@ enum Command {
     Simulate(simulate::Simulate),
     Policies(policies::Policies),
     Cluster(cluster::Cluster),
+    Theory(theory::Theory),
 }
 
 fn main() -> ExitCode {
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
         Command::Simulate(simulate) => simulate.run(),
         Command::Policies(policies) => policies.run(),
         Command::Cluster(cluster) => cluster.run(),
+        Command::Theory(theory) => theory.run(),
     });
     failure::exit_code(done)
 }

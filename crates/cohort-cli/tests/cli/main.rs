@@ -8,3 +8,4 @@ mod npy;
 mod policies;
 mod simulate;
 mod table;
+mod theory;
