@@ -3,7 +3,7 @@
 //! It adds the same products in the same order as [`choosing`](super::choosing) does for many, so
 //! that a learner that is asked alone gives the arm it would give in a round, to the last bit.
 
-use super::layout::{LANES, Lane, Layout};
+use super::layout::{Block, LANES, Lane, Layout};
 use super::offer::euclidean;
 use super::simd::{Kernel, Simd};
 use crate::linear::{Shape, argmax};
@@ -11,10 +11,8 @@ use crate::{Arm, Contexts};
 
 /// Chooses for one learner; arms are lanes.
 pub struct ChooseOne<'a> {
-    /// The form of a block.
-    pub layout: Layout,
     /// The learner's block.
-    pub block: &'a [Lane],
+    pub block: Block<'a>,
     /// The learner's place in it.
     pub lane: usize,
     /// What there is to choose from.
@@ -43,9 +41,9 @@ impl Kernel for ChooseOne<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> Arm {
-        let Self { layout, block, lane, contexts, shape, radius, scratch } = self;
-        let (x, scores) = scratch.split_at_mut(ABREAST * layout.dim);
-        let learner = Learner { block, lane, layout, shape, radius };
+        let Self { block, lane, contexts, shape, radius, scratch } = self;
+        let (x, scores) = scratch.split_at_mut(ABREAST * block.estimate.len());
+        let learner = Learner { block, lane, shape, radius };
         let mut first = 0;
         for scores in scores.chunks_mut(ABREAST) {
             match scores.len() {
@@ -62,9 +60,8 @@ impl Kernel for ChooseOne<'_> {
 
 /// One learner of a block.
 struct Learner<'a> {
-    block: &'a [Lane],
+    block: Block<'a>,
     lane: usize,
-    layout: Layout,
     shape: Shape,
     radius: f64,
 }
@@ -80,7 +77,7 @@ impl Learner<'_> {
         x: &mut [Lane],
         scores: &mut [Lane],
     ) {
-        let dim = self.layout.dim;
+        let dim = self.block.estimate.len();
         let x = &mut x.as_chunks_mut::<WIDTH>().0[..dim];
         // Lanes beyond the last arm repeat it; nobody looks at their scores.
         let arm = |at: usize| contexts.arm((first + at).min(contexts.arms() - 1));
@@ -90,7 +87,8 @@ impl Learner<'_> {
                 x[k][w] = Lane(rows.map(|row| row[k]));
             }
         }
-        let coefficient = |at: usize| self.block[at].0[self.lane];
+        let Block { inverse, estimate, .. } = self.block;
+        let lane = self.lane;
 
         let mut length = [simd.splat(0.0); WIDTH];
         match self.shape {
@@ -103,7 +101,7 @@ impl Learner<'_> {
                         doubled[w] = simd.add(x_i[w], x_i[w]);
                     }
                     for j in 0..i {
-                        let v = simd.splat(coefficient(at));
+                        let v = simd.splat(inverse[at].0[lane]);
                         for w in 0..WIDTH {
                             let weight = simd.mul(doubled[w], simd.load(&x[j][w]));
                             length[w] = simd.mul_add(v, weight, length[w]);
@@ -112,7 +110,8 @@ impl Learner<'_> {
                     }
                     for w in 0..WIDTH {
                         let weight = simd.mul(x_i[w], x_i[w]);
-                        length[w] = simd.mul_add(simd.splat(coefficient(at)), weight, length[w]);
+                        length[w] =
+                            simd.mul_add(simd.splat(inverse[at].0[lane]), weight, length[w]);
                     }
                     at += 1;
                 }
@@ -130,7 +129,7 @@ impl Learner<'_> {
         let mut mean = [simd.splat(0.0); WIDTH];
         for k in 0..dim {
             for w in 0..WIDTH {
-                let estimate = simd.splat(coefficient(self.layout.packed + k));
+                let estimate = simd.splat(estimate[k].0[lane]);
                 mean[w] = simd.mul_add(estimate, simd.load(&x[k][w]), mean[w]);
             }
         }

@@ -40,6 +40,7 @@ pub struct Layout {
 }
 
 /// A block to look at.
+#[derive(Clone, Copy)]
 pub struct Block<'a> {
     /// V⁻¹ packed.
     pub inverse: &'a [Lane],

@@ -23,11 +23,16 @@ pub struct Learn<'a> {
     /// Which of them each learner played.
     pub played: [u32; LANES],
     /// The rewards.
-    pub y: Lane,
+    pub rewards: Lane,
     /// 1 for a learner that learns, 0 for one that does not.
     pub count: Lane,
-    /// 2d lanes to work in.
+    /// [`scratch_lanes`] lanes.
     pub scratch: &'a mut [Lane],
+}
+
+/// How many lanes of scratch memory [`Learn`] needs.
+pub fn scratch_lanes(layout: Layout) -> usize {
+    2 * layout.dim
 }
 
 impl Kernel for Learn<'_> {
@@ -35,7 +40,7 @@ impl Kernel for Learn<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { layout, block, contexts, played, y, count, scratch } = self;
+        let Self { layout, block, contexts, played, rewards, count, scratch } = self;
         let dim = layout.dim;
         let block = layout.view_mut(block);
         let (x, gain) = scratch.split_at_mut(dim);
@@ -46,15 +51,18 @@ impl Kernel for Learn<'_> {
         }
 
         let mut step = simd.splat(0.0);
-        let mut surprise = simd.load(&y);
+        let mut surprise = simd.load(&rewards);
         let mut rest = &*block.inverse;
         for start in (0..dim).step_by(ROWS) {
-            step = simd.add(step, match dim - start {
-                1 => gain_of_rows::<S, 1>(simd, &mut rest, start, x, gain),
-                2 => gain_of_rows::<S, 2>(simd, &mut rest, start, x, gain),
-                3 => gain_of_rows::<S, 3>(simd, &mut rest, start, x, gain),
-                _ => gain_of_rows::<S, ROWS>(simd, &mut rest, start, x, gain),
-            });
+            step = simd.add(
+                step,
+                match dim - start {
+                    1 => gain_of_rows::<S, 1>(simd, &mut rest, start, x, gain),
+                    2 => gain_of_rows::<S, 2>(simd, &mut rest, start, x, gain),
+                    3 => gain_of_rows::<S, 3>(simd, &mut rest, start, x, gain),
+                    _ => gain_of_rows::<S, ROWS>(simd, &mut rest, start, x, gain),
+                },
+            );
         }
         for (x, estimate) in x.iter().zip(&*block.estimate) {
             surprise = simd.sub_mul(simd.load(x), simd.load(estimate), surprise);
@@ -62,13 +70,13 @@ impl Kernel for Learn<'_> {
 
         let mut count = count;
         let mut too_large = [false; LANES];
-        if !simd.all_at_most(step, LARGEST_STEP) {
+        if !simd.all_up_to(step, LARGEST_STEP) {
             let mut steps = Lane::splat(0.0);
             simd.store(step, &mut steps);
             let mut surprises = Lane::splat(0.0);
             simd.store(surprise, &mut surprises);
             for lane in 0..LANES {
-                too_large[lane] = !(steps.0[lane] <= LARGEST_STEP);
+                too_large[lane] = !(0.0..=LARGEST_STEP).contains(&steps.0[lane]);
                 if too_large[lane] {
                     (steps.0[lane], surprises.0[lane], count.0[lane]) = (0.0, 0.0, 0.0);
                     for gain in &mut *gain {
@@ -101,7 +109,7 @@ impl Kernel for Learn<'_> {
         simd.store(updates, block.updates);
 
         if too_large != [false; LANES] {
-            learn_the_long_way(block, x, &y, too_large);
+            learn_the_long_way(block, x, &rewards, too_large);
         }
     }
 }
@@ -164,7 +172,7 @@ fn shrink_rows<S: Simd, const R: usize>(
     gain: &[Lane],
     shrink: S::V,
 ) {
-    let mut row: [&mut [Lane]; R] = std::array::from_fn(|r| {
+    let row: [&mut [Lane]; R] = std::array::from_fn(|r| {
         rest.split_off_mut(..=start + r).expect("a packed row is as long as its number")
     });
     let mut scaled = [simd.splat(0.0); R];
@@ -189,7 +197,8 @@ fn shrink_rows<S: Simd, const R: usize>(
 /// The same update by way of V for the lanes named: exact where a rank-one update would cancel
 /// many digits at once, because a context is far larger than all before it.
 ///
-/// A context so large that V does not fit into f64 teaches nothing.
+/// A context so large that λ is lost beside it — some 10⁸ times all that was seen before, in all
+/// coordinates — leaves nothing to factor, and teaches nothing.
 #[cold]
 #[inline(never)]
 fn learn_the_long_way(mut block: BlockMut, x: &[Lane], y: &Lane, lanes: [bool; LANES]) {

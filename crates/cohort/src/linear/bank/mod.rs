@@ -26,6 +26,7 @@ mod choosing_one;
 mod layout;
 mod learning;
 mod offer;
+mod one;
 mod pending;
 mod scratch;
 mod simd;
@@ -34,12 +35,10 @@ mod tests;
 
 use rayon::prelude::*;
 
-use super::{Progress, Shape, Symmetric};
+use super::{Progress, Shape};
 use crate::{Arm, Contexts};
 use choosing::{Choose, MOST_BLOCKS};
-use choosing_one::ChooseOne;
-use layout::{LANES, Lane, Layout};
-use learning::Learn;
+use layout::{Block, LANES, Lane, Layout};
 use offer::Offer;
 use pending::Pending;
 use scratch::with_scratch;
@@ -109,7 +108,7 @@ impl Bank {
         }
         let (layout, set, pending, radius) = (self.layout, self.set, &self.pending, &radius);
         let offer = Offer::new(contexts, shape, offsets, layout, set.arms_at_once());
-        let scratch_lanes = choosing::scratch_lanes(&offer).max(2 * layout.dim);
+        let scratch_lanes = choosing::scratch_lanes(&offer).max(learning::scratch_lanes(layout));
         let (together, stride) = (set.blocks_at_once(), layout.stride());
 
         let runs = self.runs.iter_mut().zip(arms.chunks_mut(layout.run_learners()));
@@ -123,9 +122,8 @@ impl Bank {
                     for (block, radii) in blocks.chunks_exact_mut(stride).zip(&mut radii) {
                         pending.teach(set, layout, first, block, scratch);
                         let block = layout.view(block);
-                        for lane in 0..LANES {
-                            radii.0[lane] = radius(first + lane, block.progress(lane));
-                        }
+                        let of = |lane| radius(first + lane, block.progress(lane));
+                        *radii = Lane(std::array::from_fn(of));
                         first += LANES;
                     }
                     let next = blocks.as_ptr_range().end;
@@ -157,7 +155,7 @@ impl Bank {
         }
         let (layout, set, pending) = (self.layout, self.set, &self.pending);
         for_each(self.runs.iter_mut().enumerate(), |(run, lanes)| {
-            with_scratch(2 * layout.dim, |scratch| {
+            with_scratch(learning::scratch_lanes(layout), |scratch| {
                 for (at, block) in lanes.chunks_exact_mut(layout.stride()).enumerate() {
                     let first = run * layout.run_learners() + at * LANES;
                     pending.teach(set, layout, first, block, scratch);
@@ -167,76 +165,46 @@ impl Bank {
         self.pending.clear();
     }
 
-    /// An arm for one learner.
-    pub fn choose_one(
-        &self,
-        learner: usize,
-        contexts: &Contexts,
-        shape: Shape,
-        radius: f64,
-    ) -> Arm {
-        let (layout, lane) = (self.layout, learner % LANES);
-        self.with_block(learner, |block| {
-            with_scratch(ChooseOne::scratch_lanes(layout, contexts), |scratch| {
-                let one = ChooseOne { layout, block, lane, contexts, shape, radius, scratch };
-                self.set.run(one)
-            })
-        })
-    }
-
-    /// One reward for one learner.
-    pub fn learn_one(&mut self, learner: usize, x: &[f64], y: f64) {
-        self.settle();
-        let (layout, set, lane) = (self.layout, self.set, learner % LANES);
-        self.lesson[..layout.dim].copy_from_slice(x);
-        let mut played = [1; LANES];
-        let (mut rewards, mut count) = (Lane::splat(0.0), Lane::splat(0.0));
-        (played[lane], rewards.0[lane], count.0[lane]) = (0, y, 1.0);
-        let (run, start) = self.place(learner);
-        let block = &mut self.runs[run][start..start + layout.stride()];
-        let contexts = &self.lesson;
-        with_scratch(2 * layout.dim, |scratch| {
-            set.run(Learn { layout, block, contexts, played, y: rewards, count, scratch });
-        });
-    }
-
-    /// How far one learner has come.
-    pub fn progress(&self, learner: usize) -> Progress {
-        self.with_block(learner, |block| self.layout.view(block).progress(learner % LANES))
-    }
-
     /// θ̂ of every learner, row by row.
     pub fn estimates(&self) -> Vec<f64> {
-        let mut estimates = Vec::with_capacity(self.learners * self.layout.dim);
-        for first in (0..self.learners).step_by(LANES) {
-            self.with_block(first, |block| {
-                let block = self.layout.view(block);
-                for lane in 0..LANES.min(self.learners - first) {
-                    estimates.extend(block.estimate_of(lane));
-                }
-            });
-        }
+        let (dim, per_run) = (self.layout.dim, self.layout.run_learners());
+        let mut estimates = vec![0.0; self.learners * dim];
+        for_each(estimates.chunks_mut(per_run * dim).enumerate(), |(run, estimates)| {
+            for (block, estimates) in estimates.chunks_mut(LANES * dim).enumerate() {
+                self.with_block(run * per_run + block * LANES, |block| {
+                    for (lane, estimate) in estimates.chunks_exact_mut(dim).enumerate() {
+                        for (estimate, lanes) in estimate.iter_mut().zip(block.estimate) {
+                            *estimate = lanes.0[lane];
+                        }
+                    }
+                });
+            }
+        });
         estimates
     }
 
-    /// V⁻¹ of one learner.
-    pub fn inverse(&self, learner: usize) -> Symmetric {
-        self.with_block(learner, |block| self.layout.view(block).inverse_of(learner % LANES))
+    /// Looks at the block of a learner as it is once it has learned what is waiting for it.
+    fn with_block<R>(&self, learner: usize, look: impl FnOnce(Block) -> R) -> R {
+        let layout = self.layout;
+        let (run, start) = self.place(learner);
+        let block = &self.runs[run][start..start + layout.stride()];
+        if self.pending.is_empty() {
+            return look(layout.view(block));
+        }
+        with_scratch(layout.stride() + learning::scratch_lanes(layout), |scratch| {
+            let (taught, scratch) = scratch.split_at_mut(layout.stride());
+            taught.copy_from_slice(block);
+            let first = learner - learner % LANES;
+            self.pending.teach(self.set, layout, first, taught, scratch);
+            look(layout.view(taught))
+        })
     }
 
-    /// Looks at the block of a learner as it is once it has learned what is waiting for it.
-    fn with_block<R>(&self, learner: usize, look: impl FnOnce(&[Lane]) -> R) -> R {
+    /// The block of a learner, to write to. What was waiting is learned before.
+    fn block_mut(&mut self, learner: usize) -> &mut [Lane] {
+        self.settle();
         let (run, start) = self.place(learner);
-        let block = &self.runs[run][start..start + self.layout.stride()];
-        if self.pending.is_empty() {
-            return look(block);
-        }
-        let mut taught = block.to_vec();
-        with_scratch(2 * self.layout.dim, |scratch| {
-            let first = learner - learner % LANES;
-            self.pending.teach(self.set, self.layout, first, &mut taught, scratch);
-        });
-        look(&taught)
+        &mut self.runs[run][start..start + self.layout.stride()]
     }
 
     /// The run of a learner, and where in it its block starts.

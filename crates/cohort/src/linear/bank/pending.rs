@@ -69,10 +69,10 @@ impl Pending {
         let (arms, rewards) = (&self.arms[waiting.clone()], &self.rewards[waiting]);
         let contexts = &self.contexts;
         let mut played = [(contexts.len() / layout.dim - 1) as u32; LANES];
-        let (mut y, mut count) = (Lane::splat(0.0), Lane::splat(0.0));
+        let (mut earned, mut count) = (Lane::splat(0.0), Lane::splat(0.0));
         played[..arms.len()].copy_from_slice(arms);
-        y.0[..arms.len()].copy_from_slice(rewards);
+        earned.0[..arms.len()].copy_from_slice(rewards);
         count.0[..arms.len()].fill(1.0);
-        set.run(Learn { layout, block, contexts, played, y, count, scratch });
+        set.run(Learn { layout, block, contexts, played, rewards: earned, count, scratch });
     }
 }

@@ -107,13 +107,7 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
-    fn where_greater(
-        self,
-        a: Self::V,
-        b: Self::V,
-        greater: Self::V,
-        other: Self::V,
-    ) -> Self::V {
+    fn where_greater(self, a: Self::V, b: Self::V, greater: Self::V, other: Self::V) -> Self::V {
         unsafe {
             [
                 _mm256_blendv_pd(other[0], greater[0], _mm256_cmp_pd::<_CMP_GT_OQ>(a[0], b[0])),
@@ -123,12 +117,14 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
-    fn all_at_most(self, v: Self::V, limit: f64) -> bool {
+    fn all_up_to(self, v: Self::V, limit: f64) -> bool {
         unsafe {
-            let limit = _mm256_set1_pd(limit);
-            let low = _mm256_cmp_pd::<_CMP_LE_OQ>(v[0], limit);
-            let high = _mm256_cmp_pd::<_CMP_LE_OQ>(v[1], limit);
-            _mm256_movemask_pd(_mm256_and_pd(low, high)) == 0xf
+            let (zero, limit) = (_mm256_setzero_pd(), _mm256_set1_pd(limit));
+            let mut all = _mm256_cmp_pd::<_CMP_GE_OQ>(v[0], zero);
+            all = _mm256_and_pd(all, _mm256_cmp_pd::<_CMP_GE_OQ>(v[1], zero));
+            all = _mm256_and_pd(all, _mm256_cmp_pd::<_CMP_LE_OQ>(v[0], limit));
+            all = _mm256_and_pd(all, _mm256_cmp_pd::<_CMP_LE_OQ>(v[1], limit));
+            _mm256_movemask_pd(all) == 0xf
         }
     }
 

@@ -95,28 +95,22 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
-    fn where_greater(
-        self,
-        a: Self::V,
-        b: Self::V,
-        greater: Self::V,
-        other: Self::V,
-    ) -> Self::V {
+    fn where_greater(self, a: Self::V, b: Self::V, greater: Self::V, other: Self::V) -> Self::V {
         unsafe { _mm512_mask_blend_pd(_mm512_cmp_pd_mask::<_CMP_GT_OQ>(a, b), other, greater) }
     }
 
     #[inline(always)]
-    fn all_at_most(self, v: Self::V, limit: f64) -> bool {
-        unsafe { _mm512_cmp_pd_mask::<_CMP_LE_OQ>(v, _mm512_set1_pd(limit)) == 0xff }
+    fn all_up_to(self, v: Self::V, limit: f64) -> bool {
+        unsafe {
+            let low = _mm512_cmp_pd_mask::<_CMP_GE_OQ>(v, _mm512_setzero_pd());
+            low & _mm512_cmp_pd_mask::<_CMP_LE_OQ>(v, _mm512_set1_pd(limit)) == 0xff
+        }
     }
 
     #[inline(always)]
     fn mantissa_exponent(self, v: Self::V) -> (Self::V, Self::V) {
         unsafe {
-            (
-                _mm512_getmant_pd::<_MM_MANT_NORM_1_2, _MM_MANT_SIGN_SRC>(v),
-                _mm512_getexp_pd(v),
-            )
+            (_mm512_getmant_pd::<_MM_MANT_NORM_1_2, _MM_MANT_SIGN_SRC>(v), _mm512_getexp_pd(v))
         }
     }
 

@@ -169,16 +169,10 @@ pub(super) trait Simd: Copy {
     fn root(self, v: Self::V) -> Self::V;
 
     /// `greater` in the lanes where a > b, `other` elsewhere.
-    fn where_greater(
-        self,
-        a: Self::V,
-        b: Self::V,
-        greater: Self::V,
-        other: Self::V,
-    ) -> Self::V;
+    fn where_greater(self, a: Self::V, b: Self::V, greater: Self::V, other: Self::V) -> Self::V;
 
-    /// Whether v ≤ limit in every lane; a lane that is not a number says no.
-    fn all_at_most(self, v: Self::V, limit: f64) -> bool;
+    /// Whether 0 ≤ v ≤ limit in every lane; a lane that is not a number says no.
+    fn all_up_to(self, v: Self::V, limit: f64) -> bool;
 
     /// m ∈ [1, 2) and e with v = m·2^e, for v ≥ 1 and finite.
     fn mantissa_exponent(self, v: Self::V) -> (Self::V, Self::V);
@@ -186,20 +180,20 @@ pub(super) trait Simd: Copy {
     /// Tells the machine that a lane will be needed soon. The address need not be valid.
     fn prefetch(self, lane: *const Lane);
 
-    /// ln(1 + v) for v ≥ 0 and finite, to about one unit in the last place.
+    /// ln(1 + v) for v ≥ 0 and finite, to a few units in the last place.
     ///
     /// 1 + v = m·2^e with m around 1; then ln m = 2 artanh(f/(2 + f)) for f = m − 1, by the
     /// polynomial of fdlibm's `e_log.c`. Where e = 0, f is v itself and nothing was rounded away.
     #[inline(always)]
     fn ln_1p(self, v: Self::V) -> Self::V {
         const COEFFICIENTS: [f64; 7] = [
-            1.479819860511658591e-01,
-            1.531383769920937332e-01,
-            1.818357216161805012e-01,
-            2.222219843214978396e-01,
-            2.857142874366239149e-01,
-            3.999999999940941908e-01,
-            6.666666666666735130e-01,
+            1.479_819_860_511_658_6e-1,
+            1.531_383_769_920_937_3e-1,
+            1.818_357_216_161_805e-1,
+            2.222_219_843_214_978_4e-1,
+            2.857_142_874_366_239e-1,
+            3.999_999_999_940_942e-1,
+            6.666_666_666_666_735e-1,
         ];
         let one = self.splat(1.0);
         let root_2 = self.splat(std::f64::consts::SQRT_2);

@@ -76,19 +76,13 @@ impl<const FUSED: bool> Simd for Portable<FUSED> {
     }
 
     #[inline(always)]
-    fn where_greater(
-        self,
-        a: Self::V,
-        b: Self::V,
-        greater: Self::V,
-        other: Self::V,
-    ) -> Self::V {
+    fn where_greater(self, a: Self::V, b: Self::V, greater: Self::V, other: Self::V) -> Self::V {
         std::array::from_fn(|l| if a[l] > b[l] { greater[l] } else { other[l] })
     }
 
     #[inline(always)]
-    fn all_at_most(self, v: Self::V, limit: f64) -> bool {
-        v.iter().all(|v| *v <= limit)
+    fn all_up_to(self, v: Self::V, limit: f64) -> bool {
+        v.iter().all(|v| (0.0..=limit).contains(v))
     }
 
     #[inline(always)]
