@@ -8,6 +8,8 @@
 //!   `D < α_p·τF(τ)` with D fixed, and τF(τ) grows; that turn is known beforehand, and the pair is
 //!   compared again when it has come.
 
+use std::cmp::Reverse;
+
 use crate::cluster::partition::number_by_smallest_member;
 use crate::linear::Oful;
 use crate::policies::shared::clubs::{distance_squared, uncertainty};
@@ -32,6 +34,7 @@ pub(super) struct Sets {
     /// Those without members are free to be used again.
     clusters: Vec<Cluster>,
     free: Vec<usize>,
+    outlines: Outlines,
     /// How many clusters have ever been.
     numbers: u64,
     /// The clusters whose users are all checked, by number.
@@ -57,8 +60,6 @@ pub(super) struct Cluster {
     members: Vec<usize>,
     /// M_V, b_V, w_V, T_V.
     sums: Oful,
-    /// F(T_V).
-    uncertainty: f64,
     /// w̃_V and F(T̃_V).
     pivot: (Vec<f64>, f64),
     unchecked: usize,
@@ -85,13 +86,30 @@ impl Cluster {
     }
 
     fn freeze_pivot(&mut self) {
-        self.pivot = (self.sums.estimate().to_vec(), self.uncertainty);
+        let served = self.sums.progress().updates;
+        self.pivot = (self.sums.estimate().to_vec(), uncertainty(served));
+    }
+}
+
+/// w_V and F(T_V) of all clusters side by side: what a cluster is compared with others by.
+struct Outlines {
+    dim: usize,
+    rows: Vec<f64>,
+}
+
+impl Outlines {
+    fn set(&mut self, at: usize, sums: &Oful) {
+        let row = self.dim + 1;
+        if self.rows.len() < (at + 1) * row {
+            self.rows.resize((at + 1) * row, 0.0);
+        }
+        self.rows[at * row..][..self.dim].copy_from_slice(sums.estimate());
+        self.rows[at * row + self.dim] = uncertainty(sums.progress().updates);
     }
 
-    /// Changes the sums, and what follows from them.
-    fn change(&mut self, how: impl FnOnce(&mut Oful)) {
-        how(&mut self.sums);
-        self.uncertainty = uncertainty(self.sums.progress().updates);
+    fn get(&self, at: usize) -> (&[f64], f64) {
+        let row = &self.rows[at * (self.dim + 1)..][..self.dim + 1];
+        (&row[..self.dim], row[self.dim])
     }
 }
 
@@ -112,6 +130,7 @@ impl Sets {
             users: Vec::new(),
             clusters: Vec::new(),
             free: Vec::new(),
+            outlines: Outlines { dim, rows: Vec::new() },
             numbers: 0,
             checked: Vec::new(),
             changed: Vec::new(),
@@ -124,10 +143,7 @@ impl Sets {
     /// Makes room for so many users: new ones join the largest cluster, unchecked.
     pub(super) fn grow_to(&mut self, users: usize) {
         while self.users.len() < users {
-            let largest = (self
-                .clusters()
-                .max_by_key(|cluster| (cluster.members.len(), std::cmp::Reverse(cluster.number))))
-            .map(|cluster| self.users[cluster.members[0]].cluster);
+            let largest = self.largest();
             let at = largest.unwrap_or_else(|| self.add_cluster(Oful::new(self.dim, LAMBDA)));
             self.checked.retain(|&checked| checked != at);
             let cluster = &mut self.clusters[at];
@@ -140,6 +156,14 @@ impl Sets {
         }
     }
 
+    /// The cluster with the most members, the lowest where several have as many.
+    fn largest(&self) -> Option<usize> {
+        let size = |at: usize| self.clusters[at].members.len();
+        (0..self.clusters.len())
+            .filter(|&at| size(at) > 0)
+            .max_by_key(|&at| (size(at), Reverse(self.clusters[at].number)))
+    }
+
     /// A cluster without members yet.
     fn add_cluster(&mut self, sums: Oful) -> usize {
         let served = sums.progress().updates;
@@ -147,7 +171,6 @@ impl Sets {
             number: self.numbers,
             members: Vec::new(),
             sums,
-            uncertainty: uncertainty(served),
             pivot: (Vec::new(), 0.0),
             unchecked: 0,
             served: (served, served),
@@ -155,16 +178,14 @@ impl Sets {
         };
         cluster.freeze_pivot();
         self.numbers += 1;
-        match self.free.pop() {
-            Some(at) => {
-                self.clusters[at] = cluster;
-                at
-            }
-            None => {
-                self.clusters.push(cluster);
-                self.clusters.len() - 1
-            }
+        let at = self.free.pop().unwrap_or(self.clusters.len());
+        self.outlines.set(at, &cluster.sums);
+        if at < self.clusters.len() {
+            self.clusters[at] = cluster;
+        } else {
+            self.clusters.push(cluster);
         }
+        at
     }
 
     /// All clusters.
@@ -198,9 +219,12 @@ impl Sets {
 
     /// Line 13.
     pub(super) fn update(&mut self, user: usize, x: &[f64], y: f64) {
-        let at = self.users[user].cluster;
-        self.users[user].sums.learn(x, y);
-        self.clusters[at].change(|sums| sums.learn(x, y));
+        let User { sums, cluster: at, .. } = &mut self.users[user];
+        let (at, cluster) = (*at, &mut self.clusters[*at]);
+        sums.learn(x, y);
+        cluster.sums.learn(x, y);
+        cluster.served.1 = cluster.served.1.max(sums.progress().updates);
+        self.outlines.set(at, &cluster.sums);
         self.changed.clear();
         self.changed.push(at);
     }
@@ -220,7 +244,8 @@ impl Sets {
         self.changed.push(into);
 
         let rest = &mut self.clusters[from];
-        rest.change(|sums| sums.release(&self.users[user].sums));
+        rest.sums.release(&self.users[user].sums);
+        self.outlines.set(from, &rest.sums);
         rest.members.swap_remove(place);
         if let Some(&moved) = rest.members.get(place) {
             self.users[moved].place = place;
@@ -246,7 +271,6 @@ impl Sets {
         let allowed = 2.0 * self.scales.frequencies * uncertainty(turns);
         let differs = |(least, most): (f64, f64)| (own - least).max(most - own) / turns > allowed;
         let cluster = &mut self.clusters[self.users[user].cluster];
-        cluster.served.1 = cluster.served.1.max(own);
         if differs(cluster.served) {
             // The bounds may be old: what they are now decides.
             let members = cluster.members.iter().map(|&member| served(&self.users[member]));
@@ -314,15 +338,16 @@ impl Sets {
 
     /// The lowest cluster that this one is to merge with.
     fn partner(&self, at: usize, turns: f64) -> Partner {
-        let cluster = &self.clusters[at];
+        let (estimate, own_uncertainty) = self.outlines.get(at);
         let mut closest = f64::INFINITY;
-        for &other_at in self.checked.iter().filter(|&&other| other != at) {
-            let other = &self.clusters[other_at];
-            let alike = self.scales.estimates / 2.0 * (cluster.uncertainty + other.uncertainty);
-            if distance_squared(cluster.sums.estimate(), other.sums.estimate()) < alike.powi(2) {
-                let difference = (cluster.served_on_average() - other.served_on_average()).abs();
+        for &other in self.checked.iter().filter(|&&other| other != at) {
+            let (other_estimate, other_uncertainty) = self.outlines.get(other);
+            let alike = self.scales.estimates / 2.0 * (own_uncertainty + other_uncertainty);
+            if are_within(alike, estimate, other_estimate) {
+                let served = |at: usize| self.clusters[at].served_on_average();
+                let difference = (served(at) - served(other)).abs();
                 if self.as_frequent(difference, turns) {
-                    return Partner::Now(other_at);
+                    return Partner::Now(other);
                 }
                 closest = closest.min(difference);
             }
@@ -337,12 +362,12 @@ impl Sets {
 
     /// The first turn after this one at which a difference in times served is small enough.
     fn first_turn_as_frequent(&self, difference: f64, turns: f64) -> f64 {
+        if !self.as_frequent(difference, MOST_TURNS) {
+            return f64::INFINITY;
+        }
         let (mut before, mut after) = (turns, turns + 1.0);
         while !self.as_frequent(difference, after) {
             (before, after) = (after, 2.0 * after);
-            if after > MOST_TURNS {
-                return f64::INFINITY;
-            }
         }
         while after - before > 1.0 {
             let between = ((before + after) / 2.0).floor();
@@ -354,7 +379,8 @@ impl Sets {
     /// Makes one cluster of two; the lower number and its pivot stay.
     fn join(&mut self, low: usize, high: usize) {
         let [into, gone] = self.clusters.get_disjoint_mut([low, high]).expect("two clusters");
-        into.change(|sums| sums.absorb([&gone.sums]));
+        into.sums.absorb([&gone.sums]);
+        self.outlines.set(low, &into.sums);
         into.served = (into.served.0.min(gone.served.0), into.served.1.max(gone.served.1));
         for member in gone.members.drain(..) {
             (self.users[member].cluster, self.users[member].place) = (low, into.members.len());
@@ -364,5 +390,58 @@ impl Sets {
         self.checked.retain(|&at| at != high);
         self.changed.retain(|&at| at != high && at != low);
         self.changed.push(low);
+    }
+}
+
+/// ‖a − b‖ < limit; most pairs are far apart, and a few coordinates tell.
+fn are_within(limit: f64, a: &[f64], b: &[f64]) -> bool {
+    const AT_ONCE: usize = 4;
+    let mut square = 0.0;
+    for (a, b) in a.chunks(AT_ONCE).zip(b.chunks(AT_ONCE)) {
+        square += distance_squared(a, b);
+        if square >= limit * limit {
+            return false;
+        }
+    }
+    square < limit * limit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{RngExt, SeedableRng};
+
+    /// After 40,000 turns with many splits and merges the sums of every cluster, carried along,
+    /// are those of its members added up directly.
+    #[test]
+    fn what_clusters_carry_along_is_what_their_members_have_seen() {
+        let (users, dim) = (40, 6);
+        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
+        let mut sets = Sets::new(users, dim, Scales { estimates: 0.5, frequencies: 1.4 });
+        for turn in 0..40_000 {
+            if (turn + 2usize).is_power_of_two() {
+                sets.start_phase();
+            }
+            let x: Vec<f64> = (0..dim).map(|_| rng.random_range(-0.5..0.5)).collect();
+            let user = turn % users;
+            sets.update(user, &x, x[user % 5] + rng.random_range(-0.5..0.5));
+            sets.split(user, turn as f64 + 1.0);
+            sets.check(user);
+            sets.merge(turn as f64 + 1.0);
+        }
+        let (now, ever) = (sets.clusters().count(), sets.numbers);
+        assert!(now > 4 && now < users && ever > 200, "{now} clusters now, {ever} ever");
+        for cluster in sets.clusters() {
+            let mut direct = Oful::new(dim, LAMBDA);
+            direct.absorb(cluster.members.iter().map(|&member| &sets.users[member].sums));
+            assert_eq!(cluster.sums.progress().updates, direct.progress().updates);
+            for (carried, direct) in cluster.sums.estimate().iter().zip(direct.estimate()) {
+                assert!((carried - direct).abs() < 1e-10, "{carried} against {direct}");
+            }
+            let (carried, direct) = (cluster.sums.inverse(), direct.inverse());
+            for (carried, direct) in carried.packed().iter().zip(direct.packed()) {
+                assert!((carried - direct).abs() < 1e-10, "{carried} against {direct}");
+            }
+        }
     }
 }
