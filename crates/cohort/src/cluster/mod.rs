@@ -3,11 +3,31 @@
 //! | file | question it answers |
 //! | --- | --- |
 //! | this one | what is a cluster? |
-//! | `components` | which points hang together within γ? |
 //! | [`partition`] | how are clusters numbered? |
+//! | `components` | which points hang together within γ? |
+//! | `near` | when are two points neighbours? |
+//! | `disjoint` | who hangs together so far? |
+//! | `tree`, `block`, `index` | where are the points? |
+//! | `leaf` | who are neighbours within a leaf? |
+//! | `census`, `passes` | who has to ask in other leaves? |
+//! | `search`, `meeting` | how are other leaves asked? |
+//! | `lanes` | how are many distances computed at once? |
 
+mod block;
+mod census;
 mod components;
+mod disjoint;
+mod index;
+mod lanes;
+mod leaf;
+mod meeting;
+mod near;
 pub mod partition;
+mod passes;
+mod search;
+#[cfg(test)]
+mod tests;
+mod tree;
 
 pub use components::components;
 

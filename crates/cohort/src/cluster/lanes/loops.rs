@@ -1,0 +1,203 @@
+//! Three loops over the lanes of a block: move it, see who is near a box, let some meet another.
+//!
+//! A block of n points is stored by rows of ⌈n/16⌉ `Lanes`: first |v|²/2 of every point v, then the
+//! first coordinate of every point, then the second, and so on. Lanes beyond n have |v|²/2 = ∞: no
+//! point is near them.
+
+use super::vector::Vector;
+use super::{Lanes, Loop, MOST_VECTORS, Mask, Row, WIDTH};
+
+/// Moves the points of a block by an offset, and prepares them to meet another block in whose frame
+/// they are then: `moved` are their coordinates x there, `limits` are `within` − |x|²/2. Returns the
+/// `wanted` points with |x|²/2 not above `ball`. Vectors of lanes without a wanted point are left
+/// alone.
+pub(in super::super) struct Shift<'a> {
+    pub lanes: &'a [Lanes],
+    pub vectors: usize,
+    pub wanted: Mask,
+    pub offset: &'a [f32],
+    pub ball: f32,
+    pub within: f32,
+    pub moved: &'a mut [Row],
+    pub limits: &'a mut Row,
+}
+
+impl Loop for Shift<'_> {
+    type Output = Mask;
+
+    #[inline(always)]
+    unsafe fn run<V: Vector>(self) -> Mask {
+        let coordinates = &self.lanes[self.vectors..];
+        let mut near = 0;
+        for v in vectors_of(self.wanted, self.vectors) {
+            // SAFETY: the caller vouches for the processor.
+            unsafe {
+                let mut squares = V::splat(0.0);
+                let rows = coordinates.chunks_exact(self.vectors);
+                for ((row, offset), moved) in rows.zip(self.offset).zip(self.moved.iter_mut()) {
+                    let x = V::load(&row[v]).add(V::splat(*offset));
+                    squares = squares.plus_product(x, x);
+                    x.store(&mut moved[v]);
+                }
+                let half = V::splat(0.0).plus_product(squares, V::splat(0.5));
+                V::splat(self.within).sub(half).store(&mut self.limits[v]);
+                near |= Mask::from(half.not_above(V::splat(self.ball))) << (WIDTH * v);
+            }
+        }
+        near & self.wanted
+    }
+}
+
+/// Those of the `wanted` points whose squared distance to a box is not above a limit.
+pub(in super::super) struct NearBox<'a> {
+    pub lanes: &'a [Lanes],
+    pub vectors: usize,
+    pub wanted: Mask,
+    pub low: &'a [f32],
+    pub high: &'a [f32],
+    pub limit: f32,
+}
+
+impl Loop for NearBox<'_> {
+    type Output = Mask;
+
+    #[inline(always)]
+    unsafe fn run<V: Vector>(self) -> Mask {
+        let coordinates = &self.lanes[self.vectors..];
+        let mut near = 0;
+        for v in vectors_of(self.wanted, self.vectors) {
+            // SAFETY: the caller vouches for the processor.
+            unsafe {
+                let mut squares = V::splat(0.0);
+                let rows = coordinates.chunks_exact(self.vectors);
+                for ((row, low), high) in rows.zip(self.low).zip(self.high) {
+                    let x = V::load(&row[v]);
+                    let outside = V::splat(*low).sub(x).max(x.sub(V::splat(*high)));
+                    let outside = outside.max(V::splat(0.0));
+                    squares = squares.plus_product(outside, outside);
+                }
+                near |= Mask::from(squares.not_above(V::splat(self.limit))) << (WIDTH * v);
+            }
+        }
+        near & self.wanted
+    }
+}
+
+/// How many askers may meet a block at once.
+pub(in super::super) const AT_ONCE: usize = 8;
+
+/// For each asker x, the points v of a block with |v|²/2 − x·v not above the asker's limit; with
+/// limit = γ²/2 − |x|²/2 those are the v with |x − v|² ≤ γ².
+pub(in super::super) struct MeetAll<'a> {
+    pub lanes: &'a [Lanes],
+    pub vectors: usize,
+    /// The coordinates of the askers, in the frame of the block.
+    pub moved: &'a [Row],
+    /// Which points of `moved` ask; at most [`AT_ONCE`].
+    pub askers: &'a [u8],
+    pub limits: &'a Row,
+}
+
+impl Loop for MeetAll<'_> {
+    type Output = [Mask; AT_ONCE];
+
+    /// A tile of askers × vectors stays in registers: each coordinate of the block is loaded once
+    /// for all askers of the tile.
+    #[inline(always)]
+    unsafe fn run<V: Vector>(self) -> [Mask; AT_ONCE] {
+        let mut met = [[0; MOST_VECTORS]; AT_ONCE];
+        // SAFETY: the caller vouches for the processor.
+        unsafe {
+            let done = if V::REGISTERS >= 24 {
+                self.meet::<V, 8, 2>(0, &mut met)
+            } else if V::REGISTERS >= 8 {
+                self.meet::<V, 4, 1>(0, &mut met)
+            } else {
+                self.meet::<V, 2, 1>(0, &mut met)
+            };
+            if V::REGISTERS >= 8 {
+                self.meet::<V, 1, 4>(done, &mut met);
+            } else {
+                self.meet::<V, 1, 2>(done, &mut met);
+            }
+        }
+        met.map(|bits| {
+            (0..MOST_VECTORS).fold(0, |mask, v| mask | Mask::from(bits[v]) << (WIDTH * v))
+        })
+    }
+}
+
+impl MeetAll<'_> {
+    /// Goes on from asker `from` in groups of Q while there are Q; returns how many are done.
+    #[inline(always)]
+    unsafe fn meet<V: Vector, const Q: usize, const W: usize>(
+        &self,
+        mut from: usize,
+        met: &mut [[u16; MOST_VECTORS]; AT_ONCE],
+    ) -> usize {
+        while let Some(askers) = self.askers[from..].first_chunk::<Q>() {
+            let met = met[from..].first_chunk_mut::<Q>().expect("as many masks as askers");
+            let mut v = 0;
+            // SAFETY: the caller vouches for the processor.
+            unsafe {
+                while v + W <= self.vectors {
+                    self.tile::<V, Q, W>(askers, v, met);
+                    v += W;
+                }
+                while v < self.vectors {
+                    self.tile::<V, Q, 1>(askers, v, met);
+                    v += 1;
+                }
+            }
+            from += Q;
+        }
+        from
+    }
+
+    /// Q askers against W vectors from the v-th on.
+    #[inline(always)]
+    unsafe fn tile<V: Vector, const Q: usize, const W: usize>(
+        &self,
+        askers: &[u8; Q],
+        v: usize,
+        met: &mut [[u16; MOST_VECTORS]; Q],
+    ) {
+        let (half, coordinates) = self.lanes.split_at(self.vectors);
+        let lane = |row: &Row, asker: u8| {
+            row[usize::from(asker) / WIDTH % MOST_VECTORS].0[usize::from(asker) % WIDTH]
+        };
+        // SAFETY: the caller vouches for the processor.
+        unsafe {
+            let mut sums = [[V::splat(0.0); W]; Q];
+            for q in 0..Q {
+                for w in 0..W {
+                    sums[q][w] = V::load(&half[v + w]);
+                }
+            }
+            for (row, moved) in coordinates.chunks_exact(self.vectors).zip(self.moved) {
+                let mut block = [V::splat(0.0); W];
+                for w in 0..W {
+                    block[w] = V::load(&row[v + w]);
+                }
+                for q in 0..Q {
+                    let x = V::splat(lane(moved, askers[q]));
+                    for w in 0..W {
+                        sums[q][w] = sums[q][w].minus_product(x, block[w]);
+                    }
+                }
+            }
+            for q in 0..Q {
+                let limit = V::splat(lane(self.limits, askers[q]));
+                for w in 0..W {
+                    met[q][v + w] = sums[q][w].not_above(limit);
+                }
+            }
+        }
+    }
+}
+
+/// The vectors of lanes that hold a wanted point.
+#[inline(always)]
+fn vectors_of(wanted: Mask, vectors: usize) -> impl Iterator<Item = usize> {
+    (0..vectors).filter(move |v| (wanted >> (WIDTH * v)) as u16 != 0)
+}
