@@ -1,10 +1,8 @@
 //! Components against the naive version, on points of many kinds.
 
-use super::components::components_on;
 use super::lanes::Processor;
-use super::partition::number_by_smallest_member;
-use super::{collapse_small, components, maximal_cluster};
-use crate::Error;
+use super::{components, components_on};
+use crate::cluster::partition::number_by_smallest_member;
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha8Rng;
@@ -233,34 +231,4 @@ fn huge_coordinates_do_not_overflow() {
     assert_eq!(components(&huge, 1, 1e200), [0, 1, 2, 3, 3, 3]);
     assert_eq!(components(&huge, 1, 1e150), [0, 1, 2, 3, 3, 3]);
     assert_eq!(components(&huge, 1, 1e149), [0, 1, 2, 3, 4, 5]);
-}
-
-#[test]
-fn small_clusters_are_those_with_strictly_fewer_than_the_share() {
-    // Sizes 4, 3, 2, 1 of 10.
-    let labels = [0, 0, 0, 0, 1, 1, 1, 2, 2, 3];
-    let collapsed = |share: f64| {
-        let mut labels = labels;
-        collapse_small(&mut labels, share);
-        labels
-    };
-    assert_eq!(collapsed(0.0), labels);
-    // One has a single member: exactly 1/10 of all is not fewer.
-    assert_eq!(collapsed(0.1), labels);
-    assert_eq!(collapsed(0.2), labels);
-    assert_eq!(collapsed(0.3), [0, 0, 0, 0, 1, 1, 1, 2, 2, 2]);
-    assert_eq!(collapsed(0.31), [0, 0, 0, 0, 1, 1, 1, 1, 1, 1]);
-    assert_eq!(collapsed(1.0), [0; 10]);
-}
-
-#[test]
-fn what_is_not_points_is_refused() {
-    let refused =
-        |points: &[f64], dim, gamma, share| maximal_cluster(points, dim, gamma, share).unwrap_err();
-    assert!(matches!(refused(&[1.0; 5], 2, 1.0, 0.0), Error::Shape { what: "points", .. }));
-    assert!(matches!(refused(&[1.0; 5], 0, 1.0, 0.0), Error::Shape { what: "points", .. }));
-    assert!(matches!(refused(&[1.0, f64::NAN], 2, 1.0, 0.0), Error::NotFinite { .. }));
-    assert!(matches!(refused(&[1.0], 1, -1.0, 0.0), Error::Shape { what: "gamma", .. }));
-    assert!(matches!(refused(&[1.0], 1, f64::NAN, 0.0), Error::Shape { what: "gamma", .. }));
-    assert!(matches!(refused(&[1.0], 1, 1.0, 1.1), Error::Shape { what: "min_share", .. }));
 }

@@ -6,16 +6,42 @@
 //! edge between points that hang together already is never looked for, so a dense cluster costs
 //! little more than reading it; what costs is to be sure that the rest is apart.
 //!
+//! Single precision proposes pairs, with a margin for its rounding; one function in f64 decides.
 //! Threads join what they find in any order: the components are the same in every order.
+//!
+//! | file | question it answers |
+//! | --- | --- |
+//! | this one | in which passes are edges looked for? |
+//! | `near` | when are two points neighbours? |
+//! | `disjoint` | who hangs together so far? |
+//! | `tree`, `block`, `index` | where are the points? |
+//! | `leaf` | who are neighbours within a leaf? |
+//! | `census`, `passes` | who has to ask in other leaves? |
+//! | `search`, `meeting` | how are other leaves asked? |
+//! | `lanes` | how are many distances computed at once? |
 
-use super::census::Census;
-use super::disjoint::DisjointSets;
-use super::index::Index;
-use super::lanes::Processor;
-use super::leaf::join_within;
-use super::near::Near;
+mod block;
+mod census;
+mod disjoint;
+mod index;
+mod lanes;
+mod leaf;
+mod meeting;
+mod near;
+mod passes;
+mod search;
+#[cfg(test)]
+mod tests;
+mod tree;
+
 use super::partition::number_by_smallest_member;
-use super::passes::{ask_everybody, ask_near_leaves};
+use census::Census;
+use disjoint::DisjointSets;
+use index::Index;
+use lanes::Processor;
+use leaf::join_within;
+use near::Near;
+use passes::{ask_everybody, ask_near_leaves};
 use rayon::prelude::*;
 
 /// The component of every point, numbered by smallest member, where points within `gamma` of
@@ -31,12 +57,7 @@ pub fn components(points: &[f64], dim: usize, gamma: f64) -> Vec<usize> {
     components_on(Processor::best(), points, dim, gamma)
 }
 
-pub(super) fn components_on(
-    processor: Processor,
-    points: &[f64],
-    dim: usize,
-    gamma: f64,
-) -> Vec<usize> {
+fn components_on(processor: Processor, points: &[f64], dim: usize, gamma: f64) -> Vec<usize> {
     let near = Near::new(points, dim, gamma);
     if near.count() == 0 {
         return vec![];
