@@ -4,9 +4,10 @@
     cluster.py POINTS.npy GAMMA [--peers dbscan,sklearn,scipy,linfa] [--labels OURS.npy]
                [--time-limit 600] [--memory-gb 10] [--repeat 1]
 
-Prints one line of JSON per peer: {"peer", "seconds", "peak_mib", "clusters", "same_labels", "failed"}.
-`seconds` is the clustering alone, the best of the repeats, without start-up or reading. A peer that
-needs more time or address space than it may is reported in `failed`, and the machine stays up.
+Prints one line of JSON per peer: {"peer", "peak_mib", "cpu_seconds", "seconds", "clusters",
+"same_labels"}, or "failed" in place of the last three. `seconds` is the clustering alone, the best of
+the repeats, without start-up or reading; `cpu_seconds` and `peak_mib` are those of the whole process.
+A peer that needs more time or address space than it may fails, and the machine stays up.
 `same_labels` compares with OURS.npy, or else with the first peer that finished.
 
 Needs numpy and whichever of scikit-learn, scipy, dbscan are to be measured; linfa needs cargo.
@@ -104,7 +105,8 @@ def measure(peer, args, folder):
     reader.join()
     timed_out = not timer.is_alive()
     timer.cancel()
-    result = {"peak_mib": usage.ru_maxrss // 1024}
+    cpu = round(usage.ru_utime + usage.ru_stime, 2)
+    result = {"peak_mib": usage.ru_maxrss // 1024, "cpu_seconds": cpu}
     if process.returncode == 0:
         found = numbered(np.load(labels))
         return {**result, "seconds": float(said.split()[-1]), "clusters": int(found.max(initial=-1)) + 1}, found

@@ -57,7 +57,7 @@ pub(super) fn ask_everybody(index: &Index, sets: &DisjointSets, census: &Census)
         let mut askers = Askers {
             party: Party::new(block, &positions),
             ranks: Some(Ranks::new(ranks)),
-            own: None,
+            own: is_leaf.then_some(node),
             visits: usize::MAX,
             desk: Desk::new(index.near.dim()),
         };

@@ -174,3 +174,64 @@ fn between(a: f64, b: f64) -> f64 {
     let middle = 0.5 * a + 0.5 * b;
     if (a..b).contains(&middle) { middle } else { a }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(points: &[f64], dim: usize) -> Tree {
+        let near = Near::new(points, dim, 1.0);
+        let tree = Tree::grow(&near);
+        let mut order = tree.order.clone();
+        order.sort();
+        assert!(order.iter().copied().eq(0..near.count() as u32), "every point once");
+        for node in 0..tree.nodes.len() {
+            let range = tree.nodes[node].positions();
+            match tree.children(node) {
+                None => assert!((1..=MOST_POINTS).contains(&range.len())),
+                Some([left, right]) => {
+                    let (left, right) = (tree.nodes[left], tree.nodes[right]);
+                    assert_eq!((left.start, right.end), (range.start as u32, range.end as u32));
+                    assert_eq!(left.end, right.start);
+                }
+            }
+        }
+        tree
+    }
+
+    #[test]
+    fn every_range_is_cut_into_two_until_it_is_small() {
+        check(&[1.0], 1);
+        check(&vec![0.5; 1000], 1);
+        check(&(0..1000).map(f64::from).collect::<Vec<_>>(), 2);
+        // Most of the points are one, and the others are ever smaller.
+        let mut lopsided = vec![0.0; 5000];
+        lopsided.extend((0..1000).map(|i| 2f64.powi(-i)));
+        check(&lopsided, 1);
+        check(&[f64::MAX, f64::MIN, 5e-324, -5e-324].repeat(100), 1);
+    }
+
+    #[test]
+    fn clusters_are_cut_apart() {
+        // Two clusters of unequal size: no leaf has points of both.
+        let points: Vec<f64> = (0..3000)
+            .map(|i| f64::from(i % 97) / 97.0 + if i % 3 == 0 { 50.0 } else { 0.0 })
+            .collect();
+        let tree = check(&points, 1);
+        for node in (0..tree.nodes.len()).filter(|&node| tree.children(node).is_none()) {
+            let mut sides =
+                tree.order[tree.nodes[node].positions()].iter().map(|p| points[*p as usize] > 25.0);
+            let first = sides.next();
+            assert!(sides.all(|side| Some(side) == first));
+        }
+    }
+
+    #[test]
+    fn a_fold_sees_every_position_once() {
+        let tree = check(&(0..1000).map(f64::from).collect::<Vec<_>>(), 1);
+        let counts = tree.fold(|leaf| leaf.positions().len(), |left, right| left + right);
+        for (count, node) in counts.into_iter().zip(&tree.nodes) {
+            assert_eq!(count, node.positions().len());
+        }
+    }
+}

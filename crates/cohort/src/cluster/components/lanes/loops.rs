@@ -201,3 +201,99 @@ impl MeetAll<'_> {
 fn vectors_of(wanted: Mask, vectors: usize) -> impl Iterator<Item = usize> {
     (0..vectors).filter(move |v| (wanted >> (WIDTH * v)) as u16 != 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{MOST_POINTS, Processor, first};
+    use super::*;
+
+    const DIM: usize = 5;
+
+    /// Small whole numbers: every sum is exact, so every processor must find exactly the same.
+    fn coordinate(point: usize, k: usize) -> f32 {
+        ((point * 7 + k * 11 + point * k) % 9) as f32 - 4.0
+    }
+
+    fn block(count: usize) -> (usize, Vec<Lanes>) {
+        let vectors = count.div_ceil(WIDTH);
+        let mut lanes = vec![Lanes::all(0.0); vectors * (DIM + 1)];
+        lanes[..vectors].fill(Lanes::all(f32::INFINITY));
+        for l in 0..count {
+            let (v, lane) = (l / WIDTH, l % WIDTH);
+            lanes[v].0[lane] = (0..DIM).map(|k| 0.5 * coordinate(l, k).powi(2)).sum();
+            for k in 0..DIM {
+                lanes[(1 + k) * vectors + v].0[lane] = coordinate(l, k);
+            }
+        }
+        (vectors, lanes)
+    }
+
+    fn those(count: usize, keep: impl Fn(usize) -> bool) -> Mask {
+        (0..count).filter(|l| keep(*l)).fold(0, |mask, l| mask | 1 << l)
+    }
+
+    #[test]
+    fn moved_points_meet_exactly_their_neighbours() {
+        let offset = [1.0, 0.0, -2.0, 3.0, 0.0];
+        let moved_square =
+            |l: usize| -> f32 { (0..DIM).map(|k| (coordinate(l, k) + offset[k]).powi(2)).sum() };
+        let distance_square = |l: usize, m: usize| -> f32 {
+            (0..DIM).map(|k| (coordinate(l, k) + offset[k] - coordinate(m, k)).powi(2)).sum()
+        };
+        for processor in Processor::available() {
+            for (count, hosts) in [(1, 128), (16, 17), (37, 90), (128, 1)] {
+                let (vectors, lanes) = block(count);
+                let mut moved = vec![[Lanes::all(0.0); MOST_VECTORS]; DIM];
+                let mut limits = [Lanes::all(0.0); MOST_VECTORS];
+                let in_ball = processor.run(Shift {
+                    lanes: &lanes,
+                    vectors,
+                    wanted: first(count),
+                    offset: &offset,
+                    ball: 25.0,
+                    within: 18.0, // distance 6
+                    moved: &mut moved,
+                    limits: &mut limits,
+                });
+                assert_eq!(in_ball, those(count, |l| moved_square(l) <= 50.0));
+                let (host_vectors, host_lanes) = block(hosts);
+                let askers: Vec<u8> = (0..count as u8).collect();
+                for askers in askers.chunks(AT_ONCE) {
+                    let met = processor.run(MeetAll {
+                        lanes: &host_lanes,
+                        vectors: host_vectors,
+                        moved: &moved,
+                        askers,
+                        limits: &limits,
+                    });
+                    for (&asker, met) in askers.iter().zip(met) {
+                        let near = |m| distance_square(asker.into(), m) <= 36.0;
+                        assert_eq!(met, those(hosts, near), "{processor:?}, {asker}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn points_near_a_box_are_found_among_the_wanted() {
+        let (low, high) = ([-1.0, -4.0, 2.0, 0.0, -3.0], [0.0, 4.0, 3.0, 1.0, -3.0]);
+        let square = |l: usize| -> f32 {
+            let outside = |k: usize| {
+                let x = coordinate(l, k);
+                (low[k] - x).max(x - high[k]).max(0.0)
+            };
+            (0..DIM).map(|k| outside(k).powi(2)).sum()
+        };
+        let (vectors, lanes) = block(MOST_POINTS);
+        let wanted = those(MOST_POINTS, |l| l % 3 != 0 && l / WIDTH != 2);
+        for processor in Processor::available() {
+            let (low, high) = (&low, &high);
+            let near =
+                processor.run(NearBox { lanes: &lanes, vectors, wanted, low, high, limit: 30.0 });
+            assert_eq!(near, wanted & those(MOST_POINTS, |l| square(l) <= 30.0));
+            assert_ne!(near, wanted);
+            assert_ne!(near, 0);
+        }
+    }
+}
