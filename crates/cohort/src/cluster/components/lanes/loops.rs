@@ -102,24 +102,28 @@ impl Loop for MeetAll<'_> {
     type Output = [Mask; AT_ONCE];
 
     /// A tile of askers × vectors stays in registers: each coordinate of the block is loaded once
-    /// for all askers of the tile.
+    /// for all askers of the tile. Where too few askers are left, the last one fills it up.
     #[inline(always)]
     unsafe fn run<V: Vector>(self) -> [Mask; AT_ONCE] {
         let mut met = [[0; MOST_VECTORS]; AT_ONCE];
-        // SAFETY: the caller vouches for the processor.
-        unsafe {
-            let done = if V::REGISTERS >= 24 {
-                self.meet::<V, 8, 2>(0, &mut met)
-            } else if V::REGISTERS >= 8 {
-                self.meet::<V, 4, 1>(0, &mut met)
-            } else {
-                self.meet::<V, 2, 1>(0, &mut met)
+        let mut askers = [self.askers.last().copied().unwrap_or(0); AT_ONCE];
+        askers[..self.askers.len()].copy_from_slice(self.askers);
+        let mut from = 0;
+        while from < self.askers.len() {
+            let left = self.askers.len() - from;
+            let (askers, met) = (&askers[from..], &mut met[from..]);
+            // SAFETY: the caller vouches for the processor.
+            from += unsafe {
+                match left {
+                    5.. if V::REGISTERS >= 32 => self.meet::<V, 8, 2>(askers, met),
+                    3.. if V::REGISTERS >= 32 => self.meet::<V, 4, 2>(askers, met),
+                    3.. if V::REGISTERS >= 8 => self.meet::<V, 4, 1>(askers, met),
+                    2.. if V::REGISTERS >= 32 => self.meet::<V, 2, 4>(askers, met),
+                    2.. => self.meet::<V, 2, 1>(askers, met),
+                    _ if V::REGISTERS >= 8 => self.meet::<V, 1, 4>(askers, met),
+                    _ => self.meet::<V, 1, 2>(askers, met),
+                }
             };
-            if V::REGISTERS >= 8 {
-                self.meet::<V, 1, 4>(done, &mut met);
-            } else {
-                self.meet::<V, 1, 2>(done, &mut met);
-            }
         }
         met.map(|bits| {
             (0..MOST_VECTORS).fold(0, |mask, v| mask | Mask::from(bits[v]) << (WIDTH * v))
@@ -128,30 +132,32 @@ impl Loop for MeetAll<'_> {
 }
 
 impl MeetAll<'_> {
-    /// Goes on from asker `from` in groups of Q while there are Q; returns how many are done.
+    /// The first Q askers against the whole block, W vectors at a time. Returns Q.
     #[inline(always)]
     unsafe fn meet<V: Vector, const Q: usize, const W: usize>(
         &self,
-        mut from: usize,
-        met: &mut [[u16; MOST_VECTORS]; AT_ONCE],
+        askers: &[u8],
+        met: &mut [[u16; MOST_VECTORS]],
     ) -> usize {
-        while let Some(askers) = self.askers[from..].first_chunk::<Q>() {
-            let met = met[from..].first_chunk_mut::<Q>().expect("as many masks as askers");
-            let mut v = 0;
-            // SAFETY: the caller vouches for the processor.
-            unsafe {
-                while v + W <= self.vectors {
-                    self.tile::<V, Q, W>(askers, v, met);
-                    v += W;
-                }
-                while v < self.vectors {
-                    self.tile::<V, Q, 1>(askers, v, met);
-                    v += 1;
-                }
+        let askers = askers.first_chunk::<Q>().expect("room for a tile");
+        let met = met.first_chunk_mut::<Q>().expect("room for a tile");
+        let mut v = 0;
+        // SAFETY: the caller vouches for the processor.
+        unsafe {
+            while v + W <= self.vectors {
+                self.tile::<V, Q, W>(askers, v, met);
+                v += W;
             }
-            from += Q;
+            while W > 2 && v + 2 <= self.vectors {
+                self.tile::<V, Q, 2>(askers, v, met);
+                v += 2;
+            }
+            while v < self.vectors {
+                self.tile::<V, Q, 1>(askers, v, met);
+                v += 1;
+            }
         }
-        from
+        Q
     }
 
     /// Q askers against W vectors from the v-th on.
