@@ -68,6 +68,12 @@ impl<'a> Party<'a> {
         mask & self.everybody()
     }
 
+    /// The root of all, when last looked up, if they have one.
+    fn common_root(&self) -> Option<u32> {
+        let roots = &self.roots[..self.positions.len()];
+        roots.iter().all(|root| *root == roots[0]).then(|| roots[0])
+    }
+
     /// Two sets have become one.
     fn merge(&mut self, a: u32, b: u32, root: u32) {
         for known in &mut self.roots {
@@ -84,17 +90,14 @@ impl Search<'_> {
         if asking == 0 {
             return;
         }
-        let asking = self.move_to(desk, guests.block, hosts.block, asking);
-        let mut waiting = members(asking);
-        loop {
+        let mut waiting = self.move_to(desk, guests.block, hosts.block, asking);
+        while waiting != 0 {
             let mut group = [0; AT_ONCE];
             let mut count = 0;
-            for guest in waiting.by_ref().take(group.len()) {
+            for guest in members(waiting).take(AT_ONCE) {
                 group[count] = guest as u8;
                 count += 1;
-            }
-            if count == 0 {
-                return;
+                waiting &= !(1 << guest);
             }
             let proposed = self.index.processor.run(MeetAll {
                 lanes: &hosts.block.lanes,
@@ -103,10 +106,12 @@ impl Search<'_> {
                 askers: &group[..count],
                 limits: &desk.limits,
             });
+            let mut joined = false;
             for (&guest, proposed) in group[..count].iter().zip(proposed) {
-                if proposed != 0 {
-                    self.join(guests, guest as usize, hosts, proposed);
-                }
+                joined |= proposed != 0 && self.join(guests, guest.into(), hosts, proposed);
+            }
+            if joined && let Some(root) = hosts.common_root() {
+                waiting &= !guests.members_of(root);
             }
         }
     }
@@ -135,7 +140,9 @@ impl Search<'_> {
     }
 
     /// Joins a guest with those of the proposed hosts that are its neighbours, one of each set.
-    fn join(&self, guests: &mut Party, guest: usize, hosts: &mut Party, proposed: Mask) {
+    /// Returns whether there was one.
+    fn join(&self, guests: &mut Party, guest: usize, hosts: &mut Party, proposed: Mask) -> bool {
+        let mut joined = false;
         let order = &self.index.tree.order;
         let at = guests.positions[guest];
         for host in members(proposed) {
@@ -145,7 +152,9 @@ impl Search<'_> {
                 let root = self.sets.join(at, host_at);
                 guests.merge(mine, theirs, root);
                 hosts.merge(mine, theirs, root);
+                joined = true;
             }
         }
+        joined
     }
 }

@@ -176,7 +176,8 @@ impl<'a> Search<'a> {
     fn visit(&self, askers: &mut Askers, leaf: usize, asking: Mask) {
         askers.visits -= 1;
         let node = self.index.tree.nodes[leaf];
-        let positions: [u32; MOST_POINTS] = std::array::from_fn(|l| node.start + l as u32);
+        let positions: [u32; MOST_POINTS] =
+            std::array::from_fn(|l| node.start.wrapping_add(l as u32));
         let block = self.index.block(leaf);
         let mut hosts = Party::new(block, &positions[..block.count]);
         hosts.look_up(self.sets, hosts.everybody());
