@@ -107,6 +107,7 @@ impl Bank {
             self.settle();
         }
         let (layout, set, pending, radius) = (self.layout, self.set, &self.pending, &radius);
+        let learners = self.learners;
         let offer = Offer::new(contexts, shape, offsets, layout, set.arms_at_once());
         let scratch_lanes = choosing::scratch_lanes(&offer).max(learning::scratch_lanes(layout));
         let (together, stride) = (set.blocks_at_once(), layout.stride());
@@ -122,7 +123,11 @@ impl Bank {
                     for (block, radii) in blocks.chunks_exact_mut(stride).zip(&mut radii) {
                         pending.teach(set, layout, first, block, scratch);
                         let block = layout.view(block);
-                        let of = |lane| radius(first + lane, block.progress(lane));
+                        // The last block may have lanes without a learner.
+                        let of = |lane| match first + lane {
+                            learner if learner < learners => radius(learner, block.progress(lane)),
+                            _ => 0.0,
+                        };
                         *radii = Lane(std::array::from_fn(of));
                         first += LANES;
                     }
