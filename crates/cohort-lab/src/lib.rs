@@ -12,11 +12,14 @@
 //!
 //! The lab drives the engine of the `cohort` crate and has no learning step of its own.
 
+pub mod datasets;
 pub mod environment;
 pub mod environments;
 mod error;
 pub mod experiment;
+pub mod figures;
 pub mod npy;
+pub mod reproduce;
 pub mod results;
 pub mod runner;
 pub mod seed;

@@ -7,11 +7,10 @@
 //!
 //! Reference: the paper, Section 7.2 and Appendix A.2.
 
-use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
-use cohort::params::{Kind, POSITIVE, Param, Settings, Value};
+use cohort::params::{POSITIVE, Param, Settings, Value};
 use cohort::{Arm, Contexts, Truth};
 use rand::RngExt;
 
@@ -57,12 +56,12 @@ const OPTIONS: &[Param] = &[
     Param::choice("untagged", &["keep", "drop"], "what becomes of items of which no word was said"),
     Param::choice("centring", &["centred", "raw"], "whether components are those of the centred matrix"),
     Param::choice("rows", &["unit", "as-is"], "every item of length 1, or all divided by the longest"),
-    Param {
-        name: "sigma",
-        kind: Kind::Real(Bound::Excluded(0.0), Bound::Unbounded),
-        default: cohort::params::Default::Real(0.5),
-        meaning: "the noise scale that policies are told; rewards of 0 and 1 are 1/2-sub-Gaussian",
-    },
+    Param::real(
+        "sigma",
+        POSITIVE,
+        0.5,
+        "the noise scale that policies are told; rewards of 0 and 1 are 1/2-sub-Gaussian",
+    ),
 ];
 
 struct Shop {
