@@ -23,5 +23,6 @@ pub mod reproduce;
 pub mod results;
 pub mod runner;
 pub mod seed;
+pub mod text;
 
 pub use error::Error;

@@ -255,9 +255,9 @@ mod tests {
         })
     }
 
-    /// What numpy.save of NumPy 2.2 writes for `np.arange(3, dtype=np.float32)`.
+    /// What numpy.save writes for `np.arange(3, dtype=np.float32)`; 118 bytes of header.
     const BY_NUMPY: &[u8] = b"\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, \
-        'shape': (3,), }                                                          \n\
+        'shape': (3,), }\x20                                                           \n\
         \x00\x00\x00\x00\x00\x00\x80\x3f\x00\x00\x00\x40";
 
     #[test]
@@ -270,8 +270,6 @@ mod tests {
     fn refuses_what_it_cannot_use_and_says_why() {
         let whole = file(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
         let nan = file(&[2, 2], &[1.0, 2.0, f64::NAN, 4.0]);
-        let fortran = String::from_utf8_lossy(&whole).replace("False", " True");
-        assert!(fortran.contains(" True"));
         let mut fortran = whole.clone();
         let at = fortran.windows(5).position(|word| word == b"False").unwrap();
         fortran[at..at + 5].copy_from_slice(b"True ");

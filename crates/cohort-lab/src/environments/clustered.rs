@@ -27,15 +27,15 @@ const CENTRE_OPTIONS: &[Param] = &[
     Param::derived(
         "separation",
         Kind::Real(Bound::Excluded(0.0), Bound::Included(2.0)),
-        "none: uniform on the unit sphere",
-        "centres are at least this far apart",
+        "uniform on the unit sphere",
+        "no two centres are closer than this",
     ),
     Param::derived(
         "spacing",
-        Kind::Real(Bound::Excluded(0.0), Bound::Included(std::f64::consts::SQRT_2)),
-        "none: uniform on the unit sphere",
-        "centres lie around one point of the unit sphere, this far from each other (exactly with \
-         fewer clusters than dimensions, else about)",
+        Kind::Real(Bound::Excluded(0.0), Bound::Included(1.0)),
+        "uniform on the unit sphere",
+        "centres lie close together, all this far from each other (about, where there are as many \
+         clusters as dimensions or more)",
     ),
 ];
 
@@ -48,8 +48,7 @@ struct Clustered {
 
 fn build(settings: &Settings) -> Result<Box<dyn Environment>, Error> {
     let laws = Laws::from_settings(settings);
-    let real = |name| settings.given(name).map(|_| settings.derived(name, || f64::NAN));
-    let centres = match (real("separation"), real("spacing")) {
+    let centres = match (settings.optional("separation"), settings.optional("spacing")) {
         (Some(_), Some(_)) => {
             return Err(Error::unexpected(
                 "separation and spacing",

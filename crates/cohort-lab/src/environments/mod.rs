@@ -9,6 +9,7 @@ mod parts;
 mod table;
 
 use cohort::nearest;
+use cohort::params::{Settings, Value};
 
 use crate::Error;
 use crate::environment::EnvironmentInfo;
@@ -25,4 +26,25 @@ pub fn info(name: &str) -> Result<&'static EnvironmentInfo, Error> {
         nearest: nearest(name, names()),
         known: names().collect::<Vec<_>>().join(", "),
     })
+}
+
+impl EnvironmentInfo {
+    /// Checks options without making the environment.
+    pub fn check(
+        &self,
+        options: impl IntoIterator<Item = (String, Value)>,
+    ) -> Result<Settings, Error> {
+        let refused = |error| match Error::of(format!("environment `{}`", self.name), error) {
+            // Well spelt, but of another environment: nothing else was meant.
+            Error::UnknownKey { of, name, known, .. } if is_option_of_any(&name) => {
+                Error::UnknownKey { of, name, known, nearest: None }
+            }
+            error => error,
+        };
+        Settings::check(self.name, self.params, options).map_err(refused)
+    }
+}
+
+fn is_option_of_any(name: &str) -> bool {
+    ENVIRONMENTS.iter().flat_map(EnvironmentInfo::options).any(|option| option.name == name)
 }

@@ -9,7 +9,7 @@ use std::hash::Hash;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cohort::params::{Kind, NOT_NEGATIVE, Param, Settings, Value};
+use cohort::params::{Kind, NOT_NEGATIVE, Param, Settings};
 
 use super::parts::linear::{LinearWorld, Rounds, Users};
 use crate::Error;
@@ -29,14 +29,14 @@ const COUNT: Kind = Kind::Count(1);
 const OF_TABLE: &str = "that of the tables";
 
 const TABLE_OPTIONS: &[Param] = &[
-    Param::text("contexts", "a file", "it must be given", "X.npy, (T, K, d) float64"),
-    Param::text("thetas", "a file", "it must be given", "TH.npy, (N, d) float64: users' vectors"),
-    Param::text("noise_table", "a file", "it must be given", "E.npy, (T, N) float64"),
+    Param::text("contexts", "a file", "none, it is needed", "X.npy: contexts, (T, K, d) float64"),
+    Param::text("thetas", "a file", "none, it is needed", "TH.npy: users' vectors, (N, d) float64"),
+    Param::text("noise_table", "a file", "none, it is needed", "E.npy: noise, (T, N) float64"),
     Param::text(
         "clusters_table",
         "a file",
         "users with equal vectors are a cluster",
-        "C.npy, (N,) int64: the true clusters, for `oracle`",
+        "C.npy: true clusters, (N,) int64",
     ),
     Param::derived(
         "noise",
@@ -72,14 +72,14 @@ fn build(settings: &Settings) -> Result<Box<dyn Environment>, Error> {
     same_length(&noise_path, "rounds", noise.shape[0], &contexts_path, rounds)?;
     same_length(&noise_path, "users", noise.shape[1], &thetas_path, users)?;
     for (name, length) in [("users", users), ("dim", dim), ("arms", arms)] {
-        if settings.given(name).is_some_and(|given| *given != Value::Real(length as f64)) {
-            let given = settings.derived(name, || f64::NAN).to_string();
-            return Err(Error::unexpected(name, given, format!("{length}, {OF_TABLE}")));
+        if let Some(given) = settings.optional(name).filter(|given| *given != length as f64) {
+            let expected = format!("{length}, {OF_TABLE}");
+            return Err(Error::unexpected(name, given.to_string(), expected));
         }
     }
 
-    let clusters = match path(settings, "clusters_table") {
-        Some(path) => read_clusters(&path, users, &thetas_path)?,
+    let clusters = match settings.text("clusters_table") {
+        Some(path) => read_clusters(Path::new(path), users, &thetas_path)?,
         None => equal_rows(&thetas.values, dim),
     };
     let sigma = settings.derived("noise", || {
@@ -95,19 +95,12 @@ fn build(settings: &Settings) -> Result<Box<dyn Environment>, Error> {
     }))
 }
 
-fn path(settings: &Settings, name: &str) -> Option<PathBuf> {
-    match settings.given(name) {
-        Some(Value::Text(path)) => Some(PathBuf::from(path)),
-        _ => None,
-    }
-}
-
 fn read_table(
     settings: &Settings,
     name: &'static str,
     axes: &[&str],
 ) -> Result<(Array<f64>, PathBuf), Error> {
-    let Some(path) = path(settings, name) else {
+    let Some(path) = settings.text(name).map(PathBuf::from) else {
         let what = format!("environment `table`: {name}");
         return Err(Error::unexpected(what, "nothing", "the name of a .npy file"));
     };

@@ -123,7 +123,7 @@ impl Draft {
         let environment = (info.build)(&options)?;
 
         let limit = environment.size().rounds;
-        let count = |name| run.given(name).map(|_| run.derived(name, || 0.0) as usize);
+        let count = |name| run.optional(name).map(|count| count as usize);
         let rounds = count("rounds").or(limit).unwrap_or(DEFAULT_ROUNDS);
         if let Some(limit) = limit.filter(|limit| rounds > *limit) {
             let expected = format!("at most {limit}, all that the environment has");
@@ -142,10 +142,7 @@ impl Draft {
             },
             environment: info,
             options,
-            out: match run.given("out") {
-                Some(Value::Text(folder)) => Some(PathBuf::from(folder)),
-                _ => None,
-            },
+            out: run.text("out").map(PathBuf::from),
         })
     }
 

@@ -1,7 +1,7 @@
 //! Files that are whole or not there: written under another name, then renamed.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use crate::Error;
@@ -71,19 +71,34 @@ impl Drop for Staged {
     }
 }
 
+/// Finds out before the work begins whether a file can be written at the end. Leaves nothing
+/// behind.
+pub fn check_place(path: &Path) -> Result<(), Error> {
+    if path.is_dir() {
+        return Err(failed(path, ErrorKind::IsADirectory.into()));
+    }
+    let partial = partial(path);
+    File::create(&partial).map_err(|source| failed(path, source))?;
+    fs::remove_file(&partial).map_err(|source| failed(path, source))
+}
+
 /// Writes one file, whole or not at all.
 pub fn write_whole(
     path: &Path,
     content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
 ) -> Result<(), Error> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".partial-{}", std::process::id()));
-    let partial = path.with_file_name(name);
+    let partial = partial(path);
     let written = create(&partial, content).and_then(|()| fs::rename(&partial, path));
     written.map_err(|source| {
         let _ = fs::remove_file(&partial);
         failed(path, source)
     })
+}
+
+fn partial(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".partial-{}", std::process::id()));
+    path.with_file_name(name)
 }
 
 fn create(

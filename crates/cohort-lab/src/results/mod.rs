@@ -13,7 +13,7 @@ mod student;
 mod summary;
 mod tables;
 
-pub use folder::{Folder, write_whole};
+pub use folder::{Folder, check_place, write_whole};
 pub use student::half_width_95;
 pub use summary::{PolicySummary, Summary};
 

@@ -28,12 +28,8 @@ pub const LAW_OPTIONS: &[Param] = &[
 ];
 
 /// The option of every environment whose users scatter.
-pub const SPREAD: &[Param] = &[Param::real(
-    "spread",
-    NOT_NEGATIVE,
-    0.01,
-    "s, variance of each coordinate of users' vectors",
-)];
+pub const SPREAD: &[Param] =
+    &[Param::real("spread", NOT_NEGATIVE, 0.01, "variance of each coordinate of users' vectors")];
 
 /// Contexts and noise by their laws.
 #[derive(Clone, Copy, Debug)]
