@@ -10,7 +10,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use cohort::params::{POSITIVE, Param, Settings, Value};
+use cohort::params::{POSITIVE, Param, Settings};
 use cohort::{Arm, Contexts, Truth};
 use rand::RngExt;
 
@@ -80,11 +80,7 @@ fn build(
     read: fn(&Path) -> Result<Tables, Error>,
     how_to_get: &str,
 ) -> Result<Box<dyn Environment>, Error> {
-    let given = match settings.given("data") {
-        Some(Value::Text(folder)) => Some(Path::new(folder)),
-        _ => None,
-    };
-    let data = datasets::folder(given);
+    let data = datasets::folder(settings.text("data").map(Path::new));
     let folder = locate(&data).ok_or_else(|| {
         Error::unexpected(format!("data {}", data.display()), format!("no {name} files"), how_to_get)
     })?;
@@ -240,6 +236,7 @@ impl World for Visit {
 mod tests {
     use super::*;
     use crate::datasets::lastfm;
+    use cohort::params::Value;
     use crate::datasets::synthetic::write_lastfm;
 
     fn world(offer: &str) -> (Box<dyn World>, Catalogue) {
