@@ -11,7 +11,7 @@ const MARGIN: usize = 14;
 /// Every claim, and a last line that counts.
 pub fn claims_table(request: &Request, claims: &[Judged]) -> String {
     let mut text = String::new();
-    for Judged { claim, finding } in claims {
+    for Judged { claim, finding } in claims.iter().filter(|judged| request.asks_for(judged.claim.study)) {
         let sign = match finding.verdict {
             Verdict::Reproduced => '●',
             Verdict::Partly => '◐',

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::png::text_width;
 use super::{Anchor, Colour, Panel, Picture};
 
 /// A figure: panels in rows and columns.
@@ -19,8 +20,6 @@ pub struct Figure {
     pub panels: Vec<Panel>,
 }
 
-const PANEL_WIDTH: f64 = 430.0;
-const PANEL_HEIGHT: f64 = 262.0;
 const HEAD: f64 = 54.0;
 const MARGIN: f64 = 8.0;
 
@@ -29,8 +28,11 @@ impl Figure {
     pub fn draw(&self) -> (Picture, Vec<Value>) {
         let columns = self.columns.clamp(1, self.panels.len().max(1));
         let rows = self.panels.len().div_ceil(columns);
-        let width = 2.0 * MARGIN + columns as f64 * PANEL_WIDTH;
-        let height = HEAD + MARGIN + rows as f64 * PANEL_HEIGHT;
+        let sizes = self.panels.iter().map(Panel::size);
+        let (wide, high) = sizes.fold((0.0, 0.0), |(a, b): (f64, f64), (c, d)| (a.max(c), b.max(d)));
+        let head = text_width(&self.subtitle, 11.5).max(text_width(&self.title, 18.0)) + 32.0;
+        let width = (2.0 * MARGIN + columns as f64 * wide).max(head).ceil();
+        let height = (HEAD + MARGIN + rows as f64 * high).ceil();
         let mut picture = Picture::new(width, height, format!("{}. {}", self.title, self.subtitle));
         let paper = vec![(0.0, 0.0), (width, 0.0), (width, height), (0.0, height)];
         picture.area(paper, Colour::PAPER, 1.0);
@@ -38,9 +40,9 @@ impl Figure {
         picture.write((16.0, 42.0), &*self.subtitle, 11.5, Anchor::Start, false, Colour::MUTED);
         let readings = (self.panels.iter().enumerate())
             .map(|(k, panel)| {
-                let left = MARGIN + (k % columns) as f64 * PANEL_WIDTH;
-                let top = HEAD + (k / columns) as f64 * PANEL_HEIGHT;
-                panel.draw(&mut picture, (left, top, PANEL_WIDTH, PANEL_HEIGHT))
+                let left = MARGIN + (k % columns) as f64 * wide;
+                let top = HEAD + (k / columns) as f64 * high;
+                panel.draw(&mut picture, (left, top))
             })
             .collect();
         (picture, readings)

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::png::text_width;
 use super::scale::{Scale, tick_label};
 use super::{Anchor, Colour, Look, Picture, look};
 
@@ -64,8 +65,10 @@ pub struct Fit {
 const LEFT: f64 = 56.0;
 const TOP: f64 = 26.0;
 const BOTTOM: f64 = 42.0;
-/// Room for the names at the right.
-const NAMES: f64 = 158.0;
+/// Room for the coordinate system itself.
+const PLOT: (f64, f64) = (222.0, 194.0);
+/// Room for the signs before the names at the right.
+const SIGNS: f64 = 37.0;
 const NAME_HEIGHT: f64 = 13.0;
 const TEXT: f64 = 11.0;
 
@@ -76,13 +79,19 @@ struct Frame {
 }
 
 impl Panel {
-    /// Draws the panel into the rectangle (left, top, width, height) and says how to read values
-    /// off it.
-    pub(super) fn draw(&self, picture: &mut Picture, place: (f64, f64, f64, f64)) -> Value {
+    /// How large a panel is, with room for its names.
+    pub(super) fn size(&self) -> (f64, f64) {
+        let widths = self.series.iter().map(|series| text_width(&series.label, TEXT));
+        let names = widths.fold(0.0, f64::max);
+        (LEFT + PLOT.0 + SIGNS + names + 14.0, TOP + PLOT.1 + BOTTOM)
+    }
+
+    /// Draws the panel at (left, top) and says how to read values off it.
+    pub(super) fn draw(&self, picture: &mut Picture, place: (f64, f64)) -> Value {
         let frame = self.frame(place);
         self.draw_axes(picture, &frame, place);
         self.draw_guide(picture, &frame);
-        for series in &self.series {
+        for series in self.series.iter().filter(|series| !series.may_leave) {
             self.draw_band(picture, &frame, series);
         }
         for series in &self.series {
@@ -92,7 +101,7 @@ impl Panel {
         self.readings(&frame)
     }
 
-    fn frame(&self, (left, top, width, height): (f64, f64, f64, f64)) -> Frame {
+    fn frame(&self, (left, top): (f64, f64)) -> Frame {
         let all = || self.series.iter().flat_map(|series| &series.points);
         let staying: Vec<_> = self.series.iter().filter(|series| !series.may_leave).collect();
         let shown = if staying.is_empty() { self.series.iter().collect() } else { staying };
@@ -109,11 +118,11 @@ impl Panel {
             y.0 = if y.0 > means.0 / 10.0 { y.0 } else { means.0 / 1.5 };
             (x, y) = ((x.0 / 1.1, x.1 * 1.1), (y.0 / 1.15, y.1 * 1.15));
         } else {
-            (x.0, y.0, y.1) = (0.0, y.0.min(0.0), y.1 * 1.05);
+            (x.0, y.0, y.1) = (0.0, 0.0, y.1 * 1.05);
         }
         Frame {
-            x: Scale { domain: x, range: (left + LEFT, left + width - NAMES), log: self.log },
-            y: Scale { domain: y, range: (top + height - BOTTOM, top + TOP), log: self.log },
+            x: Scale { domain: x, range: (left + LEFT, left + LEFT + PLOT.0), log: self.log },
+            y: Scale { domain: y, range: (top + TOP + PLOT.1, top + TOP), log: self.log },
         }
     }
 
@@ -121,7 +130,7 @@ impl Panel {
         &self,
         picture: &mut Picture,
         Frame { x, y }: &Frame,
-        (left, top, _, height): (f64, f64, f64, f64),
+        (left, top): (f64, f64),
     ) {
         let ((x0, x1), (y0, y1)) = (x.range, y.range);
         for tick in y.ticks(5) {
@@ -138,7 +147,7 @@ impl Panel {
         }
         picture.line(vec![(x0, y1), (x0, y0), (x1, y0)], Colour::MUTED, 1.0, &[]);
         picture.write((x0, top + 16.0), &*self.title, 12.5, Anchor::Start, true, Colour::INK);
-        picture.text(((x0 + x1) / 2.0, top + height - 8.0), &*self.x_label, TEXT, Anchor::Middle);
+        picture.text(((x0 + x1) / 2.0, y0 + 34.0), &*self.x_label, TEXT, Anchor::Middle);
         picture.write_upwards((left + 12.0, (y0 + y1) / 2.0), &*self.y_label, TEXT);
     }
 
@@ -207,7 +216,7 @@ impl Panel {
             picture.line(vec![(x + 3.0, end), (x + 12.0, y)], colour, 0.8, &[]);
             picture.line(vec![(x + 12.0, y), (x + 32.0, y)], colour, 1.8, dash);
             look(&series.policy).draw_mark(picture, (x + 22.0, y), 3.0);
-            picture.text((x + 37.0, y + 4.0), &*series.label, TEXT, Anchor::Start);
+            picture.text((x + SIGNS, y + 4.0), &*series.label, TEXT, Anchor::Start);
         }
     }
 

@@ -81,6 +81,12 @@ fn outline(points: &[(f64, f64)], closed: bool) -> Option<Path> {
     path.finish()
 }
 
+/// How wide a line of plain text is.
+pub fn text_width(text: &str, size: f64) -> f64 {
+    let face = Face::parse(PLAIN, 0).expect("the font inside is whole");
+    f64::from(letters(&face, text, size as f32).1)
+}
+
 /// The outline of a line of text from the origin, and its width.
 fn letters(face: &Face, text: &str, size: f32) -> (Option<Path>, f32) {
     let mut pen =

@@ -79,7 +79,16 @@ pub fn reproduce(
     watcher: &dyn Watcher,
     stop: &AtomicBool,
 ) -> Result<Report, Halt> {
-    let studies = request.studies()?;
+    reproduce_studies(request, request.studies()?, watcher, stop)
+}
+
+/// The same for studies that somebody else has put together.
+pub fn reproduce_studies(
+    request: &Request,
+    studies: Vec<Study>,
+    watcher: &dyn Watcher,
+    stop: &AtomicBool,
+) -> Result<Report, Halt> {
     let journal = journal::Journal::open(&request.out.join("journal.jsonl"))?;
     let workshop = Workshop { journal: &journal, threads: request.threads, watcher, stop };
     let evidence = gather::gather(studies, &workshop, &request.data, request.seed)?;
@@ -101,11 +110,8 @@ impl Request {
                 return Err(Error::unexpected("--only", format!("`{wanted}`"), expected));
             }
         }
-        let wanted = |name: &str| {
-            self.only.is_empty() || self.only.iter().any(|wanted| name.starts_with(wanted.as_str()))
-        };
         let mut studies: Vec<Study> = (FILES.iter())
-            .filter(|(name, _)| wanted(name))
+            .filter(|(name, _)| self.asks_for(name))
             .map(|(name, text)| Study::parse(name, text, self.quick))
             .collect::<Result<_, Error>>()?;
         if let Some(reps) = self.reps {
@@ -114,6 +120,11 @@ impl Request {
             }
         }
         Ok(studies)
+    }
+
+    /// Whether a study is among those asked for.
+    pub fn asks_for(&self, study: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|wanted| study.starts_with(wanted.as_str()))
     }
 
     /// The command that makes a study's figures again.

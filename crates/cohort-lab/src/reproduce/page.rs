@@ -50,7 +50,7 @@ pub fn write(
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src \
          'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n\
          <link rel=\"icon\" href=\"data:,\">\n\
-         <title>Adaptive Clustering and Personalization: the paper reproduced</title>\n\
+         <title>Adaptive Clustering and Personalization, run again</title>\n\
          <style>\n{CSS}{}</style>\n</head>\n<body>\n",
         colour_rules()
     );
@@ -101,7 +101,7 @@ fn write_head(
 ) {
     out.push_str(
         "<header>\n<h1>Adaptive Clustering and Personalization in Multi-Agent Stochastic Linear \
-         Bandits: reproduced</h1>\n<p class=\"lead\">Every figure of the paper by Ghosh, Sankararaman \
+         Bandits, run again</h1>\n<p class=\"lead\">Every figure of the paper by Ghosh, Sankararaman \
          and Ramchandran (Section 7, Appendix A), run again from its text, and a verdict on every \
          empirical claim, decided by rules in code. Policies appear twice: at the exploration of the \
          paper or the theory, and at the best of one common grid.</p>\n",

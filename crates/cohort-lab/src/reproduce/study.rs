@@ -14,7 +14,8 @@
 //! rounds = 500
 //! reps = 5
 //! widths = [0.1, 1.0]  # the exploration scales that every policy may choose from
-//! [quick]              # what --quick changes of `reps`, `rounds` and `tuning_reps`
+//! [quick]              # what --quick changes of `reps`, `rounds` and `tuning_reps`; it also takes
+//!                      # only every second value of what is tuned
 //! reps = 3
 //! [[policy]]
 //! name = "club"
@@ -187,7 +188,7 @@ impl Study {
         for key in ["title", "about", "kind", "facet", "tuning", "theorem", "quick"] {
             table.remove(key);
         }
-        let tuned = take_tuned(&mut table)?;
+        let mut tuned = take_tuned(&mut table)?;
         if quick {
             for (key, value) in [("reps", head.quick.reps), ("rounds", head.quick.rounds)] {
                 if let Some(value) = value {
@@ -197,8 +198,12 @@ impl Study {
             for facet in &mut head.facet {
                 facet.values = facet.quick.take().unwrap_or(std::mem::take(&mut facet.values));
             }
-            if let (Some(tuning), Some(reps)) = (&mut head.tuning, head.quick.tuning_reps) {
-                tuning.reps = reps;
+            if let Some(tuning) = &mut head.tuning {
+                tuning.reps = head.quick.tuning_reps.unwrap_or(tuning.reps);
+                tuning.widths = every_second(&tuning.widths);
+            }
+            for (_, values) in tuned.values_mut().flatten() {
+                *values = every_second(values);
             }
         }
         Ok(Self {
@@ -260,6 +265,10 @@ impl Facet {
             })
             .collect()
     }
+}
+
+fn every_second(values: &[f64]) -> Vec<f64> {
+    values.iter().copied().step_by(2).collect()
 }
 
 /// Takes `tune` out of every policy, so that the rest is an ordinary experiment.
