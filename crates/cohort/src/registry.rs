@@ -32,6 +32,7 @@ pub const POLICIES: &[PolicyInfo] = &[
     p::common::INFO,
     p::linucb_ind::INFO,
     p::club::INFO,
+    p::sclub::INFO,
     p::cmlb::INFO,
     p::sclb::INFO,
     p::alb_norm::INFO,

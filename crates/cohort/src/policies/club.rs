@@ -115,17 +115,13 @@ impl Club {
             }
             _ => (ShrinkingGraph::complete(problem.users), None),
         };
-        let mut leashes = Leashes::new(problem.dim, settings.real("alpha2"));
-        for _user in 0..problem.users {
-            leashes.add([].into_iter());
-        }
         Self {
             exploration: exploration(settings),
             dim: problem.dim,
             users: vec![Oful::new(problem.dim, LAMBDA); problem.users],
             components: vec![Oful::new(problem.dim, LAMBDA); graph.components()],
             graph,
-            leashes,
+            leashes: Leashes::new(problem.users, problem.dim, settings.real("alpha2")),
             turns: 0.0,
             rng,
         }

@@ -15,4 +15,5 @@ pub mod pmlb_warm;
 pub mod random;
 pub mod sclb;
 pub mod sclb_warm;
+pub mod sclub;
 mod shared;

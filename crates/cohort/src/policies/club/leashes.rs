@@ -57,11 +57,20 @@ struct Leash {
 }
 
 impl Leashes {
-    pub(super) fn new(dim: usize, alpha2: f64) -> Self {
-        Self { alpha2, dim, users: Vec::new(), anchors: Vec::new(), shares: Vec::new() }
+    /// Of users of whom nothing is known: w = 0 and T = 0 for all, half of the way for each.
+    pub(super) fn new(users: usize, dim: usize, alpha2: f64) -> Self {
+        let reach = alpha2 * uncertainty(0.0);
+        let leash = Leash { reach, anchor_reach: reach, strain: 0.0, length: reach };
+        Self {
+            alpha2,
+            dim,
+            users: vec![leash; users],
+            anchors: vec![0.0; users * dim],
+            shares: Vec::new(),
+        }
     }
 
-    /// A user of whom nothing is known, w = 0 and T = 0, and who is new to these neighbours.
+    /// One more user of whom nothing is known, and who is new to these neighbours.
     pub(super) fn add(&mut self, neighbours: impl Iterator<Item = usize>) {
         let reach = self.alpha2 * uncertainty(0.0);
         self.users.push(Leash { reach, anchor_reach: reach, strain: 0.0, length: NONE });

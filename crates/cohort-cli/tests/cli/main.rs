@@ -1,0 +1,10 @@
+//! The real command, from outside.
+
+mod bad_input;
+mod cluster;
+mod command;
+mod interrupt;
+mod npy;
+mod policies;
+mod simulate;
+mod table;
