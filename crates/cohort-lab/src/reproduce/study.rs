@@ -295,8 +295,12 @@ mod tests {
         for (name, text) in FILES {
             for quick in [false, true] {
                 let study = Study::parse(name, text, quick).unwrap();
-                assert!(!study.settings().is_empty(), "{name}");
                 assert!(!study.draft.policies.is_empty(), "{name}");
+                let environment = study.draft.environment.as_deref().unwrap();
+                let info = crate::environments::info(environment).unwrap();
+                for setting in study.settings() {
+                    info.check(study.draft_of(&setting).options).unwrap();
+                }
             }
         }
     }
