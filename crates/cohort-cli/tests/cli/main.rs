@@ -6,5 +6,6 @@ mod command;
 mod interrupt;
 mod npy;
 mod policies;
+mod readme;
 mod simulate;
 mod table;
