@@ -2,6 +2,7 @@
 
 use cohort_lab::reproduce::Request;
 use cohort_lab::reproduce::claims::{Judged, Verdict};
+use cohort_lab::text::wrapped;
 
 /// How wide lines are at most.
 const LINE: usize = 100;
@@ -11,7 +12,8 @@ const MARGIN: usize = 14;
 /// Every claim, and a last line that counts.
 pub fn claims_table(request: &Request, claims: &[Judged]) -> String {
     let mut text = String::new();
-    for Judged { claim, finding } in claims.iter().filter(|judged| request.asks_for(judged.claim.study)) {
+    let asked_for = |judged: &&Judged| request.asks_for(judged.claim.study);
+    for Judged { claim, finding } in claims.iter().filter(asked_for) {
         let sign = match finding.verdict {
             Verdict::Reproduced => '●',
             Verdict::Partly => '◐',
@@ -20,9 +22,9 @@ pub fn claims_table(request: &Request, claims: &[Judged]) -> String {
         };
         let statement = format!("“{}” ({})", claim.statement, claim.place);
         text.push_str(&format!("{sign} {:<12}", finding.verdict));
-        text.push_str(wrapped(&statement).trim_start());
-        text.push_str(&wrapped(&finding.why));
-        text.push_str(&wrapped(&request.command(claim.study)));
+        text.push_str(column(&statement).trim_start());
+        text.push_str(&column(&finding.why));
+        text.push_str(&column(&request.command(claim.study)));
         text.push('\n');
     }
     let count = |verdict| claims.iter().filter(|judged| judged.finding.verdict == verdict).count();
@@ -37,32 +39,7 @@ pub fn claims_table(request: &Request, claims: &[Judged]) -> String {
 }
 
 /// Text in lines that begin under the column of claims.
-fn wrapped(text: &str) -> String {
-    let mut out = String::new();
-    let mut line = String::new();
-    for word in text.split_whitespace() {
-        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > LINE - MARGIN {
-            out.push_str(&format!("{:MARGIN$}{line}\n", ""));
-            line.clear();
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    out.push_str(&format!("{:MARGIN$}{line}\n", ""));
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_are_short_and_nothing_is_lost() {
-        let text = "word ".repeat(60);
-        let lines = wrapped(&text);
-        assert!(lines.lines().all(|line| line.chars().count() <= LINE));
-        assert_eq!(lines.split_whitespace().count(), 60);
-    }
+fn column(text: &str) -> String {
+    let lines = wrapped(text, LINE - MARGIN);
+    lines.iter().map(|line| format!("{:MARGIN$}{line}\n", "")).collect()
 }

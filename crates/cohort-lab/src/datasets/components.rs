@@ -53,7 +53,8 @@ pub fn principal(matrix: &Sparse, count: usize, centred: bool, rng: &mut impl Rn
         for (weight, image) in weights.iter().zip(&images) {
             add(&mut scores, *weight, image);
         }
-        let largest = scores.iter().copied().fold(0.0, |a: f64, b| if b.abs() > a.abs() { b } else { a });
+        let largest =
+            scores.iter().copied().fold(0.0, |a: f64, b| if b.abs() > a.abs() { b } else { a });
         for (item, score) in scores.into_iter().enumerate() {
             items[item * count + component] = score * largest.signum();
         }
@@ -163,8 +164,7 @@ mod tests {
             for component in 0..count {
                 let direction = &eigen.vectors[(columns - 1 - component) * columns..][..columns];
                 let scores: Vec<f64> = full.iter().map(|row| dot(row, direction)).collect();
-                let ours: Vec<f64> =
-                    (0..rows).map(|row| found[row * count + component]).collect();
+                let ours: Vec<f64> = (0..rows).map(|row| found[row * count + component]).collect();
                 let sign = dot(&scores, &ours).signum();
                 for (a, b) in scores.iter().zip(&ours) {
                     assert!((a - sign * b).abs() < 1e-6, "component {component}: {a} {b}");

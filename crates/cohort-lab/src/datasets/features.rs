@@ -136,12 +136,7 @@ mod tests {
     fn tables() -> Tables {
         Tables {
             liked: vec![vec![0, 2], vec![1], vec![3]],
-            words: vec![
-                vec![(0, 1.0), (1, 2.0)],
-                vec![(1, 1.0)],
-                vec![(0, 3.0), (2, 1.0)],
-                vec![],
-            ],
+            words: vec![vec![(0, 1.0), (1, 2.0)], vec![(1, 1.0)], vec![(0, 3.0), (2, 1.0)], vec![]],
             vocabulary: 3,
         }
     }

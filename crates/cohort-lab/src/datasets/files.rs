@@ -89,9 +89,6 @@ mod tests {
     fn what_is_wrong_is_said_with_its_place() {
         let error = numbers::<2>(Path::new("data"), "x.dat", 3, "7\tmany").unwrap_err();
         let text = error.to_string().replace('\\', "/");
-        assert_eq!(
-            text,
-            "data/x.dat: line 5, column 2: found `many`, expected a whole number"
-        );
+        assert_eq!(text, "data/x.dat: line 5, column 2: found `many`, expected a whole number");
     }
 }

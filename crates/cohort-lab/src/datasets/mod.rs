@@ -72,7 +72,8 @@ impl Catalogue {
 /// The folder given, else the one of the environment variable, else `data/`.
 pub fn folder(given: Option<&Path>) -> PathBuf {
     let named = || std::env::var_os(FOLDER_VARIABLE).filter(|name| !name.is_empty());
-    given.map(Path::to_owned).or_else(|| named().map(PathBuf::from)).unwrap_or_else(|| {
-        PathBuf::from(DEFAULT_FOLDER)
-    })
+    given
+        .map(Path::to_owned)
+        .or_else(|| named().map(PathBuf::from))
+        .unwrap_or_else(|| PathBuf::from(DEFAULT_FOLDER))
 }

@@ -98,7 +98,10 @@ mod tests {
         let write = |name: &str, text: &str| {
             std::fs::write(folder.path().join(name), text).unwrap();
         };
-        write("movies.csv", "movieId,title,genres\n5,\"Up, up\",Drama|War\n9,B,(no genres listed)\n");
+        write(
+            "movies.csv",
+            "movieId,title,genres\n5,\"Up, up\",Drama|War\n9,B,(no genres listed)\n",
+        );
         write("tags.csv", "userId,movieId,tag,timestamp\n1,9,war-time,0\n");
         write("ratings.csv", "userId,movieId,rating,timestamp\n1,5,3.5,0\n4,9,4.0,0\n4,5,5.0,0\n");
         let tables = read(folder.path()).unwrap();

@@ -43,7 +43,8 @@ pub fn write_lastfm(data: &Path, users: u32, artists: u32, seed: u64) -> Result<
             // The last artists have no tags; some tags are for artists that do not exist.
             let tagged_artist = if artist + 4 < artists { 3 * artist + 1 } else { 3 * artist + 2 };
             let word = rng.random_range(0..WORDS / GENRES) * GENRES + artist % GENRES;
-            let _ = write!(tagged, "{}\t{tagged_artist}\t{}\t1\t4\t2009\r\n", user + 2, 2 * word + 5);
+            let _ =
+                write!(tagged, "{}\t{tagged_artist}\t{}\t1\t4\t2009\r\n", user + 2, 2 * word + 5);
         }
     }
     let folder = data.join(lastfm::FOLDER);

@@ -54,8 +54,16 @@ const OPTIONS: &[Param] = &[
         "the same random items for all, or random ones and one liked for each",
     ),
     Param::choice("untagged", &["keep", "drop"], "what becomes of items of which no word was said"),
-    Param::choice("centring", &["centred", "raw"], "whether components are those of the centred matrix"),
-    Param::choice("rows", &["unit", "as-is"], "every item of length 1, or all divided by the longest"),
+    Param::choice(
+        "centring",
+        &["centred", "raw"],
+        "whether components are those of the centred matrix",
+    ),
+    Param::choice(
+        "rows",
+        &["unit", "as-is"],
+        "every item of length 1, or all divided by the longest",
+    ),
     Param::real(
         "sigma",
         POSITIVE,
@@ -82,7 +90,11 @@ fn build(
 ) -> Result<Box<dyn Environment>, Error> {
     let data = datasets::folder(settings.text("data").map(Path::new));
     let folder = locate(&data).ok_or_else(|| {
-        Error::unexpected(format!("data {}", data.display()), format!("no {name} files"), how_to_get)
+        Error::unexpected(
+            format!("data {}", data.display()),
+            format!("no {name} files"),
+            how_to_get,
+        )
     })?;
     let choices = Choices {
         dim: settings.count("dim"),
@@ -236,8 +248,8 @@ impl World for Visit {
 mod tests {
     use super::*;
     use crate::datasets::lastfm;
-    use cohort::params::Value;
     use crate::datasets::synthetic::write_lastfm;
+    use cohort::params::Value;
 
     fn world(offer: &str) -> (Box<dyn World>, Catalogue) {
         let data = tempfile::tempdir().unwrap();

@@ -15,8 +15,14 @@ use crate::Error;
 use crate::environment::EnvironmentInfo;
 
 /// All environments; the first is the default.
-pub const ENVIRONMENTS: &[EnvironmentInfo] =
-    &[clustered::INFO, gaussian::INFO, mixture::INFO, table::INFO, catalogue::LASTFM, catalogue::MOVIELENS];
+pub const ENVIRONMENTS: &[EnvironmentInfo] = &[
+    clustered::INFO,
+    gaussian::INFO,
+    mixture::INFO,
+    table::INFO,
+    catalogue::LASTFM,
+    catalogue::MOVIELENS,
+];
 
 /// The environment of that name.
 pub fn info(name: &str) -> Result<&'static EnvironmentInfo, Error> {

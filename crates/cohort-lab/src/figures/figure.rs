@@ -29,7 +29,8 @@ impl Figure {
         let columns = self.columns.clamp(1, self.panels.len().max(1));
         let rows = self.panels.len().div_ceil(columns);
         let sizes = self.panels.iter().map(Panel::size);
-        let (wide, high) = sizes.fold((0.0, 0.0), |(a, b): (f64, f64), (c, d)| (a.max(c), b.max(d)));
+        let (wide, high) =
+            sizes.fold((0.0, 0.0), |(a, b): (f64, f64), (c, d)| (a.max(c), b.max(d)));
         let head = text_width(&self.subtitle, 11.5).max(text_width(&self.title, 18.0)) + 32.0;
         let width = (2.0 * MARGIN + columns as f64 * wide).max(head).ceil();
         let height = (HEAD + MARGIN + rows as f64 * high).ceil();

@@ -126,12 +126,7 @@ impl Panel {
         }
     }
 
-    fn draw_axes(
-        &self,
-        picture: &mut Picture,
-        Frame { x, y }: &Frame,
-        (left, top): (f64, f64),
-    ) {
+    fn draw_axes(&self, picture: &mut Picture, Frame { x, y }: &Frame, (left, top): (f64, f64)) {
         let ((x0, x1), (y0, y1)) = (x.range, y.range);
         for tick in y.ticks(5) {
             let at = y.at(tick);
@@ -161,11 +156,14 @@ impl Panel {
         };
         let (x, y) = (mean(|p| p.x), mean(|p| p.y));
         let line = Fit { slope: *slope, intercept: y - slope * x };
-        let ends = line.across(frame);
-        let Some(&(end_x, end_y)) = ends.last() else { return };
-        let above = (end_x - 4.0, end_y - 6.0);
-        picture.line(ends, Colour::MUTED, 1.2, &[2.0, 4.0]);
-        picture.write(above, &**label, TEXT, Anchor::End, false, Colour::MUTED);
+        let path = line.across(frame);
+        let (Some(&first), Some(&last)) = (path.first(), path.last()) else { return };
+        // Above its higher end, so that the line runs away from the words.
+        let ((x, y), anchor) =
+            if *slope < 0.0 { (first, Anchor::Start) } else { (last, Anchor::End) };
+        let above = (x, (y - 5.0).max(frame.y.range.1 + TEXT));
+        picture.line(path, Colour::MUTED, 1.2, &[2.0, 4.0]);
+        picture.write(above, &**label, TEXT, anchor, false, Colour::MUTED);
     }
 
     fn draw_band(&self, picture: &mut Picture, frame: &Frame, series: &Series) {
@@ -203,9 +201,8 @@ impl Panel {
 
     /// Names at the right in the order of the curves' ends, moved apart where they would overlap.
     fn draw_names(&self, picture: &mut Picture, frame: &Frame) {
-        let mut names: Vec<(f64, &Series)> = (self.series.iter())
-            .filter_map(|series| Some((series.end(frame)?, series)))
-            .collect();
+        let mut names: Vec<(f64, &Series)> =
+            (self.series.iter()).filter_map(|series| Some((series.end(frame)?, series))).collect();
         names.sort_by(|a, b| a.0.total_cmp(&b.0));
         let ends: Vec<f64> = names.iter().map(|(end, _)| *end).collect();
         let (top, bottom) = (frame.y.range.1, frame.y.range.0);
@@ -222,20 +219,27 @@ impl Panel {
 
     /// What a page needs to show values under the pointer.
     fn readings(&self, Frame { x, y }: &Frame) -> Value {
-        let round = |v: f64| (v * 1e4).round() / 1e4;
-        let series: Vec<Value> = (self.series.iter())
-            .map(|series| {
-                let numbers = |of: fn(&Point) -> f64| {
-                    series.points.iter().map(|p| round(of(p))).collect::<Vec<f64>>()
-                };
-                json!({
+        let round = |v: f64| (v * 100.0).round() / 100.0;
+        // Four digits are more than a picture shows.
+        let digits = |v: f64| format!("{v:.3e}").parse::<f64>().unwrap_or(v);
+        let numbers = |series: &Series, of: fn(&Point) -> f64| {
+            series.points.iter().map(|p| digits(of(p))).collect::<Vec<f64>>()
+        };
+        let first = self.series.first().map(|series| numbers(series, |p| p.x));
+        let series: Vec<Value> = (self.series.iter().enumerate())
+            .map(|(k, series)| {
+                let mut reading = json!({
                     "name": series.policy,
                     "colour": look(&series.policy).colour.name,
-                    "x": numbers(|p| p.x),
-                    "y": numbers(|p| p.y),
-                    "low": numbers(|p| p.low),
-                    "high": numbers(|p| p.high),
-                })
+                    "y": numbers(series, |p| p.y),
+                    "margin": numbers(series, |p| (p.high - p.low) / 2.0),
+                });
+                // Most curves of a panel have the same places: then only the first says them.
+                let x = numbers(series, |p| p.x);
+                if k == 0 || first.as_ref() != Some(&x) {
+                    reading["x"] = json!(x);
+                }
+                reading
             })
             .collect();
         json!({

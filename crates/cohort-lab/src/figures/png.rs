@@ -1,9 +1,7 @@
 //! A picture as PNG, at twice its size in pixels so that it is sharp on any screen. The font is
 //! inside the program: a machine without fonts draws the same pixels.
 
-use tiny_skia::{
-    Color, FillRule, Paint, Path, PathBuilder, Pixmap, Stroke, StrokeDash, Transform,
-};
+use tiny_skia::{Color, FillRule, Paint, Path, PathBuilder, Pixmap, Stroke, StrokeDash, Transform};
 use ttf_parser::{Face, OutlineBuilder};
 
 use super::{Anchor, Colour, Item, Picture};

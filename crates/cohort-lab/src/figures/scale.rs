@@ -28,7 +28,8 @@ impl Scale {
     fn linear_ticks(&self, count: usize) -> Vec<f64> {
         let (low, high) = self.domain;
         let step = nice_step((high - low) / count.max(1) as f64);
-        let (first, last) = ((low / step - 1e-9).ceil() as i64, (high / step + 1e-9).floor() as i64);
+        let (first, last) =
+            ((low / step - 1e-9).ceil() as i64, (high / step + 1e-9).floor() as i64);
         (first..=last).map(|k| k as f64 * step).collect()
     }
 

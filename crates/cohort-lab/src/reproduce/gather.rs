@@ -185,7 +185,10 @@ impl Stage {
                 (Some(_), Some(grid)) => (combinations(grid), Vec::new()),
                 (Some(tuning), None) if scales => {
                     let widths = tuning.widths.iter();
-                    (vec![Vec::new()], widths.map(|width| vec![(WIDTH.to_owned(), *width)]).collect())
+                    (
+                        vec![Vec::new()],
+                        widths.map(|width| vec![(WIDTH.to_owned(), *width)]).collect(),
+                    )
                 }
                 _ => (vec![Vec::new()], Vec::new()),
             };

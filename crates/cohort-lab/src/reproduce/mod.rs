@@ -41,8 +41,8 @@ use crate::results::write_whole;
 use claims::Judged;
 use evidence::{Evidence, Measured};
 use study::{FILES, Study};
-pub use workers::{Halt, Watcher};
 use workers::Workshop;
+pub use workers::{Halt, Watcher};
 
 /// What to reproduce, and how.
 #[derive(Clone, Debug)]
@@ -178,9 +178,7 @@ fn write_tables(data: &Path, out: &Path, measured: &Measured) -> Result<(), Erro
     let name = &measured.study.name;
     let curves = tables::curves(measured);
     write_whole(&data.join(format!("{name}-curves.csv")), |file| write_csv(file, &curves))?;
-    write_whole(&data.join(format!("{name}-curves.parquet")), |file| {
-        write_parquet(file, &curves)
-    })?;
+    write_whole(&data.join(format!("{name}-curves.parquet")), |file| write_parquet(file, &curves))?;
     let reps = tables::repetitions(measured);
     write_whole(&data.join(format!("{name}-repetitions.csv")), |file| write_csv(file, &reps))?;
     write_whole(&data.join(format!("{name}-repetitions.parquet")), |file| {

@@ -22,9 +22,10 @@
     const [x0, y0, x1, y1] = panel.frame, [low, high] = panel.domain;
     const share = Math.min(1, Math.max(0, (at.x - x0) / (x1 - x0)));
     const x = panel.log ? low * (high / low) ** share : low + share * (high - low);
-    const rows = panel.series.filter((s) => s.x.length).map((s) => {
-      const k = nearest(s.x, x, panel.log);
-      return { name: s.name, colour: s.colour, x: s.x[k], y: s.y[k], margin: (s.high[k] - s.low[k]) / 2 };
+    const rows = panel.series.filter((s) => s.y.length).map((s) => {
+      const xs = s.x ?? panel.series[0].x;
+      const k = nearest(xs, x, panel.log);
+      return { name: s.name, colour: s.colour, x: xs[k], y: s.y[k], margin: s.margin[k] };
     }).sort((a, b) => b.y - a.y);
     const place = rows[0].x;
     const along = panel.log ? Math.log(place / low) / Math.log(high / low) : (place - low) / (high - low);

@@ -180,7 +180,7 @@ fn write_section(out: &mut String, request: &Request, section: &Section) {
         "<section id=\"{}\">\n<h2>{}</h2>\n<p>{}</p>",
         study.name,
         escape(&study.title),
-        escape(&study.about)
+        prose(&study.about)
     );
     for drawn in &section.drawn {
         write_figure(out, request, &study.name, drawn);
@@ -195,6 +195,15 @@ fn write_section(out: &mut String, request: &Request, section: &Section) {
         Kind::Scaling | Kind::Runtime => {}
     }
     out.push_str("</section>\n");
+}
+
+/// Text in which `names` are set as such.
+fn prose(text: &str) -> String {
+    let mut parts = escape(text).split('`').map(str::to_owned).collect::<Vec<_>>();
+    for name in parts.iter_mut().skip(1).step_by(2) {
+        *name = format!("<code>{name}</code>");
+    }
+    parts.concat()
 }
 
 fn data_links(study: &str) -> String {
@@ -264,7 +273,8 @@ fn write_result_row(
         .fold(f64::INFINITY, f64::min);
     out.push_str("<tr>");
     for facet in &measured.study.facets {
-        let _ = write!(out, "<td>{}</td>", escape(&cell.setting.text(&facet.key).unwrap_or_default()));
+        let _ =
+            write!(out, "<td>{}</td>", escape(&cell.setting.text(&facet.key).unwrap_or_default()));
     }
     let _ = write!(out, "<td>{width}</td>");
     for label in labels {

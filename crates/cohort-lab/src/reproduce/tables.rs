@@ -97,7 +97,15 @@ fn setting_column(value: &cohort::params::Value, rows: usize) -> Column<'_> {
 /// Tables name their columns once and for all.
 fn column_name(key: &str) -> &'static str {
     const KEYS: [&str; 10] = [
-        "noise", "imbalance", "users", "unit_ball", "spread", "offer", "untagged", "centring", "rows",
+        "noise",
+        "imbalance",
+        "users",
+        "unit_ball",
+        "spread",
+        "offer",
+        "untagged",
+        "centring",
+        "rows",
         "spacing",
     ];
     KEYS.into_iter().find(|known| *known == key).unwrap_or("rounds")

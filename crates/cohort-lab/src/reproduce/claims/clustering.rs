@@ -160,8 +160,11 @@ fn competitive(measured: &Measured) -> Option<Finding> {
         Some(compared.map(|pair| (pair.ratio, pair.ratio <= COMPETITIVE)).collect())
     })?;
     let ratio = |ours, theirs| short(median_ratio(measured, Width::Paper, ours, theirs));
-    let because =
-        format!("median ratio to club: cmlb ×{}, sclb ×{}", ratio("cmlb", "club"), ratio("sclb", "club"));
+    let because = format!(
+        "median ratio to club: cmlb ×{}, sclb ×{}",
+        ratio("cmlb", "club"),
+        ratio("sclb", "club")
+    );
     let what = "sclb and cmlb are within 1.1 times club and sclub";
     Some(tally.finding("ratio", what, &because))
 }

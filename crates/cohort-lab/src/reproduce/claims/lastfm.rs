@@ -86,7 +86,8 @@ fn never_clusters(cell: &Cell) -> String {
     let (alpha, c, delta) = (0.5, 0.5, 0.3f64);
     let (n, t, d) = (cell.users as f64, cell.rounds as f64, cell.dim as f64);
     let explore = c * c * d * (n * t).powf(2.0 * alpha) * (1.0 / delta).ln();
-    let then = if explore >= t { "so cmlb never clusters and is linucb-ind" } else { "then it clusters" };
+    let then =
+        if explore >= t { "so cmlb never clusters and is linucb-ind" } else { "then it clusters" };
     format!("with α = C = 0.5, δ = 0.3 T_explore is {} rounds of {t}, {then}", short(explore))
 }
 

@@ -69,9 +69,9 @@ fn variants(measured: &Measured, spread: &str) -> String {
 
 /// The letter chooses arms for θ_i − θ̂*, not for θ_i: what adding θ̂* back changes.
 fn why_the_letter(measured: &Measured, spread: &str) -> String {
-    let ratios = measured.with("spread", spread).filter_map(|cell| {
-        cell.compare(Width::Paper, "pmlb", "pmlb-compensated")
-    });
+    let ratios = measured
+        .with("spread", spread)
+        .filter_map(|cell| cell.compare(Width::Paper, "pmlb", "pmlb-compensated"));
     let ratio = median(ratios.map(|pair| pair.ratio).collect());
     format!(
         "the letter picks the arm that is best for θ_i − θ̂* and so has ×{} the regret of \
@@ -115,7 +115,9 @@ fn adapts(measured: &Measured) -> Option<Finding> {
             return None;
         }
         let same = |other: &&Cell| {
-            ["noise", "unit_ball"].iter().all(|key| cell.setting.text(key) == other.setting.text(key))
+            ["noise", "unit_ball"]
+                .iter()
+                .all(|key| cell.setting.text(key) == other.setting.text(key))
         };
         let far = measured.with("spread", most).find(same)?;
         let near = cell.compare(width, "pmlb", "linucb-ind")?.ratio;
