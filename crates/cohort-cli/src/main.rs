@@ -1,11 +1,13 @@
 //! The `cohort` command: parse, call, print.
 
+mod claims_table;
 mod cluster;
 mod described;
 mod failure;
 mod interrupt;
 mod policies;
 mod progress;
+mod reproduce;
 mod simulate;
 mod summary_table;
 
@@ -29,6 +31,7 @@ enum Command {
     Simulate(simulate::Simulate),
     Policies(policies::Policies),
     Cluster(cluster::Cluster),
+    Reproduce(reproduce::Reproduce),
 }
 
 fn main() -> ExitCode {
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
         Command::Simulate(simulate) => simulate.run(),
         Command::Policies(policies) => policies.run(),
         Command::Cluster(cluster) => cluster.run(),
+        Command::Reproduce(reproduce) => reproduce.run(),
     });
     failure::exit_code(done)
 }
