@@ -1,11 +1,13 @@
 //! The `cohort` command: parse, call, print.
 
+mod claims_table;
 mod cluster;
 mod described;
 mod failure;
 mod interrupt;
 mod policies;
 mod progress;
+mod reproduce;
 mod simulate;
 mod summary_table;
 mod theory;
@@ -30,6 +32,7 @@ enum Command {
     Simulate(simulate::Simulate),
     Policies(policies::Policies),
     Cluster(cluster::Cluster),
+    Reproduce(reproduce::Reproduce),
     Theory(theory::Theory),
 }
 
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
         Command::Simulate(simulate) => simulate.run(),
         Command::Policies(policies) => policies.run(),
         Command::Cluster(cluster) => cluster.run(),
+        Command::Reproduce(reproduce) => reproduce.run(),
         Command::Theory(theory) => theory.run(),
     });
     failure::exit_code(done)

@@ -6,6 +6,7 @@ mod command;
 mod interrupt;
 mod npy;
 mod policies;
+mod readme;
 mod simulate;
 mod table;
 mod theory;

@@ -7,7 +7,7 @@
 //! | `columns` | how does a table become CSV or Parquet? |
 //! | [`Folder`], [`write_whole`] | how is nothing ever half-written? |
 
-mod columns;
+pub(crate) mod columns;
 mod folder;
 mod student;
 mod summary;
@@ -31,7 +31,7 @@ pub fn write(
     runs: &Runs,
     summary: &Summary,
 ) -> Result<(), Error> {
-    let staged = folder.stage()?;
+    let mut staged = folder.stage()?;
     let labels: Vec<&str> =
         experiment.plan.contenders.iter().map(|contender| contender.label.as_str()).collect();
     let users = experiment.plan.environment.size().users;

@@ -18,7 +18,7 @@ mod oful;
 mod statistics;
 pub mod symmetric;
 
-pub use bank::Bank;
+pub use bank::{Bank, InstructionSet};
 pub use confidence::{Confidence, OFUL_PARAMS, Progress, Shape, default_rho_min, tau_min};
 pub use largest_norm::largest_norm;
 pub use oful::Oful;
