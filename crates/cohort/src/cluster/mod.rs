@@ -5,11 +5,14 @@
 //! | this one | what is a cluster? |
 //! | `components` | which points hang together within γ? |
 //! | [`partition`] | how are clusters numbered? |
+//! | [`ShrinkingGraph`] | which clusters are left when edges are cut one by one? |
 
 mod components;
 pub mod partition;
+mod shrinking_graph;
 
 pub use components::components;
+pub use shrinking_graph::{ShrinkingGraph, Split};
 
 use crate::Error;
 
