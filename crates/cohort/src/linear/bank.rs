@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use super::oful::LARGEST_STEP;
 use super::symmetric::{pack_outer_doubled, packed_len};
 use super::{Confidence, Oful, Progress, Shape, Symmetric, largest_norm};
-use crate::{Arm, Contexts};
+use crate::{Arm, Contexts, Judgement};
 
 /// Learners per block: eight f64 fill a 512-bit register.
 pub const LANES: usize = 8;
@@ -56,6 +56,11 @@ impl Bank {
         self.learners = self.learners.max(learners);
         self.blocks
             .resize_with(self.learners.div_ceil(LANES), || Block::new(self.dim, self.lambda));
+    }
+
+    /// d.
+    pub fn dim(&self) -> usize {
+        self.dim
     }
 
     /// How many there are.
@@ -137,6 +142,56 @@ impl Bank {
         let mut ys = [0.0; LANES];
         ys[lane] = y;
         self.blocks[learner / LANES].learn_lanes(&xs, &ys, lane..lane + 1);
+    }
+
+    /// What [`Bank::choose_one`] compares, for every arm: ⟨x, θ̂⟩ and radius·‖x‖. A learner that is
+    /// not there yet has seen nothing.
+    pub fn judge_one(
+        &self,
+        learner: usize,
+        contexts: &Contexts,
+        shape: Shape,
+        radius: f64,
+        judgements: &mut [Judgement],
+    ) {
+        let (estimate, inverse) = if learner < self.learners {
+            let (block, lane) = self.place(learner);
+            let estimate = block.estimate.iter().map(|lanes| lanes[lane]).collect();
+            (estimate, block.inverse_of(self.dim, lane))
+        } else {
+            (vec![0.0; self.dim], Symmetric::identity(self.dim, 1.0 / self.lambda))
+        };
+        for (x, judgement) in contexts.iter().zip(judgements) {
+            let length = match shape {
+                Shape::Ellipsoid => inverse.quadratic(x),
+                Shape::Ball { .. } => super::dot(x, x),
+            };
+            judgement.expected = super::dot(x, &estimate);
+            judgement.bonus = radius * length.max(0.0).sqrt();
+        }
+    }
+
+    /// How many numbers [`Bank::export_one`] gives: V⁻¹ packed, θ̂, ln det V, updates.
+    pub fn numbers_per_learner(&self) -> usize {
+        packed_len(self.dim) + self.dim + 2
+    }
+
+    /// All that one learner knows, as numbers that [`Bank::import_one`] takes over bit by bit.
+    pub fn export_one(&self, learner: usize, numbers: &mut Vec<f64>) {
+        let (block, lane) = self.place(learner);
+        numbers.extend(block.inverse.iter().map(|lanes| lanes[lane]));
+        numbers.extend(block.estimate.iter().map(|lanes| lanes[lane]));
+        numbers.extend([block.log_det[lane], block.updates[lane]]);
+    }
+
+    /// Makes one learner know what was exported; `numbers` has [`Bank::numbers_per_learner`].
+    pub fn import_one(&mut self, learner: usize, numbers: &[f64]) {
+        let lane = learner % LANES;
+        let block = &mut self.blocks[learner / LANES];
+        let lanes = block.inverse.iter_mut().chain(&mut block.estimate);
+        for (lanes, number) in lanes.chain([&mut block.log_det, &mut block.updates]).zip(numbers) {
+            lanes[lane] = *number;
+        }
     }
 
     /// How far one learner has come.

@@ -1,12 +1,14 @@
 //! `oracle-individual`: told every θ*_i, plays `argmax_x ⟨x, θ*_i⟩`. Its regret is zero: the lower
 //! end of every plot.
 
+use std::io::{self, Read, Write};
+
 use rayon::prelude::*;
 
 use crate::linear::{argmax, dot};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Policy, Problem, Turns};
+use crate::{Arm, Contexts, Error, Judgement, Policy, Problem, Turns};
 
 /// What is known of it before it is made.
 pub const INFO: PolicyInfo = PolicyInfo {
@@ -51,5 +53,23 @@ impl Turns for OracleIndividual {
         argmax(contexts.iter().map(|x| dot(x, theta)))
     }
 
+    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
+        let dim = contexts.dim();
+        let theta = self.thetas.get(user * dim..(user + 1) * dim);
+        for (x, judgement) in contexts.iter().zip(judgements) {
+            let expected = theta.map_or(0.0, |theta| dot(x, theta));
+            *judgement = Judgement { expected, bonus: 0.0 };
+        }
+    }
+
     fn learn_one(&mut self, _user: usize, _context: &[f64], _reward: f64) {}
+
+    /// Nothing: it learns nothing.
+    fn save(&self, _out: &mut dyn Write) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn load(&mut self, _from: &mut dyn Read) -> Result<(), Error> {
+        Ok(())
+    }
 }
