@@ -8,6 +8,9 @@
 //! | [`state`] | what follows from it? |
 //! | [`snapshot`] | how is a restart made short? |
 //! | [`engine`] | what is done with a request? |
+//! | [`http`] | how is it asked? |
+//! | [`config`] | how is it set up? |
+//! | [`server`] | how does it start and stop? |
 //!
 //! A request goes `http → engine → journal → answer`, and `state` is a fold of `journal` at every
 //! moment. Learning itself is the crate `cohort`'s business.
@@ -15,10 +18,13 @@
 pub mod auth;
 pub mod bytes;
 pub mod clock;
+pub mod config;
 pub mod directory;
 pub mod engine;
 pub mod event;
+pub mod http;
 pub mod journal;
+pub mod server;
 pub mod settings;
 pub mod snapshot;
 pub mod state;
