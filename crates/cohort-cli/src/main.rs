@@ -1,2 +1,56 @@
-//! The `cohort` command.
-fn main() {}
+//! The `cohort` command: parse, call, print.
+
+mod app;
+mod cluster;
+mod described;
+mod failure;
+mod interrupt;
+mod policies;
+mod progress;
+mod serve;
+mod simulate;
+mod summary_table;
+
+use std::process::ExitCode;
+
+use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand as MissingSubcommand;
+use clap::{Parser, Subcommand};
+
+use failure::Failure;
+
+/// Decide for many users at once, and learn across them: collaborative linear bandits.
+#[derive(Parser)]
+#[command(name = "cohort", version, max_term_width = 100)]
+struct Cohort {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Simulate(simulate::Simulate),
+    Policies(policies::Policies),
+    Cluster(cluster::Cluster),
+    Serve(serve::Serve),
+    App(app::App),
+}
+
+fn main() -> ExitCode {
+    let done = parse().and_then(|command| match command {
+        Command::Simulate(simulate) => simulate.run(),
+        Command::Policies(policies) => policies.run(),
+        Command::Cluster(cluster) => cluster.run(),
+        Command::Serve(serve) => serve.run(),
+        Command::App(app) => app.run(),
+    });
+    failure::exit_code(done)
+}
+
+fn parse() -> Result<Command, Failure> {
+    match Cohort::try_parse() {
+        Ok(cohort) => Ok(cohort.command),
+        // Help that was asked for, or that was needed because nothing was.
+        Err(help) if !help.use_stderr() || help.kind() == MissingSubcommand => help.exit(),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,109 @@
+//! `cohort policies`: which there are, and what can be set.
+
+use clap::Args;
+use cohort::params::{Default, Param};
+use cohort::registry::{self, POLICIES, PolicyInfo};
+use cohort_lab::text::wrapped;
+use serde_json::json;
+
+use crate::failure::{Done, Failure, print};
+
+/// List the policies and their parameters
+#[derive(Args)]
+pub struct Policies {
+    /// Only this one
+    name: Option<String>,
+    /// Print the list as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Policies {
+    /// Look up and print.
+    pub fn run(self) -> Result<Done, Failure> {
+        let chosen: Vec<&PolicyInfo> = match &self.name {
+            Some(name) => vec![registry::info(name)?],
+            None => POLICIES.iter().collect(),
+        };
+        let text = if self.json {
+            let list: Vec<_> = chosen.into_iter().map(as_json).collect();
+            format!("{:#}\n", json!(list))
+        } else {
+            let list: Vec<_> = chosen.into_iter().map(as_text).collect();
+            format!("{}\nSet one with --set NAME.PARAM=VALUE, or in TOML.\n", list.join("\n"))
+        };
+        print(&text)?;
+        Ok(Done::Complete)
+    }
+}
+
+fn params(info: &PolicyInfo) -> impl Iterator<Item = &'static Param> {
+    info.params.iter().copied().flatten()
+}
+
+fn as_json(info: &PolicyInfo) -> serde_json::Value {
+    let param = |param: &Param| {
+        json!({
+            "name": param.name,
+            "default": match param.default {
+                Default::Real(number) => json!(number),
+                Default::Choice(text) | Default::Derived(text) => json!(text),
+            },
+            "range": param.kind.to_string(),
+            "meaning": param.meaning,
+        })
+    };
+    json!({
+        "name": info.name,
+        "summary": info.summary,
+        "reference": info.reference,
+        "parameters": params(info).map(param).collect::<Vec<_>>(),
+    })
+}
+
+/// Its name, one line, and one line a parameter: name, default, range, meaning.
+fn as_text(info: &PolicyInfo) -> String {
+    let mut text = format!("{}: {}\n  [{}]\n", info.name, info.summary, info.reference);
+    let name_width = widest(|param| param.name.to_owned());
+    let default_width = widest(default);
+    let range_width = widest(range);
+    for param in params(info) {
+        let first = format!(
+            "  {:<name_width$}  {:<default_width$}  {:<range_width$}  ",
+            param.name,
+            default(param),
+            range(param),
+        );
+        let rule = match param.default {
+            Default::Derived(rule) => format!("; by default {rule}"),
+            _ => String::new(),
+        };
+        text += &below_each_other(&first, &format!("{}{rule}", param.meaning));
+    }
+    text
+}
+
+fn default(param: &Param) -> String {
+    match param.default {
+        Default::Derived(_) => "derived".to_owned(),
+        ref fixed => fixed.to_string(),
+    }
+}
+
+fn range(param: &Param) -> String {
+    let range = param.kind.to_string();
+    range.strip_prefix("a number in ").unwrap_or(&range).to_owned()
+}
+
+/// How wide a column is, so that it is the same for all policies.
+fn widest(cell: impl Fn(&Param) -> String) -> usize {
+    let width = |param: &Param| cell(param).chars().count();
+    POLICIES.iter().flat_map(params).map(width).max().unwrap_or(0)
+}
+
+/// `text` after `first`, on lines of up to 100 characters that begin below each other.
+fn below_each_other(first: &str, text: &str) -> String {
+    let indent = first.chars().count();
+    let lines = wrapped(text, 100 - indent.min(60));
+    format!("{first}{}\n", lines.join(&format!("\n{:indent$}", "")))
+}
