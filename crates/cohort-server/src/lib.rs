@@ -11,11 +11,13 @@
 //! | [`http`] | how is it asked? |
 //! | [`config`] | how is it set up? |
 //! | [`server`] | how does it start and stop? |
+//! | [`boundaries`] | where do bytes from outside come in? |
 //!
 //! A request goes `http → engine → journal → answer`, and `state` is a fold of `journal` at every
 //! moment. Learning itself is the crate `cohort`'s business.
 
 pub mod auth;
+pub mod boundaries;
 pub mod bytes;
 pub mod clock;
 pub mod config;

@@ -1,9 +1,10 @@
 //! From a configuration to a running service, and back.
 
 use std::net::{SocketAddr, TcpListener};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use axum::Router;
 use axum_server::tls_rustls::RustlsConfig;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use rand::SeedableRng;
@@ -109,10 +110,22 @@ impl Server {
     }
 
     /// Serves until `stop` is done, then answers what is under way, writes a snapshot and ends.
-    pub async fn serve(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), ServeError> {
+    pub async fn serve(
+        self,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), ServeError> {
+        self.serve_routes(router, stop).await
+    }
+
+    /// The same with routes of the caller's choice.
+    pub async fn serve_routes(
+        self,
+        routes: fn(Arc<Service>) -> Router,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), ServeError> {
         let Self { listener, config, runtime, metrics, .. } = self;
         let service = Service::new(runtime.handle(), config.clone(), metrics.clone());
-        let app = router(service).into_make_service();
+        let app = routes(service).into_make_service();
         let control = axum_server::Handle::new();
         let watcher = tokio::spawn(stop_when(
             stop,

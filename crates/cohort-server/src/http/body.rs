@@ -30,7 +30,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     }
 }
 
-/// JSON of one form. Public for fuzzing.
+/// JSON of one form.
 pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     serde_json::from_slice(bytes).map_err(|why| {
         ApiError::new(400, "bad_body", format!("the body is not what is expected here: {why}"))

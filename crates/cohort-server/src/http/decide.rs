@@ -148,6 +148,19 @@ pub async fn decide(
     Ok(Json(body_of(made)))
 }
 
+/// What HTTP and JSON alone cost: the body of a decide is read, an answer of the same form and size
+/// is written, and nothing is decided.
+pub(super) async fn empty(JsonBody(body): JsonBody<DecideBody>) -> Json<DecisionBody> {
+    let ranking: Vec<String> = body.items.into_iter().map(|item| item.id).collect();
+    Json(DecisionBody {
+        decision_id: "0123456789abcdef0123456789abcdef".to_owned(),
+        item: ranking.first().cloned().unwrap_or_default(),
+        ranking,
+        probability: 1.0,
+        explanation: None,
+    })
+}
+
 /// Decide for many users among the same candidates, each with an outcome of its own.
 #[utoipa::path(post, path = "/v1/apps/{app}/decide-batch", tag = "decide",
     params(("app" = String, Path)), request_body = DecideBatchBody,

@@ -133,6 +133,24 @@ async fn measure(request: Request, next: Next) -> Response {
     response
 }
 
+/// For measuring: everything that can be asked, and `/empty/{app}`, which reads the body of a
+/// decide as `decide` does and answers as many bytes, asking nobody.
+pub fn router_with_empty(service: Arc<Service>) -> Router {
+    router(service).merge(Router::new().route("/empty/{app}", axum::routing::post(decide::empty)))
+}
+
+/// Reads any bytes as the body of every request that has one. For fuzzing.
+pub fn http_body(bytes: &[u8]) {
+    let _ = body::parse::<apps::NewApp>(bytes);
+    let _ = body::parse::<apps::AppChange>(bytes);
+    let _ = body::parse::<items::PutItems>(bytes);
+    let _ = body::parse::<decide::DecideBody>(bytes);
+    let _ = body::parse::<decide::DecideBatchBody>(bytes);
+    let _ = body::parse::<decide::ActivateBody>(bytes);
+    let _ = body::parse::<reward::RewardBody>(bytes);
+    let _ = body::parse::<reward::RewardsBody>(bytes);
+}
+
 async fn not_found() -> ApiError {
     ApiError::new(404, "no_such_page", "there is nothing here; /docs lists what there is")
 }
