@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum_server::tls_rustls::RustlsConfig;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use rand::SeedableRng;
 use rand::rngs::SysRng;
@@ -137,21 +139,29 @@ impl Server {
         let served = match tls(&config).await? {
             Some(tls) => {
                 let server = axum_server::from_tcp_rustls(listener, tls);
-                server.map_err(ServeError::Machine)?.handle(control).serve(app).await
+                let mut server = server.map_err(ServeError::Machine)?.handle(control);
+                wait_for_heads(server.http_builder(), config.request_timeout_ms);
+                server.serve(app).await
             }
             None => {
                 let server = axum_server::from_tcp(listener);
-                server.map_err(ServeError::Machine)?.handle(control).serve(app).await
+                let mut server = server.map_err(ServeError::Machine)?.handle(control);
+                wait_for_heads(server.http_builder(), config.request_timeout_ms);
+                server.serve(app).await
             }
         };
         watcher.abort();
         upkeep.abort();
-        // Both hold a handle of the engine until they have really ended.
-        let _ = (watcher.await, upkeep.await);
         let stopped = tokio::task::spawn_blocking(move || runtime.stop()).await;
         served.map_err(ServeError::Machine)?;
         stopped.map_err(|why| ServeError::Machine(std::io::Error::other(why)))
     }
+}
+
+/// A client that sends its headers one byte a minute is not waited for.
+fn wait_for_heads(builder: &mut Builder<TokioExecutor>, timeout_ms: u64) {
+    let timeout = Duration::from_millis(timeout_ms);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(timeout);
 }
 
 async fn stop_when(

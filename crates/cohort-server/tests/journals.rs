@@ -188,6 +188,29 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
+/// All events of the journal in a folder, as text; `None` if it was refused. Another process reads
+/// them: some damage to the store's own files makes it ask for more memory than there is, which
+/// ends the process. That is a refusal too, if a rude one.
+fn read_in_another_process(folder: &Path) -> Option<String> {
+    let read = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "read_a_folder", "--ignored", "--nocapture"])
+        .env("COHORT_TEST_FOLDER", folder)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&read.stdout).into_owned();
+    let events = said.lines().find_map(|line| line.split_once("EVENTS "))?.1.to_owned();
+    read.status.success().then_some(events)
+}
+
+#[test]
+#[ignore = "run by the test of damaged bytes, in a process of its own"]
+fn read_a_folder() {
+    let folder = PathBuf::from(std::env::var("COHORT_TEST_FOLDER").unwrap());
+    let journal = FjallJournal::open(&folder).unwrap_or_else(|why| panic!("{why}"));
+    let events = read_from(&journal, 1).unwrap_or_else(|why| panic!("{why}"));
+    println!("EVENTS {events:?}");
+}
+
 /// The store cuts its log where it cannot read on. Wherever a byte is damaged, the journal either
 /// still gives all events or says that it cannot: it never gives fewer, or others, in silence.
 #[test]
@@ -216,13 +239,9 @@ fn a_damaged_byte_on_disk_never_changes_what_is_read() {
             bytes[at] ^= 0x41;
             std::fs::write(&target, bytes).unwrap();
             tried += 1;
-            // The store may also stop with a panic of its own, which is not silence either.
-            let outcome = std::panic::catch_unwind(|| {
-                FjallJournal::open(damaged.path()).and_then(|journal| read_from(&journal, 1))
-            });
-            match outcome {
-                Ok(Ok(found)) => assert_eq!(found, expected, "{} byte {at}", file.display()),
-                Ok(Err(_)) | Err(_) => refused += 1,
+            match read_in_another_process(damaged.path()) {
+                Some(found) => assert_eq!(found, format!("{expected:?}"), "{file:?} byte {at}"),
+                None => refused += 1,
             }
         }
     }

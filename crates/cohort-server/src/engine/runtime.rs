@@ -60,10 +60,16 @@ const TICK: Duration = Duration::from_millis(200);
 
 type Reply = oneshot::Sender<Result<Answer, Refusal>>;
 
+/// What the engine thread is sent.
+enum Message {
+    Ask(Request, Reply),
+    Stop,
+}
+
 /// What requests are sent to.
 #[derive(Clone)]
 pub struct Handle {
-    requests: mpsc::Sender<(Request, Reply)>,
+    requests: mpsc::Sender<Message>,
     shared: Arc<Shared>,
 }
 
@@ -97,7 +103,7 @@ impl Handle {
             return Err(Refusal::ShuttingDown);
         }
         let (reply, answer) = oneshot::channel();
-        self.requests.try_send((request, reply)).map_err(|full| match full {
+        self.requests.try_send(Message::Ask(request, reply)).map_err(|full| match full {
             mpsc::error::TrySendError::Full(_) => Refusal::Overloaded,
             mpsc::error::TrySendError::Closed(_) => self.gone(),
         })?;
@@ -162,6 +168,7 @@ impl Runtime {
             batches,
             snapshot_events: options.snapshot_events,
             snapshot_event,
+            shared: shared.clone(),
         };
         Ok(Self {
             engine: std::thread::Builder::new()
@@ -179,11 +186,11 @@ impl Runtime {
         self.handle.clone()
     }
 
-    /// Answers what waits, writes a snapshot and ends. All other handles must be gone, or the
-    /// threads go on until they are.
+    /// Answers what waits, writes a snapshot and ends.
     pub fn stop(self) {
         self.handle.stop_taking();
-        drop(self.handle);
+        // A full queue is waited for; an engine that is gone needs no telling.
+        let _ = self.handle.requests.blocking_send(Message::Stop);
         // A thread that panicked has said so already; there is nothing left to save.
         let _ = self.engine.join();
         let _ = self.journal.join();
@@ -198,10 +205,29 @@ struct EngineThread<D> {
     snapshot_events: u64,
     /// The last event in a snapshot.
     snapshot_event: u64,
+    shared: Arc<Shared>,
+}
+
+/// A panic of the engine is a bug, and must not look like a service that is well.
+struct TellIfPanicking(Arc<Shared>);
+
+impl Drop for TellIfPanicking {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fail("the engine stopped at a bug");
+        }
+    }
+}
+
+impl Shared {
+    fn fail(&self, why: &str) {
+        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.to_owned());
+    }
 }
 
 impl<D: Disk> EngineThread<D> {
-    fn run(mut self, mut incoming: mpsc::Receiver<(Request, Reply)>) {
+    fn run(mut self, mut incoming: mpsc::Receiver<Message>) {
+        let _guard = TellIfPanicking(self.shared.clone());
         let waiting = tokio::runtime::Builder::new_current_thread().enable_time().build();
         let Ok(waiting) = waiting else { return };
         let mut ticked_at = Instant::now();
@@ -219,10 +245,11 @@ impl<D: Disk> EngineThread<D> {
                 ticked_at = Instant::now();
                 self.pass_time(&mut batch);
             }
-            if let Some(first) = first {
-                self.fill(&mut batch, first, &mut incoming);
-            }
+            let goes_on = first.is_none_or(|first| self.fill(&mut batch, first, &mut incoming));
             if !batch.is_empty() && self.batches.send(batch).is_err() {
+                break;
+            }
+            if !goes_on {
                 break;
             }
             self.snapshot_if_due();
@@ -230,16 +257,17 @@ impl<D: Disk> EngineThread<D> {
         self.snapshot();
     }
 
-    /// Takes requests until none waits or the group is full.
+    /// Takes requests until none waits or the group is full. Says whether to go on after it.
     fn fill(
         &mut self,
         batch: &mut Batch,
-        first: (Request, Reply),
-        incoming: &mut mpsc::Receiver<(Request, Reply)>,
-    ) {
+        first: Message,
+        incoming: &mut mpsc::Receiver<Message>,
+    ) -> bool {
         let now_ms = self.clock.now_ms();
         let mut next = Some(first);
-        while let Some((request, reply)) = next {
+        while let Some(message) = next {
+            let Message::Ask(request, reply) = message else { return false };
             let administers = request.administers();
             let answer = self.engine.handle(now_ms, request, &mut batch.group);
             if administers && answer.is_ok() {
@@ -249,6 +277,7 @@ impl<D: Disk> EngineThread<D> {
             let full = batch.group.events() >= GROUP_EVENTS || batch.group.bytes() >= GROUP_BYTES;
             next = if full { None } else { incoming.try_recv().ok() };
         }
+        true
     }
 
     fn pass_time(&mut self, batch: &mut Batch) {
@@ -386,7 +415,7 @@ impl JournalThread {
     /// Nothing can be promised any more: everything that waits and comes is refused.
     fn fail(self, why: &str, batches: Vec<Batch>, groups: &Receiver<Batch>) {
         tracing::error!(why, "the journal failed; nothing is taken until the service is restarted");
-        *self.shared.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.to_owned());
+        self.shared.fail(why);
         for batch in batches.into_iter().chain(groups.iter()) {
             for (reply, _) in batch.answers {
                 let _ = reply.send(Err(Refusal::JournalFailed { why: why.to_owned() }));

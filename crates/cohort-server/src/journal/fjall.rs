@@ -37,13 +37,16 @@ impl FjallJournal {
         let fails = |why: fjall::Error| store_error(path, "be opened", &why);
         let fails_io = |why: std::io::Error| store_error(path, "be opened", &why);
         std::fs::create_dir_all(path).map_err(fails_io)?;
-        let store = Database::builder(path.join("store"))
-            .cache_size(CACHE_BYTES)
-            .worker_threads(1)
-            .open()
-            .map_err(fails)?;
-        let options = || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES);
-        let groups = store.keyspace("groups", options).map_err(fails)?;
+        let (store, groups) = or_named(path, || {
+            let store = Database::builder(path.join("store"))
+                .cache_size(CACHE_BYTES)
+                .worker_threads(1)
+                .open()
+                .map_err(fails)?;
+            let options = || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES);
+            let groups = store.keyspace("groups", options).map_err(fails)?;
+            Ok((store, groups))
+        })?;
         let acknowledged = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -60,6 +63,10 @@ impl FjallJournal {
 
     /// The last group tells where the journal ends.
     fn find_last(&self) -> Result<u64, JournalError> {
+        or_named(&self.path, || self.last_of_last_group())
+    }
+
+    fn last_of_last_group(&self) -> Result<u64, JournalError> {
         let Some(entry) = self.groups.last_key_value() else { return Ok(0) };
         let (key, value) = entry.into_inner().map_err(|why| self.error("be read", &why))?;
         let first = number(&key)?;
@@ -124,6 +131,12 @@ impl Journal for FjallJournal {
     }
 
     fn read(&self, from: u64, visit: &mut Visit) -> Result<(), JournalError> {
+        or_named(&self.path, || self.read_groups(from, visit))
+    }
+}
+
+impl FjallJournal {
+    fn read_groups(&self, from: u64, visit: &mut Visit) -> Result<(), JournalError> {
         // The group that holds `from` begins at or before it.
         let start = match self.groups.range(..=from.to_be_bytes()).next_back() {
             Some(entry) => number(&entry.key().map_err(|why| self.error("be read", &why))?)?,
@@ -148,6 +161,17 @@ impl Journal for FjallJournal {
 
 fn store_error(path: &Path, action: &'static str, why: &dyn std::fmt::Display) -> JournalError {
     JournalError::Store { path: path.display().to_string(), action, why: why.to_string() }
+}
+
+/// The store panics on some damage to its own files; that, too, is told with a name. Nothing is
+/// used afterwards of what was being worked on.
+fn or_named<T>(
+    path: &Path,
+    work: impl FnOnce() -> Result<T, JournalError>,
+) -> Result<T, JournalError> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        Err(store_error(path, "be read", &"the store's own files are damaged; restore a backup"))
+    })
 }
 
 /// The number in a key.
