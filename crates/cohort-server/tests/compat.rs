@@ -44,17 +44,49 @@ fn what_version_1_wrote_is_read() {
     let folder = tempfile::tempdir().unwrap();
     copy(&kept("v1"), folder.path());
     let expected = std::fs::read(folder.path().join("state")).unwrap();
+    let mut expected = State::load(&mut expected.as_slice()).unwrap();
     let journal = FjallJournal::open(&folder.path().join("journal")).unwrap();
     let snapshots = Snapshots::new(Folder::new(&folder.path().join("snapshots")).unwrap());
 
     let mut recovered = recover(&journal, &snapshots).unwrap();
     assert!(recovered.passed_over.is_empty(), "{:?}", recovered.passed_over);
     assert!(recovered.snapshot_event > 0 && recovered.snapshot_event < journal.last());
-    assert!(state_bytes(&mut recovered.state) == expected, "from snapshot and journal");
+    assert_alike(&mut recovered.state, &mut expected);
 
     let none = Snapshots::new(Folder::new(&folder.path().join("none")).unwrap());
     let mut replayed = recover(&journal, &none).unwrap();
-    assert!(state_bytes(&mut replayed.state) == expected, "from the journal alone");
+    assert_alike(&mut replayed.state, &mut expected);
+}
+
+/// The same in everything that is counted or named; what was learned may differ by rounding, as
+/// another version may add up in another order.
+fn assert_alike(found: &mut State, expected: &mut State) {
+    assert_eq!(found.last_event(), expected.last_event());
+    assert_eq!(found.was_deleted("gone"), expected.was_deleted("gone"));
+    let names: Vec<String> = expected.apps().keys().cloned().collect();
+    assert_eq!(names, found.apps().keys().cloned().collect::<Vec<_>>());
+    for name in names {
+        let (found, expected) = (found.app_mut(&name).unwrap(), expected.app_mut(&name).unwrap());
+        assert_eq!(found.settings(), expected.settings());
+        assert_eq!(found.keys(), expected.keys());
+        assert_eq!(found.items(), expected.items());
+        assert_eq!(found.counts(), expected.counts());
+        assert!(found.decisions().iter().eq(expected.decisions().iter()));
+        let users: Vec<String> = expected.users().iter().map(str::to_owned).collect();
+        assert!(found.users().iter().eq(users.iter().map(String::as_str)));
+        let contexts = [0.5, 0.1, -0.2, 0.0, 1.0, 0.3];
+        let contexts = cohort::Contexts::new(&contexts, 3).unwrap();
+        for user in users {
+            let mut judged = [[cohort::Judgement::default(); 2]; 2];
+            found.judge(&user, &contexts, &mut judged[0]);
+            expected.judge(&user, &contexts, &mut judged[1]);
+            for arm in 0..2 {
+                let (found, expected) = (judged[0][arm], judged[1][arm]);
+                assert!((found.expected - expected.expected).abs() < 1e-9, "{user}");
+                assert!((found.bonus - expected.bonus).abs() < 1e-9, "{user}");
+            }
+        }
+    }
 }
 
 /// Every kind of event, on both policies that the first version had.
@@ -105,6 +137,13 @@ fn requests() -> Vec<Request> {
     requests
 }
 
+/// The store makes its log 64 MiB long in advance: zeros that need not be kept.
+fn cut_zeros(file: &Path) {
+    let mut bytes = std::fs::read(file).unwrap();
+    bytes.truncate(bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1));
+    std::fs::write(file, bytes).unwrap();
+}
+
 #[test]
 #[ignore = "writes the files that the other test reads"]
 fn write_the_files_of_this_version() {
@@ -125,4 +164,6 @@ fn write_the_files_of_this_version() {
         }
     }
     std::fs::write(folder.join("state"), state_bytes(engine.state_mut())).unwrap();
+    drop(journal);
+    cut_zeros(&folder.join("journal/store/0.jnl"));
 }

@@ -253,12 +253,7 @@ mod tests {
         let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/cohort.example.toml");
         let kept = std::fs::read_to_string(kept).unwrap_or_default();
         assert_eq!(kept, example, "write it anew with `cohort serve --print-config`");
-        let uncommented: String = example
-            .lines()
-            .filter_map(|line| line.strip_prefix("#~ ").or((!line.starts_with('#')).then_some(line)))
-            .map(|line| format!("{line}\n"))
-            .collect();
-        let table: Table = uncommented.parse().unwrap();
+        let table: Table = example.parse().unwrap();
         for key in KEYS {
             assert_eq!(table.get(key.name), Some(&key.default_value()), "{}", key.name);
         }
