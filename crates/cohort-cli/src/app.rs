@@ -108,7 +108,8 @@ impl App {
             .http_status_as_error(false)
             .allow_non_standard_methods(true)
             .build();
-        let mut response = ureq::Agent::new_with_config(config).run(request).map_err(unreachable)?;
+        let mut response =
+            ureq::Agent::new_with_config(config).run(request).map_err(unreachable)?;
         let status = response.status();
         let text = response.body_mut().read_to_string().map_err(unreachable)?;
         let said: Value = serde_json::from_str(&text).unwrap_or(Value::Null);

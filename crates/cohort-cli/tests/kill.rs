@@ -207,7 +207,6 @@ fn nothing_acknowledged_is_lost_and_nothing_is_counted_twice() {
     assert!(rewards > cycles && (cycles < 50 || retried > 0), "{rewards} {retried}");
 }
 
-
 /// Asks for every acknowledged decision: its reward is the one that was sent.
 fn every_reward_is_there(address: &str, clients: &[Client]) {
     let mut connection = Connection::open(address).unwrap();

@@ -70,7 +70,8 @@ impl Server {
     /// Brings the state back and listens.
     pub fn open(config: Config) -> Result<Self, ServeError> {
         let started = Instant::now();
-        let folder = |why| ServeError::Folder { folder: config.data_dir.display().to_string(), why };
+        let folder =
+            |why| ServeError::Folder { folder: config.data_dir.display().to_string(), why };
         std::fs::create_dir_all(&config.data_dir).map_err(folder)?;
         let journal = FjallJournal::open(&config.data_dir.join("journal"))?;
         let disk = Folder::new(&config.data_dir.join("snapshots")).map_err(folder)?;

@@ -93,11 +93,20 @@ fn write_the_corpus() {
         std::fs::write(format!("{folder}/{name}"), bytes).unwrap();
     };
     for (name, body) in [
-        ("app", r#"{"name":"shop","dim":2,"policy":"random","params":{"sigma":1,"shape":"ball"},"epsilon":0.1,"window_ms":10,"default_reward":null}"#),
+        (
+            "app",
+            r#"{"name":"shop","dim":2,"policy":"random","params":{"sigma":1,"shape":"ball"},"epsilon":0.1,"window_ms":10,"default_reward":null}"#,
+        ),
         ("change", r#"{"epsilon":0.2,"default_reward":null,"params":{}}"#),
         ("items", r#"{"items":[{"id":"tea","features":[0.1,-2e3]}]}"#),
-        ("decide", r#"{"user":"ann","items":[{"id":"tea","features":[1,2]},{"id":"milk"}],"decision_id":"d","shown":false,"explain":true}"#),
-        ("batch", r#"{"users":[{"user":"ann"},{"user":"bob","decision_id":"e"}],"items":[{"id":"tea"}]}"#),
+        (
+            "decide",
+            r#"{"user":"ann","items":[{"id":"tea","features":[1,2]},{"id":"milk"}],"decision_id":"d","shown":false,"explain":true}"#,
+        ),
+        (
+            "batch",
+            r#"{"users":[{"user":"ann"},{"user":"bob","decision_id":"e"}],"items":[{"id":"tea"}]}"#,
+        ),
         ("rewards", r#"{"rewards":[{"decision_id":"d","reward":-0.5e-3}]}"#),
     ] {
         write("http_body", name, body.as_bytes());

@@ -41,8 +41,7 @@ fn requests(step: u64) -> Vec<Request> {
 fn states_of_a_good_life(seed: u64) -> Vec<Vec<u8>> {
     let disk = MemoryDisk::default();
     let folder = MemoryFolder::default();
-    let mut life =
-        Simulation::start(MemoryJournal::open(&disk).unwrap(), &folder, seed).unwrap();
+    let mut life = Simulation::start(MemoryJournal::open(&disk).unwrap(), &folder, seed).unwrap();
     for step in 0..STEPS {
         let (answers, committed) = life.ask_all(step * 100, requests(step));
         committed.unwrap();
@@ -108,8 +107,7 @@ fn a_fault_anywhere_leaves_an_acknowledged_prefix() {
 fn a_snapshot_that_fails_anywhere_changes_nothing() {
     for healthy in 0..20 {
         let (disk, folder) = (MemoryDisk::default(), MemoryFolder::default());
-        let mut life =
-            Simulation::start(MemoryJournal::open(&disk).unwrap(), &folder, 3).unwrap();
+        let mut life = Simulation::start(MemoryJournal::open(&disk).unwrap(), &folder, 3).unwrap();
         let mut snapshots = 0;
         for step in 0..STEPS {
             life.ask_all(step * 100, requests(step)).1.unwrap();
@@ -122,8 +120,7 @@ fn a_snapshot_that_fails_anywhere_changes_nothing() {
         assert!(snapshots > 0);
         let before = life.bytes();
         drop(life);
-        let mut again =
-            Simulation::start(MemoryJournal::open(&disk).unwrap(), &folder, 4).unwrap();
+        let mut again = Simulation::start(MemoryJournal::open(&disk).unwrap(), &folder, 4).unwrap();
         assert_eq!(again.bytes(), before, "fault after {healthy}");
     }
 }
@@ -141,7 +138,8 @@ fn a_flipped_bit_in_a_snapshot_is_found_out_and_passed_over() {
     }
     let before = life.bytes();
     let newest = cohort_server::snapshot::Snapshots::new(folder.clone());
-    let (newest_event, _) = newest.newest(cohort_server::state::State::load, |_| {}).unwrap().unwrap();
+    let (newest_event, _) =
+        newest.newest(cohort_server::state::State::load, |_| {}).unwrap().unwrap();
     let name = format!("{newest_event:020}.snapshot");
     let mut size = 0;
     folder.damage(|file, bytes| size += if file == name { bytes.len() } else { 0 });
@@ -180,8 +178,7 @@ fn a_snapshot_cut_short_anywhere_is_passed_over() {
             let keep = bytes.len() * left / 10;
             bytes.truncate(keep.max(left));
         });
-        let mut again =
-            Simulation::start(MemoryJournal::open(&disk).unwrap(), &folder, 4).unwrap();
+        let mut again = Simulation::start(MemoryJournal::open(&disk).unwrap(), &folder, 4).unwrap();
         assert_eq!(again.bytes(), before);
         again.snapshot().unwrap();
     }
@@ -202,7 +199,8 @@ fn a_journal_shorter_than_the_snapshot_is_refused() {
 fn an_event_that_does_not_fit_is_named() {
     let disk = MemoryDisk::default();
     let mut life =
-        Simulation::start(MemoryJournal::open(&disk).unwrap(), &MemoryFolder::default(), 5).unwrap();
+        Simulation::start(MemoryJournal::open(&disk).unwrap(), &MemoryFolder::default(), 5)
+            .unwrap();
     let answer = life.ask(0, create("shop", AppSettings::new(3))).unwrap();
     assert!(matches!(answer, Answer::App(_)));
     let mut group = cohort_server::journal::Group::default();

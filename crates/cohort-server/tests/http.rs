@@ -107,11 +107,12 @@ fn a_user_is_learned() {
     assert_eq!(status, 201, "{created}");
     assert!(created["key"]["key"].as_str().unwrap().starts_with("ck_"));
     let mut shown = Vec::new();
-    for _ in 0..30 {
+    for turn in 0..30 {
         let (status, decision) =
             service.post("/v1/apps/shop/decide", json!({"user": "ann", "items": items()}));
         assert_eq!(status, 200, "{decision}");
-        assert_eq!(decision["probability"], 1.0);
+        // Of a new user nothing is known: both items, equally long, are equally good.
+        assert_eq!(decision["probability"], if turn == 0 { 0.5 } else { 1.0 });
         assert_eq!(decision["ranking"].as_array().unwrap().len(), 2);
         let likes_it = decision["item"] == "tea";
         shown.push(likes_it);
@@ -153,7 +154,10 @@ fn every_reward_has_one_outcome() {
     assert_eq!(service.post(REWARD, reward("a", 0.5)).1["outcome"], "learned");
     // Repeated, also with another number: the first stays.
     let (status, repeated) = service.post(REWARD, reward("a", 9.0));
-    assert_eq!((status, &repeated["outcome"], &repeated["reward"]), (200, &json!("repeated"), &json!(0.5)));
+    assert_eq!(
+        (status, &repeated["outcome"], &repeated["reward"]),
+        (200, &json!("repeated"), &json!(0.5))
+    );
     // A retried decide gets the same decision, even when the reward is there.
     let (status, again) = decide(&service, "a", json!({}));
     assert_eq!((status, &again["ranking"]), (200, &first["ranking"]));
@@ -236,8 +240,14 @@ fn bad_input_is_refused_with_a_code_and_a_sentence() {
     assert_eq!(apps(json!({"name": "A b", "dim": 2})), (422, "bad_name".to_owned()));
     assert_eq!(apps(json!({"name": "a", "dim": 9})), (422, "too_many".to_owned()));
     assert_eq!(apps(json!({"name": "a", "dim": 0})), (422, "bad_settings".to_owned()));
-    assert_eq!(apps(json!({"name": "a", "dim": 2, "policy": "cmlb"})), (422, "bad_settings".to_owned()));
-    assert_eq!(apps(json!({"name": "a", "dim": 2, "epsilon": 2.0})), (422, "bad_settings".to_owned()));
+    assert_eq!(
+        apps(json!({"name": "a", "dim": 2, "policy": "cmlb"})),
+        (422, "bad_settings".to_owned())
+    );
+    assert_eq!(
+        apps(json!({"name": "a", "dim": 2, "epsilon": 2.0})),
+        (422, "bad_settings".to_owned())
+    );
     assert_eq!(apps(json!({"name": "a", "dim": 2, "colour": 2})), (400, "bad_body".to_owned()));
     service.post("/v1/apps", json!({"name": "shop", "dim": 2}));
     assert_eq!(apps(json!({"name": "shop", "dim": 2})), (409, "app_exists".to_owned()));
@@ -248,7 +258,10 @@ fn bad_input_is_refused_with_a_code_and_a_sentence() {
     let item = |features: Value| json!([{"id": "a", "features": features}]);
     assert_eq!(decide(json!([])), (422, "bad_count".to_owned()));
     assert_eq!(decide(json!([{"id": ""}])), (422, "bad_id".to_owned()));
-    assert_eq!(decide(json!([{"id": "a"}, {"id": "b"}, {"id": "c"}, {"id": "d"}])), (422, "bad_count".to_owned()));
+    assert_eq!(
+        decide(json!([{"id": "a"}, {"id": "b"}, {"id": "c"}, {"id": "d"}])),
+        (422, "bad_count".to_owned())
+    );
     assert_eq!(decide(json!([{"id": "a"}, {"id": "a"}])), (422, "item_twice".to_owned()));
     assert_eq!(decide(item(json!([1.0]))), (422, "wrong_dim".to_owned()));
     assert_eq!(decide(item(json!([1e300, 0.0]))), (422, "bad_feature".to_owned()));
@@ -275,7 +288,8 @@ fn no_number_becomes_infinite() {
     let service = start(|_| {});
     service.post("/v1/apps", json!({"name": "shop", "dim": 2}));
     for round in 0..60 {
-        let (x, y) = (if round % 2 == 0 { 1e6 } else { -1e6 }, if round % 3 == 0 { 1e-6 } else { 1e6 });
+        let (x, y) =
+            (if round % 2 == 0 { 1e6 } else { -1e6 }, if round % 3 == 0 { 1e-6 } else { 1e6 });
         let items = json!([{"id": "a", "features": [x, y]}, {"id": "b", "features": [y, x]}]);
         let body = json!({"user": "u", "items": items, "explain": true});
         let (status, decision) = service.post("/v1/apps/shop/decide", body);
@@ -371,15 +385,21 @@ fn operators_see_what_they_need() {
     assert_eq!(service.get("/readyz").0, 200);
     let (_, metrics) = service.get("/metrics");
     let metrics = metrics.as_str().unwrap();
-    for name in ["cohort_requests_total", "cohort_request_seconds_bucket", "cohort_journal_sync_seconds"] {
+    for name in
+        ["cohort_requests_total", "cohort_request_seconds_bucket", "cohort_journal_sync_seconds"]
+    {
         assert!(metrics.contains(name), "{name} is not in\n{metrics}");
     }
     let (_, api) = service.get("/openapi.json");
     assert_eq!(api["openapi"], "3.1.0");
     for (path, method) in [
-        ("/v1/apps", "post"), ("/v1/apps/{app}", "patch"), ("/v1/apps/{app}/decide", "post"),
-        ("/v1/apps/{app}/decide-batch", "post"), ("/v1/apps/{app}/reward", "post"),
-        ("/v1/apps/{app}/activate", "post"), ("/v1/apps/{app}/items", "put"),
+        ("/v1/apps", "post"),
+        ("/v1/apps/{app}", "patch"),
+        ("/v1/apps/{app}/decide", "post"),
+        ("/v1/apps/{app}/decide-batch", "post"),
+        ("/v1/apps/{app}/reward", "post"),
+        ("/v1/apps/{app}/activate", "post"),
+        ("/v1/apps/{app}/items", "put"),
     ] {
         assert!(api["paths"][path][method].is_object(), "{method} {path}");
     }

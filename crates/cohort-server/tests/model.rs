@@ -98,7 +98,9 @@ impl NaiveApp {
 
     /// `Ok(learned?)`, or the code of the refusal.
     fn reward(&mut self, id: &str, reward: f64, now_ms: u64) -> Result<bool, &'static str> {
-        let Some(decision) = self.decisions.get(id).cloned() else { return Err("decision_unknown") };
+        let Some(decision) = self.decisions.get(id).cloned() else {
+            return Err("decision_unknown");
+        };
         match decision.fate {
             Fate::NotShown => Err("not_shown"),
             Fate::Expired => Err("late"),
@@ -149,9 +151,22 @@ fn a_hundred_thousand_operations_agree_with_the_naive_version() {
     }
     // Everything that can happen did, and often.
     for what in [
-        "created", "deleted", "decided", "retried", "learned", "repeated", "late", "not_shown",
-        "decision_unknown", "app_deleted", "activated", "item_unknown", "restarted", "snapshot",
-        "decision_reused", "changed",
+        "created",
+        "deleted",
+        "decided",
+        "retried",
+        "learned",
+        "repeated",
+        "late",
+        "not_shown",
+        "decision_unknown",
+        "app_deleted",
+        "activated",
+        "item_unknown",
+        "restarted",
+        "snapshot",
+        "decision_reused",
+        "changed",
     ] {
         let often = test.seen.get(what).copied().unwrap_or(0);
         assert!(often >= 20, "`{what}` happened {often} times only: {:?}", test.seen);
@@ -236,7 +251,8 @@ impl Test {
         let app = self.some_app();
         let window_ms = self.rng.random_range(20..400);
         let change = Box::new(move |settings: &mut AppSettings| settings.window_ms = window_ms);
-        let changed = self.service.ask(self.now_ms, Request::ChangeApp { app: app.clone(), change });
+        let changed =
+            self.service.ask(self.now_ms, Request::ChangeApp { app: app.clone(), change });
         let known = self.naive.apps.get_mut(&app);
         assert_eq!(changed.is_ok(), known.is_some());
         if let Some(known) = known {

@@ -98,7 +98,10 @@ async fn measure() {
         best_decide = best_decide.max(closed_loop(&address, CLIENTS, SECONDS, &decide).await.rate);
     }
     println!("  empty handler  {best_empty:9.0} requests/s");
-    println!("  decide         {best_decide:9.0} requests/s, ratio {:.2}", best_decide / best_empty);
+    println!(
+        "  decide         {best_decide:9.0} requests/s, ratio {:.2}",
+        best_decide / best_empty
+    );
 
     let half = best_decide / 2.0;
     let (mut p99_empty, mut p99_decide) = (f64::INFINITY, f64::INFINITY);
@@ -107,7 +110,10 @@ async fn measure() {
         p99_decide =
             p99_decide.min(open_loop(&address, CLIENTS, SECONDS, half, &decide).await.p99_ms);
     }
-    println!("  p99 at {half:.0}/s: empty {p99_empty:.2} ms, decide {p99_decide:.2} ms, ratio {:.2}", p99_decide / p99_empty);
+    println!(
+        "  p99 at {half:.0}/s: empty {p99_empty:.2} ms, decide {p99_decide:.2} ms, ratio {:.2}",
+        p99_decide / p99_empty
+    );
 
     rewards(&address, folder.path()).await;
     service.kill().expect("it ends");
@@ -124,7 +130,9 @@ async fn rewards(address: &str, folder: &std::path::Path) {
     for chunk in prepared.chunks(1000) {
         let users: Vec<String> = chunk
             .iter()
-            .map(|n| format!(r#"{{"user":"user-{}","decision_id":"decision-{n}"}}"#, n % USERS as u64))
+            .map(|n| {
+                format!(r#"{{"user":"user-{}","decision_id":"decision-{n}"}}"#, n % USERS as u64)
+            })
             .collect();
         let body = format!(r#"{{"items":[{item}],"users":[{}]}}"#, users.join(","));
         assert_eq!(admin.ask(&client::post("/v1/apps/rewards/decide-batch", &body)).await, 200);
@@ -148,7 +156,11 @@ async fn rewards(address: &str, folder: &std::path::Path) {
     }
     let raw = raw_store(&folder.join("raw"), group.round().max(1.0) as usize);
     println!("  service        {best:9.0} rewards/s in groups of {group:.1}");
-    println!("  raw store      {raw:9.0} entries/s in groups of {}, ratio {:.2}", group.round(), best / raw);
+    println!(
+        "  raw store      {raw:9.0} entries/s in groups of {}, ratio {:.2}",
+        group.round(),
+        best / raw
+    );
 }
 
 /// What fjall commits and syncs, one entry an event, in groups of this size: the best of several.

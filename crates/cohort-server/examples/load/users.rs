@@ -22,7 +22,11 @@ pub fn measure(users: usize) {
     let gib = |bytes: usize| bytes as f64 / f64::from(1 << 30);
     println!("{users} users, d={DIM}");
     println!("  statistics     {:.3} GiB", gib(statistics));
-    println!("  resident       {:.3} GiB, ratio {:.2}", gib(taken), taken as f64 / statistics as f64);
+    println!(
+        "  resident       {:.3} GiB, ratio {:.2}",
+        gib(taken),
+        taken as f64 / statistics as f64
+    );
 
     let folder = tempfile::tempdir_in(".").expect("a folder");
     let snapshots = Snapshots::new(Folder::new(folder.path()).expect("a folder"));

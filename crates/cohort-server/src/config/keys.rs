@@ -78,7 +78,11 @@ pub const KEYS: &[Key] = &[
                   one the service listens on this machine only and asks nobody for a key.",
         secret: true,
     },
-    word("tls_cert", "", "PEM file with the certificate chain; with tls_key the service speaks TLS."),
+    word(
+        "tls_cert",
+        "",
+        "PEM file with the certificate chain; with tls_key the service speaks TLS.",
+    ),
     word("tls_key", "", "PEM file with the certificate's private key."),
     number("body_bytes", (1024, 1 << 30), 4 << 20, "The largest request body."),
     number(

@@ -138,7 +138,8 @@ impl Config {
         if self.needs_keys() && self.admin_key.chars().count() < MIN_ADMIN_KEY_CHARS {
             return together("admin_key is too short: it needs 16 characters or more");
         }
-        let loopback = self.listen.parse::<std::net::SocketAddr>().is_ok_and(|a| a.ip().is_loopback());
+        let loopback =
+            self.listen.parse::<std::net::SocketAddr>().is_ok_and(|a| a.ip().is_loopback());
         if !self.needs_keys() && !loopback {
             return together(
                 "listen is an address that other machines can reach: set admin_key (and better \

@@ -46,9 +46,8 @@ fn probability(epsilon: f64, items: usize, bests: usize, is_best: bool) -> f64 {
 pub fn rank(judgements: &[Judgement], chosen: usize) -> Vec<usize> {
     let mut ranking: Vec<usize> = (0..judgements.len()).collect();
     let score = |item: usize| judgements[item].score();
-    ranking.sort_by(|a, b| {
-        (*a != chosen).cmp(&(*b != chosen)).then(score(*b).total_cmp(&score(*a)))
-    });
+    ranking
+        .sort_by(|a, b| (*a != chosen).cmp(&(*b != chosen)).then(score(*b).total_cmp(&score(*a))));
     ranking
 }
 

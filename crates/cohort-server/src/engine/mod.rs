@@ -130,9 +130,9 @@ impl Engine {
             Request::Activate { app, decision } => self.activate(now_ms, app, decision, group),
             Request::Reward { app, rewards } => {
                 let at_ms = self.advance(now_ms, &app, group)?;
-                let outcomes = rewards.into_iter().map(|(decision, reward)| {
-                    self.reward(at_ms, &app, decision, reward, group)
-                });
+                let outcomes = rewards
+                    .into_iter()
+                    .map(|(decision, reward)| self.reward(at_ms, &app, decision, reward, group));
                 Ok(Answer::Rewarded(outcomes.collect()))
             }
             Request::ShowDecision { app, decision } => self.show_decision(&app, decision),

@@ -281,8 +281,7 @@ impl<D: Disk> EngineThread<D> {
     }
 
     fn pass_time(&mut self, batch: &mut Batch) {
-        let passed =
-            self.engine.handle(self.clock.now_ms(), Request::TimePasses, &mut batch.group);
+        let passed = self.engine.handle(self.clock.now_ms(), Request::TimePasses, &mut batch.group);
         if let Err(why) = passed {
             tracing::error!(%why, "windows could not be ended");
         }

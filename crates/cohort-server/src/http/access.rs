@@ -96,9 +96,8 @@ mod tests {
     fn a_burst_passes_then_as_many_a_second_as_allowed() {
         let rates = Rates::new(10);
         let start = Instant::now();
-        let passed = |from: Instant, asked: usize| {
-            (0..asked).filter(|_| rates.admit("shop", from)).count()
-        };
+        let passed =
+            |from: Instant, asked: usize| (0..asked).filter(|_| rates.admit("shop", from)).count();
         assert_eq!(passed(start, 100), 10);
         assert_eq!(passed(start + Duration::from_millis(500), 100), 5);
         assert_eq!(passed(start + Duration::from_secs(60), 100), 10);

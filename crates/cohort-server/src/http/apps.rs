@@ -270,9 +270,8 @@ pub async fn remove_key(
 }
 
 fn make_key() -> Result<(NewKey, Key), ApiError> {
-    let no_randomness = |_| {
-        ApiError::new(503, "no_randomness", "the machine gives no random numbers; try again")
-    };
+    let no_randomness =
+        |_| ApiError::new(503, "no_randomness", "the machine gives no random numbers; try again");
     let (mut id, mut secret) = ([0; 8], [0; 32]);
     SysRng.try_fill_bytes(&mut id).map_err(no_randomness)?;
     SysRng.try_fill_bytes(&mut secret).map_err(no_randomness)?;

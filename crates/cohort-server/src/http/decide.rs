@@ -8,8 +8,8 @@ use axum::http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::body::{JsonBody, check_count, check_id};
 use super::apps::unexpected;
+use super::body::{JsonBody, check_count, check_id};
 use super::error::{ApiError, ErrorBody, Told};
 use super::{Service, Shared};
 use crate::engine::request::{ForUser, Made, Offer};

@@ -66,8 +66,7 @@ impl From<Refusal> for ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let status =
-            StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let retry_after_seconds = self.retry_after_seconds;
         let mut response = (status, Json(ErrorBody { error: self.told() })).into_response();
         if let Some(seconds) = retry_after_seconds {

@@ -99,10 +99,11 @@ pub async fn rewards(
     let sent: Vec<f64> = body.rewards.iter().map(|reward| reward.reward).collect();
     let rewards = body.rewards.into_iter().map(|body| (body.decision_id, body.reward)).collect();
     let answer = service.engine.ask(Request::Reward { app, rewards }).await?;
-    let outcomes = outcomes_in(answer)?.into_iter().zip(sent).map(|(outcome, sent)| match outcome {
-        Ok(outcome) => OutcomeOrError::Outcome(body_of(outcome, sent)),
-        Err(refusal) => OutcomeOrError::Error { error: ApiError::from(refusal).told() },
-    });
+    let outcomes =
+        outcomes_in(answer)?.into_iter().zip(sent).map(|(outcome, sent)| match outcome {
+            Ok(outcome) => OutcomeOrError::Outcome(body_of(outcome, sent)),
+            Err(refusal) => OutcomeOrError::Error { error: ApiError::from(refusal).told() },
+        });
     Ok(Json(OutcomesBody { outcomes: outcomes.collect() }))
 }
 

@@ -71,12 +71,7 @@ impl Group {
 }
 
 /// Checks a frame and visits its events from number `from` on. Returns how many it holds.
-pub fn read(
-    first: u64,
-    frame: &[u8],
-    from: u64,
-    visit: &mut Visit,
-) -> Result<u64, JournalError> {
+pub fn read(first: u64, frame: &[u8], from: u64, visit: &mut Visit) -> Result<u64, JournalError> {
     let damaged = |what: String| JournalError::Damaged { event: first, what };
     let Some((checked, sum)) = frame.split_last_chunk::<8>() else {
         return Err(damaged(format!("a group of {} bytes", frame.len())));

@@ -140,10 +140,8 @@ impl<D: Disk> Snapshots<D> {
     /// The events of all snapshots, newest first.
     fn events(&self) -> std::io::Result<Vec<u64>> {
         let names = self.disk.list()?;
-        let mut events: Vec<u64> = names
-            .iter()
-            .filter_map(|name| name.strip_suffix(".snapshot")?.parse().ok())
-            .collect();
+        let mut events: Vec<u64> =
+            names.iter().filter_map(|name| name.strip_suffix(".snapshot")?.parse().ok()).collect();
         events.sort_unstable_by(|a, b| b.cmp(a));
         Ok(events)
     }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use cohort::{Contexts, Judgement, Policy, Turns};
 
+use super::Misfit;
 use super::decisions::{Decision, Decisions, Status};
 use super::names::Names;
-use super::Misfit;
 use crate::event::{Decided, Key, What};
 use crate::settings::{AppSettings, BadSettings};
 
@@ -148,8 +148,7 @@ impl App {
     /// ago, in the order in which they are due.
     fn end_windows(&mut self, now_ms: u64) {
         while let Some(decision) = self.decisions.first_due(now_ms) {
-            let (id, status, due_ms) =
-                (decision.made.id.clone(), decision.status, decision.due_ms);
+            let (id, status, due_ms) = (decision.made.id.clone(), decision.status, decision.due_ms);
             match status {
                 Status::Open => {
                     let default = self.settings.default_reward;

@@ -6,9 +6,9 @@
 
 use std::io::{self, Read, Write};
 
+use super::State;
 use super::app::{App, Counts};
 use super::decisions::{Decision, Status};
-use super::State;
 use crate::bytes::{Malformed, Put, Take};
 use crate::event::{Decided, Key};
 use crate::settings::AppSettings;
