@@ -76,49 +76,57 @@ struct Settings {
 
 impl App {
     /// Ask the service and print what it says, as JSON.
-    pub fn run(mut self) -> Result<Done, Failure> {
-        if let Some(file) = &self.key_file {
-            let key = std::fs::read_to_string(file)
-                .map_err(|why| Failure::bad_input(format!("{}: {why}", file.display())))?;
-            self.key = Some(key.trim().to_owned());
-        }
+    pub fn run(self) -> Result<Done, Failure> {
+        let key = match &self.key_file {
+            Some(file) => {
+                let key = std::fs::read_to_string(file)
+                    .map_err(|why| Failure::bad_input(format!("{}: {why}", file.display())))?;
+                Some(key.trim().to_owned())
+            }
+            None => self.key,
+        };
         let (method, path, body) = self.command.request()?;
-        let said = self.ask(method, &path, body)?;
+        let said = ask(&self.url, key.as_deref(), method, &path, body)?;
         if !said.is_null() {
             print(&format!("{said:#}\n"))?;
         }
         Ok(Done::Complete)
     }
+}
 
-    fn ask(&self, method: &str, path: &str, body: Option<Value>) -> Result<Value, Failure> {
-        let url = format!("{}{path}", self.url.trim_end_matches('/'));
-        let unreachable = |why: ureq::Error| {
-            Failure::failed(format!("{url}: {why}; is the service running there?"))
-        };
-        let mut request = ureq::http::Request::builder().method(method).uri(&url);
-        if let Some(key) = &self.key {
-            request = request.header("Authorization", format!("Bearer {key}"));
-        }
-        let text = body.map_or_else(String::new, |body| body.to_string());
-        let request = request
-            .header("Content-Type", "application/json")
-            .body(text)
-            .map_err(|why| Failure::bad_input(format!("{url}: {why}")))?;
-        let config = ureq::Agent::config_builder()
-            .http_status_as_error(false)
-            .allow_non_standard_methods(true)
-            .build();
-        let mut response =
-            ureq::Agent::new_with_config(config).run(request).map_err(unreachable)?;
-        let status = response.status();
-        let text = response.body_mut().read_to_string().map_err(unreachable)?;
-        let said: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
-        match status.is_success() {
-            true => Ok(said),
-            false => {
-                let sentence = said["error"]["message"].as_str().unwrap_or("no reason was given");
-                Err(Failure::bad_input(format!("{sentence} ({status})")))
-            }
+/// What the service says to a request.
+fn ask(
+    url: &str,
+    key: Option<&str>,
+    method: &str,
+    path: &str,
+    body: Option<Value>,
+) -> Result<Value, Failure> {
+    let url = format!("{}{path}", url.trim_end_matches('/'));
+    let unreachable =
+        |why: ureq::Error| Failure::failed(format!("{url}: {why}; is the service running there?"));
+    let mut request = ureq::http::Request::builder().method(method).uri(&url);
+    if let Some(key) = key {
+        request = request.header("Authorization", format!("Bearer {key}"));
+    }
+    let text = body.map_or_else(String::new, |body| body.to_string());
+    let request = request
+        .header("Content-Type", "application/json")
+        .body(text)
+        .map_err(|why| Failure::bad_input(format!("{url}: {why}")))?;
+    let config = ureq::Agent::config_builder()
+        .http_status_as_error(false)
+        .allow_non_standard_methods(true)
+        .build();
+    let mut response = ureq::Agent::new_with_config(config).run(request).map_err(unreachable)?;
+    let status = response.status();
+    let text = response.body_mut().read_to_string().map_err(unreachable)?;
+    let said: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
+    match status.is_success() {
+        true => Ok(said),
+        false => {
+            let sentence = said["error"]["message"].as_str().unwrap_or("no reason was given");
+            Err(Failure::bad_input(format!("{sentence} ({status})")))
         }
     }
 }

@@ -85,8 +85,11 @@ fn as_text(info: &PolicyInfo) -> String {
 
 fn default(param: &Param) -> String {
     match param.default {
+        // √2 and the like: four digits tell; the JSON has them all.
+        Default::Real(number) if number.to_string().len() > 8 => format!("{number:.4}"),
+        Default::Real(number) => number.to_string(),
+        Default::Choice(word) => word.to_owned(),
         Default::Derived(_) => "derived".to_owned(),
-        ref fixed => fixed.to_string(),
     }
 }
 

@@ -50,6 +50,9 @@ pub enum BadSettings {
         known = policies_with_turns().join(", ")
     )]
     NoTurns(String),
+    /// The policy cannot carry over what it learned.
+    #[error("the parameters of policy `{0}` cannot be changed once it is in use")]
+    Fixed(String),
     /// A number outside its range.
     #[error("{name} = {found}: expected {expected}")]
     Range {

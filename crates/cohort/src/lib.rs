@@ -27,5 +27,10 @@ pub mod saved;
 
 pub use contexts::{Arm, Contexts};
 pub use error::{Error, nearest};
-pub use policy::{Judgement, Order, Policy, Turns};
+pub use policy::{Judgement, Order, Policy, Saved, Turns};
 pub use problem::{Problem, Truth};
+
+/// The README's examples compile and hold.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -66,12 +66,21 @@ pub trait Turns {
     /// One reward for one context that was played for one user.
     fn learn_one(&mut self, user: usize, context: &[f64], reward: f64);
 
-    /// Writes all that was learned, so that [`Turns::load`] brings back the same bits: a layout of
-    /// the policy's own, little-endian, that begins with its version and the sizes it relies on
-    /// (see [`crate::saved`]). What follows from the problem and the parameters is not written.
+    /// The same learner as something that can be kept, where it can be.
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        None
+    }
+}
+
+/// What was learned as bytes: written, and taken over bit by bit. Pieces that policies share are in
+/// [`crate::saved`].
+pub trait Saved {
+    /// Writes all that was learned: a layout of the policy's own, little-endian, that begins with
+    /// its version and the sizes it relies on. What follows from the problem and the parameters is
+    /// not written.
     fn save(&self, out: &mut dyn Write) -> io::Result<()>;
 
-    /// Takes over what [`Turns::save`] wrote. The policy must have been built for the same
+    /// Takes over what [`Saved::save`] wrote. The policy must have been built for the same
     /// dimension and the same parameters that its statistics rest on; anything else, a version it
     /// does not know, numbers that are not finite and bytes that end too early are refused, and
     /// the policy is then as it was before or empty, never half of each.

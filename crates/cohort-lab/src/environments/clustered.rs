@@ -9,7 +9,7 @@ use cohort::params::{Kind, Param, Settings};
 use std::ops::Bound;
 
 use super::parts::centres::{CLUSTER_OPTIONS, Centres, cluster_of_every_user};
-use super::parts::laws::{LAW_OPTIONS, Laws};
+use super::parts::laws::{LAW_OPTIONS, Laws, check_fits};
 use super::parts::linear::{LinearWorld, Users};
 use crate::Error;
 use crate::environment::{Environment, EnvironmentInfo, Size, World};
@@ -47,7 +47,7 @@ struct Clustered {
 }
 
 fn build(settings: &Settings) -> Result<Box<dyn Environment>, Error> {
-    let laws = Laws::from_settings(settings);
+    let laws = Laws::from_settings(settings)?;
     let centres = match (settings.optional("separation"), settings.optional("spacing")) {
         (Some(_), Some(_)) => {
             return Err(Error::unexpected(
@@ -61,6 +61,7 @@ fn build(settings: &Settings) -> Result<Box<dyn Environment>, Error> {
         (None, None) => Centres::Uniform,
     };
     let count = settings.count("clusters");
+    check_fits("clusters", count, laws.dim)?;
     let clusters = cluster_of_every_user(laws.users, count, settings.real("imbalance"));
     Ok(Box::new(Clustered { laws, clusters, count, centres }))
 }

@@ -29,7 +29,7 @@ impl Folder {
     pub fn stage(&self) -> Result<Staged, Error> {
         let place = self.path.join(format!(".partial-{}", std::process::id()));
         fs::create_dir_all(&place).map_err(|source| failed(&place, source))?;
-        Ok(Staged { folder: self.path.clone(), place, names: Default::default() })
+        Ok(Staged { folder: self.path.clone(), place, names: Vec::new() })
     }
 }
 
@@ -37,25 +37,25 @@ impl Folder {
 pub struct Staged {
     folder: PathBuf,
     place: PathBuf,
-    names: std::cell::RefCell<Vec<String>>,
+    names: Vec<String>,
 }
 
 impl Staged {
     /// Writes one file.
     pub fn write(
-        &self,
+        &mut self,
         name: &str,
         content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
     ) -> Result<(), Error> {
         let written = create(&self.place.join(name), content);
         written.map_err(|source| failed(&self.folder.join(name), source))?;
-        self.names.borrow_mut().push(name.to_owned());
+        self.names.push(name.to_owned());
         Ok(())
     }
 
     /// All files are there: they take their places.
     pub fn publish(self) -> Result<(), Error> {
-        for name in self.names.borrow().iter() {
+        for name in &self.names {
             let to = self.folder.join(name);
             fs::rename(self.place.join(name), &to).map_err(|source| failed(&to, source))?;
         }
@@ -137,7 +137,7 @@ mod tests {
         let folder = Folder::new(&path).unwrap();
         assert!(!path.exists(), "looking leaves nothing behind");
         for round in ["first", "second"] {
-            let staged = folder.stage().unwrap();
+            let mut staged = folder.stage().unwrap();
             staged.write("a", text(round)).unwrap();
             staged.write("b", text("b")).unwrap();
             staged.publish().unwrap();
@@ -152,7 +152,7 @@ mod tests {
         let path = parent.path().join("results");
         let fail = |_: &mut BufWriter<File>| Err(io::Error::other("no room"));
         {
-            let staged = Folder::new(&path).unwrap().stage().unwrap();
+            let mut staged = Folder::new(&path).unwrap().stage().unwrap();
             staged.write("a", text("half")).unwrap();
             let error = staged.write("b", fail).unwrap_err();
             assert!(error.to_string().contains("b: cannot be written: no room"));

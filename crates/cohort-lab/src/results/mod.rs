@@ -31,7 +31,7 @@ pub fn write(
     runs: &Runs,
     summary: &Summary,
 ) -> Result<(), Error> {
-    let staged = folder.stage()?;
+    let mut staged = folder.stage()?;
     let labels: Vec<&str> =
         experiment.plan.contenders.iter().map(|contender| contender.label.as_str()).collect();
     let users = experiment.plan.environment.size().users;

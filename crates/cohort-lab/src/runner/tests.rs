@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cohort::registry;
-use cohort::{Contexts, Turns};
+use cohort::{Contexts, Judgement, Turns};
 
 use super::*;
 use crate::experiment::Draft;
@@ -21,8 +21,10 @@ fn go(plan: &Plan) -> Runs {
     run(plan, &(), &AtomicBool::new(false)).unwrap()
 }
 
-/// All that must not depend on the machine.
-fn outcome(runs: &Runs) -> Vec<(usize, Vec<f64>, Vec<Checkpoint>, Vec<Arm>)> {
+/// All of a run that must not depend on the machine.
+type OfRun = (usize, Vec<f64>, Vec<Checkpoint>, Vec<Arm>);
+
+fn outcome(runs: &Runs) -> Vec<OfRun> {
     let of = |rep: &Repetition| {
         let of =
             |run: &Run| (rep.number, run.regret.clone(), run.checkpoints.clone(), run.arms.clone());
@@ -146,6 +148,10 @@ impl Turns for Diary {
     fn decide(&mut self, user: usize, _contexts: &Contexts) -> Arm {
         self.note(format!("decide for {user}"));
         0
+    }
+
+    fn judge(&mut self, user: usize, _contexts: &Contexts, _judgements: &mut [Judgement]) {
+        self.note(format!("judge for {user}"));
     }
 
     fn learn_one(&mut self, user: usize, _context: &[f64], _reward: f64) {

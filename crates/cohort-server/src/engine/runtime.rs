@@ -301,6 +301,11 @@ impl<D: Disk> EngineThread<D> {
         if event == self.snapshot_event || !self.wait_until_safe() {
             return;
         }
+        if !self.engine.state_mut().can_be_saved() {
+            tracing::info!("no snapshot: the policy of an app cannot be kept in one");
+            self.snapshot_event = event;
+            return;
+        }
         let started = Instant::now();
         let state = self.engine.state_mut();
         match self.snapshots.write(event, &mut |out| state.save(out)) {

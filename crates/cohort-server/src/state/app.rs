@@ -188,14 +188,21 @@ impl App {
         if settings.policy == self.settings.policy && settings.params == self.settings.params {
             return Ok(None);
         }
+        let cannot = || BadSettings::Fixed(settings.policy.clone());
         let mut learned = Vec::new();
-        self.turns().save(&mut learned).expect("memory takes all bytes");
-        turns(&mut policy).load(&mut learned.as_slice())?;
+        let saved = self.turns().saved().ok_or_else(cannot)?;
+        saved.save(&mut learned).expect("memory takes all bytes");
+        turns(&mut policy).saved().ok_or_else(cannot)?.load(&mut learned.as_slice())?;
         Ok(Some(policy))
     }
 
     pub(super) fn turns(&mut self) -> &mut dyn Turns {
         turns(&mut self.policy)
+    }
+
+    /// Whether its policy can be kept in a snapshot.
+    pub(super) fn can_be_saved(&mut self) -> bool {
+        self.turns().saved().is_some()
     }
 
     /// What the policy thinks of every candidate for a user.

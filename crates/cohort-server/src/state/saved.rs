@@ -17,6 +17,12 @@ use crate::settings::AppSettings;
 const END_OF_APP: u32 = 0x0A99_0E4D;
 
 impl State {
+    /// Whether the policies of all apps can be kept in a snapshot. Without snapshots a restart
+    /// reads the whole journal, to the same state.
+    pub fn can_be_saved(&mut self) -> bool {
+        self.apps.values_mut().all(App::can_be_saved)
+    }
+
     /// Writes everything. Only caches of policies may change.
     pub fn save(&mut self, mut out: &mut dyn Write) -> io::Result<()> {
         out.put_u64(self.last_event)?;
@@ -74,7 +80,10 @@ impl App {
             decision.save(out)?;
         }
         self.counts.save(out)?;
-        self.turns().save(&mut out)
+        match self.turns().saved() {
+            Some(policy) => policy.save(&mut out),
+            None => Err(io::ErrorKind::Unsupported.into()),
+        }
     }
 
     fn load(mut from: &mut dyn Read) -> Result<Self, Malformed> {
@@ -99,7 +108,11 @@ impl App {
             app.decisions.insert(Decision::load(from, app.users.len())?);
         }
         app.counts = Counts::load(from)?;
-        app.turns().load(&mut from).map_err(|why| Malformed::odd(why.to_string()))?;
+        let odd = |why: cohort::Error| Malformed::odd(why.to_string());
+        match app.turns().saved() {
+            Some(policy) => policy.load(&mut from).map_err(odd)?,
+            None => return Err(Malformed::odd("a policy that cannot be kept in a snapshot")),
+        }
         Ok(app)
     }
 }

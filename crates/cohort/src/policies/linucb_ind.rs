@@ -13,7 +13,7 @@ use std::io::{self, Read, Write};
 use crate::linear::{Bank, Confidence, OFUL_PARAMS, Progress};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Judgement, Policy, Problem, Turns, saved};
+use crate::{Arm, Contexts, Error, Judgement, Policy, Problem, Saved, Turns, saved};
 
 /// What is known of it before it is made.
 pub const INFO: PolicyInfo = PolicyInfo {
@@ -75,6 +75,12 @@ impl Turns for LinUcbInd {
         self.users.judge_one(user, contexts, self.confidence.shape, radius, judgements);
     }
 
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
+}
+
+impl Saved for LinUcbInd {
     fn save(&self, out: &mut dyn Write) -> io::Result<()> {
         saved::write_header(out, SAVED_VERSION)?;
         saved::write_bank(out, &self.users, self.confidence.lambda)

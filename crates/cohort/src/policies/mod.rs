@@ -2,6 +2,7 @@
 //! pseudo-code and the range of every constant.
 
 pub mod alb_norm;
+pub mod club;
 pub mod cmlb;
 pub mod cmlb_warm;
 pub mod common;
@@ -14,4 +15,5 @@ pub mod pmlb_warm;
 pub mod random;
 pub mod sclb;
 pub mod sclb_warm;
+pub mod sclub;
 mod shared;

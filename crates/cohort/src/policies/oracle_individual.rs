@@ -1,8 +1,6 @@
 //! `oracle-individual`: told every θ*_i, plays `argmax_x ⟨x, θ*_i⟩`. Its regret is zero: the lower
 //! end of every plot.
 
-use std::io::{self, Read, Write};
-
 use rayon::prelude::*;
 
 use crate::linear::{argmax, dot};
@@ -63,13 +61,4 @@ impl Turns for OracleIndividual {
     }
 
     fn learn_one(&mut self, _user: usize, _context: &[f64], _reward: f64) {}
-
-    /// Nothing: it learns nothing.
-    fn save(&self, _out: &mut dyn Write) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn load(&mut self, _from: &mut dyn Read) -> Result<(), Error> {
-        Ok(())
-    }
 }

@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Judgement, Policy, Problem, Turns, saved};
+use crate::{Arm, Contexts, Error, Judgement, Policy, Problem, Saved, Turns, saved};
 
 /// What is known of it before it is made.
 pub const INFO: PolicyInfo = PolicyInfo {
@@ -51,6 +51,12 @@ impl Turns for Random {
 
     fn learn_one(&mut self, _user: usize, _context: &[f64], _reward: f64) {}
 
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
+}
+
+impl Saved for Random {
     /// The place in the stream of random numbers; the seed comes from the problem.
     fn save(&self, out: &mut dyn Write) -> io::Result<()> {
         saved::write_header(out, SAVED_VERSION)?;
