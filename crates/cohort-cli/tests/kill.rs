@@ -10,6 +10,7 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -187,18 +188,20 @@ fn nothing_acknowledged_is_lost_and_nothing_is_counted_twice() {
             })
             .collect();
         std::thread::sleep(Duration::from_millis(20 + cycle * 37 % 90));
+        // The last time clients finish what they are at, so that the tally must be exact.
         let last = cycle + 1 == cycles;
+        stop.store(last, Ordering::Relaxed);
+        let join = |working: Vec<JoinHandle<Client>>| -> Vec<Client> {
+            working.into_iter().map(|client| client.join().unwrap()).collect()
+        };
         if last {
-            // The last time clients finish what they are at, so that the tally must be exact.
-            stop.store(true, Ordering::Relaxed);
-            clients = working.into_iter().map(|client| client.join().unwrap()).collect();
+            clients = join(working);
             assert_eq!(counts(&running.address), tally(&clients));
             every_reward_is_there(&running.address, &clients);
-        }
-        running.kill();
-        if !last {
-            stop.store(true, Ordering::Relaxed);
-            clients = working.into_iter().map(|client| client.join().unwrap()).collect();
+            running.kill();
+        } else {
+            running.kill();
+            clients = join(working);
         }
     }
     let rewards: u64 = clients.iter().map(|client| client.rewards).sum();
