@@ -28,7 +28,9 @@ use client::{Connection, Workload, closed_loop, open_loop};
 const DIM: usize = 15;
 const ITEMS: usize = 25;
 const USERS: usize = 10_000;
-const CLIENTS: usize = 64;
+/// Enough to keep the service busy while the disk syncs.
+const DECIDE_CLIENTS: usize = 256;
+const REWARD_CLIENTS: usize = 64;
 const TURNS: usize = 4;
 const SECONDS: f64 = 2.0;
 
@@ -91,11 +93,15 @@ async fn measure() {
     };
     let (empty, decide) = (to("/empty/load"), to("/v1/apps/load/decide"));
 
-    println!("decide: K={ITEMS}, d={DIM}, {USERS} users, {CLIENTS} clients, durability always");
+    println!(
+        "decide: K={ITEMS}, d={DIM}, {USERS} users, {DECIDE_CLIENTS} clients, durability always"
+    );
     let (mut best_empty, mut best_decide) = (0.0f64, 0.0f64);
     for _ in 0..TURNS {
-        best_empty = best_empty.max(closed_loop(&address, CLIENTS, SECONDS, &empty).await.rate);
-        best_decide = best_decide.max(closed_loop(&address, CLIENTS, SECONDS, &decide).await.rate);
+        best_empty =
+            best_empty.max(closed_loop(&address, DECIDE_CLIENTS, SECONDS, &empty).await.rate);
+        best_decide =
+            best_decide.max(closed_loop(&address, DECIDE_CLIENTS, SECONDS, &decide).await.rate);
     }
     println!("  empty handler  {best_empty:9.0} requests/s");
     println!(
@@ -106,9 +112,10 @@ async fn measure() {
     let half = best_decide / 2.0;
     let (mut p99_empty, mut p99_decide) = (f64::INFINITY, f64::INFINITY);
     for _ in 0..TURNS {
-        p99_empty = p99_empty.min(open_loop(&address, CLIENTS, SECONDS, half, &empty).await.p99_ms);
-        p99_decide =
-            p99_decide.min(open_loop(&address, CLIENTS, SECONDS, half, &decide).await.p99_ms);
+        p99_empty =
+            p99_empty.min(open_loop(&address, DECIDE_CLIENTS, SECONDS, half, &empty).await.p99_ms);
+        p99_decide = p99_decide
+            .min(open_loop(&address, DECIDE_CLIENTS, SECONDS, half, &decide).await.p99_ms);
     }
     println!(
         "  p99 at {half:.0}/s: empty {p99_empty:.2} ms, decide {p99_decide:.2} ms, ratio {:.2}",
@@ -143,11 +150,11 @@ async fn rewards(address: &str, folder: &std::path::Path) {
         let body = format!(r#"{{"decision_id":"decision-{at}","reward":1}}"#);
         client::post("/v1/apps/rewards/reward", &body)
     });
-    println!("reward: {CLIENTS} clients, durability always");
+    println!("reward: {REWARD_CLIENTS} clients, durability always");
     let (mut best, mut group) = (0.0f64, 0.0);
     for _ in 0..TURNS {
         let (events, groups) = admin.journal_groups().await;
-        let rate = closed_loop(address, CLIENTS, SECONDS, &reward).await.rate;
+        let rate = closed_loop(address, REWARD_CLIENTS, SECONDS, &reward).await.rate;
         let (events_after, groups_after) = admin.journal_groups().await;
         if rate > best {
             best = rate;
