@@ -1,5 +1,6 @@
 //! The `cohort` command: parse, call, print.
 
+mod app;
 mod claims_table;
 mod cluster;
 mod described;
@@ -8,6 +9,7 @@ mod interrupt;
 mod policies;
 mod progress;
 mod reproduce;
+mod serve;
 mod simulate;
 mod summary_table;
 mod theory;
@@ -34,6 +36,8 @@ enum Command {
     Cluster(cluster::Cluster),
     Reproduce(reproduce::Reproduce),
     Theory(theory::Theory),
+    Serve(serve::Serve),
+    App(app::App),
 }
 
 fn main() -> ExitCode {
@@ -43,6 +47,8 @@ fn main() -> ExitCode {
         Command::Cluster(cluster) => cluster.run(),
         Command::Reproduce(reproduce) => reproduce.run(),
         Command::Theory(theory) => theory.run(),
+        Command::Serve(serve) => serve.run(),
+        Command::App(app) => app.run(),
     });
     failure::exit_code(done)
 }

@@ -25,7 +25,7 @@ pub struct Confidence {
 }
 
 /// How far a learner has come: what its radius depends on.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Progress {
     /// ln det V − d ln λ.
     pub log_det: f64,

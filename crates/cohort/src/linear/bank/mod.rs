@@ -11,6 +11,7 @@
 //! | `round` | how are many blocks worked on? |
 //! | `one` | what can be asked of one learner? |
 //! | `scratch` | where are intermediate results? |
+//! | `saved` | how is a learner kept? |
 //! | `simd` | what can the machine do? |
 //!
 //! Learners are kept in blocks of eight, and inside a block every number of V⁻¹ (packed), of θ̂
@@ -33,6 +34,7 @@ mod offer;
 mod one;
 mod pending;
 mod round;
+mod saved;
 mod scratch;
 mod simd;
 #[cfg(test)]
