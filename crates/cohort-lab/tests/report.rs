@@ -38,7 +38,7 @@ fn small_studies() -> Vec<Study> {
             }
             for policy in table["policy"].as_array_mut().unwrap() {
                 if let Some(tune) = policy.get_mut("tune").and_then(toml::Value::as_table_mut) {
-                    tune.values_mut().for_each(|grid| *grid = vec![0.3, 1.0].into());
+                    tune.iter_mut().for_each(|(_, grid)| *grid = vec![0.3, 1.0].into());
                 }
             }
             Study::parse(name, &table.to_string(), false).unwrap()
