@@ -18,6 +18,11 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// What was given is not at fault.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self { message: message.into(), bad_input: false }
+    }
+
     /// What was given is at fault.
     pub fn bad_input(message: impl Into<String>) -> Self {
         Self { message: message.into(), bad_input: true }

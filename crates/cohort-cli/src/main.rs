@@ -1,5 +1,6 @@
 //! The `cohort` command: parse, call, print.
 
+mod app;
 mod claims_table;
 mod cluster;
 mod described;
@@ -8,8 +9,10 @@ mod interrupt;
 mod policies;
 mod progress;
 mod reproduce;
+mod serve;
 mod simulate;
 mod summary_table;
+mod theory;
 
 use std::process::ExitCode;
 
@@ -32,6 +35,9 @@ enum Command {
     Policies(policies::Policies),
     Cluster(cluster::Cluster),
     Reproduce(reproduce::Reproduce),
+    Theory(theory::Theory),
+    Serve(serve::Serve),
+    App(app::App),
 }
 
 fn main() -> ExitCode {
@@ -40,6 +46,9 @@ fn main() -> ExitCode {
         Command::Policies(policies) => policies.run(),
         Command::Cluster(cluster) => cluster.run(),
         Command::Reproduce(reproduce) => reproduce.run(),
+        Command::Theory(theory) => theory.run(),
+        Command::Serve(serve) => serve.run(),
+        Command::App(app) => app.run(),
     });
     failure::exit_code(done)
 }

@@ -12,6 +12,7 @@
 //! | [`text`] | how does text fit a line? |
 //! | [`figures`] | how are results drawn? |
 //! | [`reproduce`] | what does the paper claim, and does it hold? |
+//! | [`theory`] | what does the paper promise? |
 //! | [`npy`] | how do arrays come in and go out? |
 //!
 //! The lab drives the engine of the `cohort` crate and has no learning step of its own.
@@ -28,5 +29,6 @@ pub mod results;
 pub mod runner;
 pub mod seed;
 pub mod text;
+pub mod theory;
 
 pub use error::Error;

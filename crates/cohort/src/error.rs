@@ -55,6 +55,16 @@ pub enum Error {
         /// The form it should have.
         expected: String,
     },
+    /// A saved state that this policy cannot take over.
+    #[error("saved state of {what}: found {found}, expected {expected}")]
+    Saved {
+        /// Whose state, and which part of it.
+        what: &'static str,
+        /// What was found.
+        found: String,
+        /// What this policy can take over.
+        expected: String,
+    },
     /// A number that is not finite.
     #[error("{what}: {found} at {place}; every number must be finite")]
     NotFinite {

@@ -23,10 +23,11 @@ pub mod policies;
 mod policy;
 mod problem;
 pub mod registry;
+pub mod saved;
 
 pub use contexts::{Arm, Contexts};
 pub use error::{Error, nearest};
-pub use policy::{Order, Policy, Turns};
+pub use policy::{Judgement, Order, Policy, Saved, Turns};
 pub use problem::{Problem, Truth};
 
 /// The README's examples compile and hold.

@@ -1,6 +1,8 @@
 //! What every algorithm is: the core trait, and the form for users that come one at a time.
 
-use crate::{Arm, Contexts};
+use std::io::{self, Read, Write};
+
+use crate::{Arm, Contexts, Error};
 
 /// The center: picks an arm for every user and learns from their answers.
 ///
@@ -53,8 +55,52 @@ pub trait Turns {
     /// An arm for one user.
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm;
 
+    /// What the policy thinks of every arm for one user, one judgement per arm. Nothing that was
+    /// learned changes (a user not seen before stays unknown); only caches may.
+    /// `decide` plays the arm with the largest [`Judgement::score`]; a policy that does not care
+    /// which arm is played gives all of them the same score.
+    ///
+    /// A service that explores on its own, ranks and explains needs no more than this.
+    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]);
+
     /// One reward for one context that was played for one user.
     fn learn_one(&mut self, user: usize, context: &[f64], reward: f64);
+
+    /// The same learner as something that can be kept, where it can be.
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        None
+    }
+}
+
+/// What was learned as bytes: written, and taken over bit by bit. Pieces that policies share are in
+/// [`crate::saved`].
+pub trait Saved {
+    /// Writes all that was learned: a layout of the policy's own, little-endian, that begins with
+    /// its version and the sizes it relies on. What follows from the problem and the parameters is
+    /// not written.
+    fn save(&self, out: &mut dyn Write) -> io::Result<()>;
+
+    /// Takes over what [`Saved::save`] wrote. The policy must have been built for the same
+    /// dimension and the same parameters that its statistics rest on; anything else, a version it
+    /// does not know, numbers that are not finite and bytes that end too early are refused, and
+    /// the policy is then as it was before or empty, never half of each.
+    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error>;
+}
+
+/// What a policy thinks of one arm for one user.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Judgement {
+    /// The reward it expects.
+    pub expected: f64,
+    /// What is added for being unsure: the exploration bonus.
+    pub bonus: f64,
+}
+
+impl Judgement {
+    /// By which arms are ranked.
+    pub fn score(&self) -> f64 {
+        self.expected + self.bonus
+    }
 }
 
 /// How an algorithm is run on a round.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cohort::registry;
-use cohort::{Contexts, Turns};
+use cohort::{Contexts, Judgement, Turns};
 
 use super::*;
 use crate::experiment::Draft;
@@ -148,6 +148,10 @@ impl Turns for Diary {
     fn decide(&mut self, user: usize, _contexts: &Contexts) -> Arm {
         self.note(format!("decide for {user}"));
         0
+    }
+
+    fn judge(&mut self, user: usize, _contexts: &Contexts, _judgements: &mut [Judgement]) {
+        self.note(format!("judge for {user}"));
     }
 
     fn learn_one(&mut self, user: usize, _context: &[f64], _reward: f64) {

@@ -1,7 +1,7 @@
 //! All arms of one request scored for one learner: arms as SIMD lanes.
 
-use super::Oful;
-use crate::{Arm, Contexts};
+use super::{Oful, dot};
+use crate::{Arm, Contexts, Judgement};
 
 /// Arms scored together.
 const LANES: usize = 8;
@@ -35,6 +35,17 @@ impl Oful {
             }
         }
         best.0
+    }
+}
+
+impl Oful {
+    /// What [`Oful::best_arm`] compares, for every arm: ⟨x, θ̂⟩ and width·‖x‖_{V⁻¹}.
+    pub fn judge(&self, contexts: &Contexts, width: f64, judgements: &mut [Judgement]) {
+        for (x, judgement) in contexts.iter().zip(judgements) {
+            let expected = dot(x, self.estimate());
+            let bonus = width * self.inverse().quadratic(x).max(0.0).sqrt();
+            *judgement = Judgement { expected, bonus };
+        }
     }
 }
 

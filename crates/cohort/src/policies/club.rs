@@ -46,7 +46,7 @@ use crate::cluster::{ShrinkingGraph, Split};
 use crate::linear::Oful;
 use crate::params::{POSITIVE, Param, Settings};
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Order, Policy, Problem, Turns};
+use crate::{Arm, Contexts, Error, Judgement, Order, Policy, Problem, Turns};
 use leashes::Leashes;
 
 /// What is known of it before it is made.
@@ -199,6 +199,18 @@ impl Turns for Club {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
         self.grow_to(user + 1);
         self.components[self.graph.component(user)].best_arm(contexts, self.width())
+    }
+
+    /// Average; a user who has not come yet would join the largest component.
+    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
+        let component = match user < self.users.len() {
+            true => Some(self.graph.component(user)),
+            false => self.graph.largest_component(),
+        };
+        match component {
+            Some(at) => self.components[at].judge(contexts, self.width(), judgements),
+            None => Oful::new(self.dim, LAMBDA).judge(contexts, self.width(), judgements),
+        }
     }
 
     /// Update, cut, clusters.

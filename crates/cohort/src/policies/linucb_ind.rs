@@ -8,10 +8,12 @@
 //!
 //! Reference: the paper, Section 7; Abbasi-Yadkori, Pál, Szepesvári 2011.
 
-use crate::linear::{Bank, Confidence, OFUL_PARAMS};
+use std::io::{self, Read, Write};
+
+use crate::linear::{Bank, Confidence, OFUL_PARAMS, Progress};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Policy, Problem, Turns};
+use crate::{Arm, Contexts, Error, Judgement, Policy, Problem, Saved, Turns, saved};
 
 /// What is known of it before it is made.
 pub const INFO: PolicyInfo = PolicyInfo {
@@ -63,4 +65,33 @@ impl Turns for LinUcbInd {
         self.users.grow(user + 1);
         self.users.learn_one(user, context, reward);
     }
+
+    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
+        let progress = match user < self.users.learners() {
+            true => self.users.progress(user),
+            false => Progress::default(),
+        };
+        let radius = self.confidence.radius(progress);
+        self.users.judge_one(user, contexts, self.confidence.shape, radius, judgements);
+    }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
 }
+
+impl Saved for LinUcbInd {
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        saved::write_header(out, SAVED_VERSION)?;
+        saved::write_bank(out, &self.users, self.confidence.lambda)
+    }
+
+    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+        saved::read_header(from, INFO.name, SAVED_VERSION)?;
+        self.users = saved::read_bank(from, INFO.name, self.users.dim(), self.confidence.lambda)?;
+        Ok(())
+    }
+}
+
+/// The layout that `save` writes.
+const SAVED_VERSION: u32 = 1;

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use crate::linear::{argmax, dot};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Policy, Problem, Turns};
+use crate::{Arm, Contexts, Error, Judgement, Policy, Problem, Turns};
 
 /// What is known of it before it is made.
 pub const INFO: PolicyInfo = PolicyInfo {
@@ -49,6 +49,15 @@ impl Turns for OracleIndividual {
         // Of a user that nobody told it about it knows nothing.
         let Some(theta) = self.thetas.get(user * dim..(user + 1) * dim) else { return 0 };
         argmax(contexts.iter().map(|x| dot(x, theta)))
+    }
+
+    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
+        let dim = contexts.dim();
+        let theta = self.thetas.get(user * dim..(user + 1) * dim);
+        for (x, judgement) in contexts.iter().zip(judgements) {
+            let expected = theta.map_or(0.0, |theta| dot(x, theta));
+            *judgement = Judgement { expected, bonus: 0.0 };
+        }
     }
 
     fn learn_one(&mut self, _user: usize, _context: &[f64], _reward: f64) {}

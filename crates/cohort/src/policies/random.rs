@@ -1,11 +1,13 @@
 //! `random`: an arm at random for everybody, always. The upper end of every plot.
 
+use std::io::{self, Read, Write};
+
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Policy, Problem, Turns};
+use crate::{Arm, Contexts, Error, Judgement, Policy, Problem, Saved, Turns, saved};
 
 /// What is known of it before it is made.
 pub const INFO: PolicyInfo = PolicyInfo {
@@ -43,5 +45,31 @@ impl Turns for Random {
         self.rng.random_range(0..contexts.arms())
     }
 
+    fn judge(&mut self, _user: usize, _contexts: &Contexts, judgements: &mut [Judgement]) {
+        judgements.fill(Judgement::default());
+    }
+
     fn learn_one(&mut self, _user: usize, _context: &[f64], _reward: f64) {}
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
 }
+
+impl Saved for Random {
+    /// The place in the stream of random numbers; the seed comes from the problem.
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        saved::write_header(out, SAVED_VERSION)?;
+        out.write_all(&self.rng.get_word_pos().to_le_bytes())
+    }
+
+    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+        saved::read_header(from, INFO.name, SAVED_VERSION)?;
+        let position = u128::from_le_bytes(saved::read_array(from, INFO.name)?);
+        self.rng.set_word_pos(position);
+        Ok(())
+    }
+}
+
+/// The layout that `save` writes.
+const SAVED_VERSION: u32 = 1;

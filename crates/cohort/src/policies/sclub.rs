@@ -46,7 +46,7 @@ use super::shared::clubs::{EXPLORATION_PARAMS, exploration, width};
 use crate::linear::Oful;
 use crate::params::{POSITIVE, Param, Settings};
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Order, Policy, Problem, Turns};
+use crate::{Arm, Contexts, Error, Judgement, Order, Policy, Problem, Turns};
 use sets::{Scales, Sets};
 
 /// What is known of it before it is made.
@@ -132,6 +132,11 @@ impl Turns for Sclub {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
         self.sets.grow_to(user + 1);
         self.best_arm(self.sets.cluster_of(user).sums(), contexts)
+    }
+
+    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
+        let width = self.exploration * width(self.turns);
+        self.sets.sums_for(user).judge(contexts, width, judgements);
     }
 
     fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {

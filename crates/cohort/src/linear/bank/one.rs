@@ -10,6 +10,9 @@ use crate::{Arm, Contexts};
 
 impl Bank {
     /// An arm for one learner: the one it would choose in a round.
+    ///
+    /// # Panics
+    /// If the contexts are of another dimension.
     pub fn choose_one(
         &self,
         learner: usize,
@@ -17,6 +20,7 @@ impl Bank {
         shape: Shape,
         radius: f64,
     ) -> Arm {
+        self.check_dim(contexts.dim());
         let lane = learner % LANES;
         self.with_block(learner, |block| {
             let lanes = ChooseOne::scratch_lanes(self.layout, contexts);
@@ -27,7 +31,11 @@ impl Bank {
     }
 
     /// One reward for one learner.
+    ///
+    /// # Panics
+    /// If the context is of another dimension.
     pub fn learn_one(&mut self, learner: usize, x: &[f64], y: f64) {
+        self.check_dim(x.len());
         let (layout, set, lane) = (self.layout, self.set, learner % LANES);
         // Row 0 is what this one played, row 1 what the others did not.
         let mut played = [1; LANES];

@@ -8,6 +8,7 @@
 //!   `D < α_p·τF(τ)` with D fixed, and τF(τ) grows; that turn is known beforehand, and the pair is
 //!   compared again when it has come.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 
 use crate::cluster::partition::number_by_smallest_member;
@@ -196,6 +197,18 @@ impl Sets {
     /// The cluster of a user.
     pub(super) fn cluster_of(&self, user: usize) -> &Cluster {
         &self.clusters[self.users[user].cluster]
+    }
+
+    /// M_V, b_V, w_V of a user's cluster; a user who has not come yet would join the largest.
+    pub(super) fn sums_for(&self, user: usize) -> Cow<'_, Oful> {
+        let at = match self.users.get(user) {
+            Some(user) => Some(user.cluster),
+            None => self.largest(),
+        };
+        match at {
+            Some(at) => Cow::Borrowed(&self.clusters[at].sums),
+            None => Cow::Owned(Oful::new(self.dim, LAMBDA)),
+        }
     }
 
     /// The cluster of every user, numbered by smallest member.

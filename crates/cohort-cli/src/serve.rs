@@ -1,0 +1,92 @@
+//! `cohort serve`: the decision server.
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use cohort_server::config::Config;
+use cohort_server::config::keys::{KEYS, example};
+use cohort_server::server::{self, Server};
+
+use crate::failure::{Done, Failure, print};
+
+/// Answer what to show users, and learn from how they answer
+#[derive(Args)]
+pub struct Serve {
+    /// Configuration in TOML
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print a configuration with every key, its meaning and its default, and end
+    #[arg(long)]
+    print_config: bool,
+    #[command(flatten)]
+    keys: Keys,
+}
+
+/// One flag for every key of the configuration.
+struct Keys(Vec<(String, String)>);
+
+impl Serve {
+    /// Start, serve until asked to stop, stop.
+    pub fn run(self) -> Result<Done, Failure> {
+        if self.print_config {
+            print(&example())?;
+            return Ok(Done::Complete);
+        }
+        let config = Config::load(self.config.as_deref(), std::env::vars(), self.keys.0)
+            .map_err(|why| Failure::bad_input(why.to_string()))?;
+        server::log(&config);
+        let keyless = !config.needs_keys();
+        let scheme = if config.tls_cert.as_os_str().is_empty() { "http" } else { "https" };
+        let failed = |why: server::ServeError| Failure::failed(why.to_string());
+        let server = Server::open(config).map_err(failed)?;
+        let mut said = format!("cohort is listening on {scheme}://{}\n", server.address());
+        if keyless {
+            said.push_str("no admin_key is set: whoever is on this machine may ask anything\n");
+        }
+        print(&said)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let runtime = runtime.map_err(|why| Failure::failed(format!("no threads: {why}")))?;
+        runtime.block_on(server.serve(asked_to_stop())).map_err(failed)?;
+        Ok(Done::Complete)
+    }
+}
+
+/// Ctrl-C, or what an init system sends.
+async fn asked_to_stop() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
+        // Without a handler the signal ends the process, as it always does.
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminate.recv() => {}
+    }
+}
+
+impl Args for Keys {
+    fn augment_args(command: Command) -> Command {
+        KEYS.iter().fold(command, |command, key| {
+            let flag = key.name.replace('_', "-");
+            let help = format!("{} [default: {}]", key.meaning, key.default_value());
+            command.arg(Arg::new(key.name).long(flag).value_name("VALUE").help(help))
+        })
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Keys {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = |name: &str| matches.get_one::<String>(name).cloned();
+        let pairs = KEYS.iter().filter_map(|key| Some((key.name.to_owned(), given(key.name)?)));
+        Ok(Self(pairs.collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}

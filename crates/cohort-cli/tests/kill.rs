@@ -1,0 +1,224 @@
+//! `kill -9` under load, again and again: no acknowledged reward is lost, none is counted twice.
+//!
+//! Clients keep a tally of their own. A request whose answer was lost with the process is sent
+//! again after the restart, under the same id, as a careful client would. `COHORT_KILL_CYCLES`
+//! sets how often the service is killed (200 here, 1,000 in scripts/torture).
+#![allow(missing_docs)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+const CLIENTS: usize = 4;
+
+/// The service as a process of its own.
+struct Service {
+    child: Child,
+    address: String,
+}
+
+impl Service {
+    fn start(folder: &std::path::Path) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_cohort"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--snapshot-events", "300"])
+            .args(["--log-level", "error", "--data-dir"])
+            .arg(folder)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim().rsplit("http://").next().unwrap().to_owned();
+        assert!(!address.is_empty(), "the service did not start");
+        Self { child, address }
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// A connection; any failure of it is the end of the service.
+struct Connection(BufReader<TcpStream>);
+
+impl Connection {
+    fn open(address: &str) -> Option<Self> {
+        let stream = TcpStream::connect(address).ok()?;
+        stream.set_nodelay(true).ok()?;
+        stream.set_read_timeout(Some(Duration::from_secs(20))).ok()?;
+        Some(Self(BufReader::new(stream)))
+    }
+
+    fn ask(&mut self, method: &str, path: &str, body: &str) -> Option<(u16, Value)> {
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        self.0.get_mut().write_all(request.as_bytes()).ok()?;
+        let mut line = String::new();
+        self.0.read_line(&mut line).ok()?;
+        let status = line.split(' ').nth(1)?.parse().ok()?;
+        let mut length = 0;
+        loop {
+            line.clear();
+            self.0.read_line(&mut line).ok()?;
+            match line.trim().split_once(": ") {
+                Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
+                    length = value.parse().ok()?;
+                }
+                Some(_) => {}
+                None if line.trim().is_empty() && !line.is_empty() => break,
+                None => return None,
+            }
+        }
+        let mut body = vec![0; length];
+        self.0.read_exact(&mut body).ok()?;
+        Some((status, serde_json::from_slice(&body).unwrap_or(Value::Null)))
+    }
+}
+
+/// One client: decides, then rewards, one decision after the other.
+#[derive(Default)]
+struct Client {
+    name: usize,
+    /// The decision that is being worked on.
+    decision: u64,
+    /// What the service answered to it, once it did.
+    item: Option<Value>,
+    /// Acknowledged rewards, and their sum.
+    rewards: u64,
+    reward_sum: u64,
+    retried: u64,
+}
+
+impl Client {
+    fn id(&self, decision: u64) -> String {
+        format!("client-{}-decision-{decision}", self.name)
+    }
+
+    /// What is sent as the reward of a decision: a number of its own, so that sums tell.
+    fn reward_of(decision: u64) -> u64 {
+        decision % 97 + 1
+    }
+
+    fn work(&mut self, address: &str, stop: &AtomicBool) {
+        let Some(mut connection) = Connection::open(address) else { return };
+        while !stop.load(Ordering::Relaxed) {
+            if self.step(&mut connection).is_none() {
+                return;
+            }
+        }
+    }
+
+    /// `None` where the service is gone; the step is then done again.
+    fn step(&mut self, connection: &mut Connection) -> Option<()> {
+        let id = self.id(self.decision);
+        let user = format!("user-{}", (self.decision + self.name as u64) % 50);
+        let items: Vec<Value> = (0..3)
+            .map(|item| {
+                let x = ((self.decision * 7 + item * 13) % 11) as f64 / 11.0;
+                json!({"id": format!("i{item}"), "features": [x, 1.0 - x]})
+            })
+            .collect();
+        let body = json!({"user": user, "items": items, "decision_id": id}).to_string();
+        let (status, said) = connection.ask("POST", "/v1/apps/shop/decide", &body)?;
+        assert_eq!(status, 200, "{said}");
+        // A decision that was acknowledged once is the same for ever.
+        if let Some(item) = &self.item {
+            assert_eq!(&said["item"], item, "{id}");
+            self.retried += 1;
+        }
+        self.item = Some(said["item"].clone());
+
+        let reward = Self::reward_of(self.decision);
+        let body = json!({"decision_id": id, "reward": reward}).to_string();
+        let (status, said) = connection.ask("POST", "/v1/apps/shop/reward", &body)?;
+        assert_eq!(status, 200, "{said}");
+        self.rewards += 1;
+        self.reward_sum += reward;
+        self.decision += 1;
+        self.item = None;
+        Some(())
+    }
+}
+
+fn counts(address: &str) -> (u64, u64) {
+    let (_, app) = Connection::open(address).unwrap().ask("GET", "/v1/apps/shop", "").unwrap();
+    (app["rewards"].as_u64().unwrap(), app["reward_sum"].as_f64().unwrap() as u64)
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_and_nothing_is_counted_twice() {
+    let cycles = std::env::var("COHORT_KILL_CYCLES").map_or(200, |cycles| cycles.parse().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let service = Service::start(folder.path());
+    let create = json!({"name": "shop", "dim": 2, "window_ms": 86_400_000}).to_string();
+    let mut connection = Connection::open(&service.address).unwrap();
+    assert_eq!(connection.ask("POST", "/v1/apps", &create).unwrap().0, 201);
+    let mut clients: Vec<Client> =
+        (0..CLIENTS).map(|name| Client { name, ..Client::default() }).collect();
+    let mut service = Some(service);
+    for cycle in 0..cycles {
+        let running = service.take().unwrap_or_else(|| Service::start(folder.path()));
+        let tally = |clients: &[Client]| {
+            let sum = |of: fn(&Client) -> u64| clients.iter().map(of).sum::<u64>();
+            (sum(|client| client.rewards), sum(|client| client.reward_sum))
+        };
+        // At most one reward of each client may have been learned without its answer arriving.
+        let (acknowledged, (found, _)) = (tally(&clients).0, counts(&running.address));
+        assert!((acknowledged..=acknowledged + CLIENTS as u64).contains(&found), "cycle {cycle}");
+
+        let stop = Arc::new(AtomicBool::new(false));
+        let working: Vec<_> = std::mem::take(&mut clients)
+            .into_iter()
+            .map(|mut client| {
+                let (address, stop) = (running.address.clone(), stop.clone());
+                std::thread::spawn(move || {
+                    client.work(&address, &stop);
+                    client
+                })
+            })
+            .collect();
+        std::thread::sleep(Duration::from_millis(20 + cycle * 37 % 90));
+        // The last time clients finish what they are at, so that the tally must be exact.
+        let last = cycle + 1 == cycles;
+        stop.store(last, Ordering::Relaxed);
+        let join = |working: Vec<JoinHandle<Client>>| -> Vec<Client> {
+            working.into_iter().map(|client| client.join().unwrap()).collect()
+        };
+        if last {
+            clients = join(working);
+            assert_eq!(counts(&running.address), tally(&clients));
+            every_reward_is_there(&running.address, &clients);
+            running.kill();
+        } else {
+            running.kill();
+            clients = join(working);
+        }
+    }
+    let rewards: u64 = clients.iter().map(|client| client.rewards).sum();
+    let retried: u64 = clients.iter().map(|client| client.retried).sum();
+    println!("{cycles} kills, {rewards} rewards, {retried} decisions asked for again");
+    assert!(rewards > cycles && (cycles < 50 || retried > 0), "{rewards} {retried}");
+}
+
+/// Asks for every acknowledged decision: its reward is the one that was sent.
+fn every_reward_is_there(address: &str, clients: &[Client]) {
+    let mut connection = Connection::open(address).unwrap();
+    for client in clients {
+        for decision in 0..client.decision {
+            let path = format!("/v1/apps/shop/decisions/{}", client.id(decision));
+            let (status, said) = connection.ask("GET", &path, "").unwrap();
+            assert_eq!((status, &said["status"]), (200, &json!("rewarded")), "{path}");
+            assert_eq!(said["reward"].as_f64(), Some(Client::reward_of(decision) as f64), "{path}");
+        }
+    }
+}

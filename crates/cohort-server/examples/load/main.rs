@@ -1,0 +1,211 @@
+//! Measures the service from a second process, as ratios in one run.
+//!
+//! ```text
+//! cargo run --release -p cohort-server --example load            all of it
+//! cargo run --release -p cohort-server --example load users N    memory and restart with N users
+//! ```
+//!
+//! The program starts itself once more as the service. Requests to compare take turns, several
+//! times, and the best of each counts: the machine may be busy with other things.
+
+use std::cell::RefCell;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use cohort_server::config::Config;
+use cohort_server::http::router_with_empty;
+use cohort_server::server::Server;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+mod client;
+mod users;
+
+use client::{Connection, Workload, closed_loop, open_loop};
+
+const DIM: usize = 15;
+const ITEMS: usize = 25;
+const USERS: usize = 10_000;
+/// Enough to keep the service busy while the disk syncs.
+const DECIDE_CLIENTS: usize = 256;
+const REWARD_CLIENTS: usize = 64;
+const TURNS: usize = 4;
+const SECONDS: f64 = 2.0;
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["serve", folder] => serve(folder),
+        ["users", users] => users::measure(users.parse().expect("a number of users")),
+        _ => tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime")
+            .block_on(tokio::task::LocalSet::new().run_until(measure())),
+    }
+}
+
+/// The service, in a process of its own.
+fn serve(folder: &str) {
+    let config = Config {
+        listen: "127.0.0.1:0".to_owned(),
+        data_dir: folder.into(),
+        log_level: "error".to_owned(),
+        max_waiting: 100_000_000,
+        ..Config::default()
+    };
+    let server = Server::open(config).expect("the service starts");
+    println!("{}", server.address());
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let for_ever = std::future::pending();
+    runtime.block_on(server.serve_routes(router_with_empty, for_ever)).expect("it serves");
+}
+
+async fn measure() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut service = Command::new(std::env::current_exe().expect("this program"))
+        .arg("serve")
+        .arg(folder.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the service starts");
+    let mut address = String::new();
+    BufReader::new(service.stdout.take().expect("its output"))
+        .read_line(&mut address)
+        .expect("its address");
+    let address = address.trim().to_owned();
+
+    let mut admin = Connection::open(&address).await;
+    // The window is short, so that what waits does not grow with the length of the measurement.
+    let app = format!(r#"{{"name":"load","dim":{DIM},"window_ms":20000}}"#);
+    assert_eq!(admin.ask(&client::post("/v1/apps", &app)).await, 201);
+
+    let bodies = Rc::new(bodies());
+    let to = |path: &'static str| {
+        let bodies = bodies.clone();
+        let next = RefCell::new(0usize);
+        Workload::new(move || {
+            let at = next.replace_with(|at| *at + 1);
+            client::post(path, &bodies[at % bodies.len()])
+        })
+    };
+    let (empty, decide) = (to("/empty/load"), to("/v1/apps/load/decide"));
+
+    println!(
+        "decide: K={ITEMS}, d={DIM}, {USERS} users, {DECIDE_CLIENTS} clients, durability always"
+    );
+    let (mut best_empty, mut best_decide) = (0.0f64, 0.0f64);
+    for _ in 0..TURNS {
+        best_empty =
+            best_empty.max(closed_loop(&address, DECIDE_CLIENTS, SECONDS, &empty).await.rate);
+        best_decide =
+            best_decide.max(closed_loop(&address, DECIDE_CLIENTS, SECONDS, &decide).await.rate);
+    }
+    println!("  empty handler  {best_empty:9.0} requests/s");
+    println!(
+        "  decide         {best_decide:9.0} requests/s, ratio {:.2}",
+        best_decide / best_empty
+    );
+
+    let half = best_decide / 2.0;
+    let (mut p99_empty, mut p99_decide) = (f64::INFINITY, f64::INFINITY);
+    for _ in 0..TURNS {
+        p99_empty =
+            p99_empty.min(open_loop(&address, DECIDE_CLIENTS, SECONDS, half, &empty).await.p99_ms);
+        p99_decide = p99_decide
+            .min(open_loop(&address, DECIDE_CLIENTS, SECONDS, half, &decide).await.p99_ms);
+    }
+    println!(
+        "  p99 at {half:.0}/s: empty {p99_empty:.2} ms, decide {p99_decide:.2} ms, ratio {:.2}",
+        p99_decide / p99_empty
+    );
+
+    rewards(&address, folder.path()).await;
+    service.kill().expect("it ends");
+    service.wait().expect("it ended");
+}
+
+/// Rewards, and what the raw store commits in groups of the same size.
+async fn rewards(address: &str, folder: &std::path::Path) {
+    let prepared = (0..200_000).collect::<Vec<u64>>();
+    let mut admin = Connection::open(address).await;
+    let item = r#"{"id":"a","features":[0.1,0,0,0,0,0,0,0,0,0,0,0,0,0,0]}"#;
+    let app = format!(r#"{{"name":"rewards","dim":{DIM},"window_ms":86400000}}"#);
+    assert_eq!(admin.ask(&client::post("/v1/apps", &app)).await, 201);
+    for chunk in prepared.chunks(1000) {
+        let users: Vec<String> = chunk
+            .iter()
+            .map(|n| {
+                format!(r#"{{"user":"user-{}","decision_id":"decision-{n}"}}"#, n % USERS as u64)
+            })
+            .collect();
+        let body = format!(r#"{{"items":[{item}],"users":[{}]}}"#, users.join(","));
+        assert_eq!(admin.ask(&client::post("/v1/apps/rewards/decide-batch", &body)).await, 200);
+    }
+    let next = RefCell::new(0u64);
+    let reward = Workload::new(move || {
+        let at = next.replace_with(|at| *at + 1);
+        let body = format!(r#"{{"decision_id":"decision-{at}","reward":1}}"#);
+        client::post("/v1/apps/rewards/reward", &body)
+    });
+    println!("reward: {REWARD_CLIENTS} clients, durability always");
+    let (mut best, mut group) = (0.0f64, 0.0);
+    for _ in 0..TURNS {
+        let (events, groups) = admin.journal_groups().await;
+        let rate = closed_loop(address, REWARD_CLIENTS, SECONDS, &reward).await.rate;
+        let (events_after, groups_after) = admin.journal_groups().await;
+        if rate > best {
+            best = rate;
+            group = (events_after - events) / (groups_after - groups).max(1.0);
+        }
+    }
+    let raw = raw_store(&folder.join("raw"), group.round().max(1.0) as usize);
+    println!("  service        {best:9.0} rewards/s in groups of {group:.1}");
+    println!(
+        "  raw store      {raw:9.0} entries/s in groups of {}, ratio {:.2}",
+        group.round(),
+        best / raw
+    );
+}
+
+/// What fjall commits and syncs, one entry an event, in groups of this size: the best of several.
+fn raw_store(folder: &std::path::Path, group: usize) -> f64 {
+    use fjall::{Database, KeyspaceCreateOptions, PersistMode};
+    let store = Database::builder(folder).worker_threads(1).open().expect("a store");
+    let events = store.keyspace("events", KeyspaceCreateOptions::default).expect("a keyspace");
+    let mut number = 0u64;
+    let mut best = 0.0f64;
+    for _ in 0..TURNS {
+        let (started, mut done) = (Instant::now(), 0);
+        while started.elapsed() < Duration::from_secs_f64(SECONDS) {
+            let mut batch = store.batch().durability(Some(PersistMode::SyncData));
+            for _ in 0..group {
+                number += 1;
+                batch.insert(&events, number.to_be_bytes(), [7u8; 64]);
+            }
+            batch.commit().expect("a commit");
+            done += group;
+        }
+        best = best.max(done as f64 / started.elapsed().as_secs_f64());
+    }
+    best
+}
+
+/// Bodies of decides, made once.
+fn bodies() -> Vec<String> {
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let bound = 1.0 / (DIM as f64).sqrt();
+    let mut body = |user: usize| {
+        let items: Vec<String> = (0..ITEMS)
+            .map(|item| {
+                let features: Vec<String> =
+                    (0..DIM).map(|_| rng.random_range(-bound..bound).to_string()).collect();
+                format!(r#"{{"id":"item-{item}","features":[{}]}}"#, features.join(","))
+            })
+            .collect();
+        format!(r#"{{"user":"user-{}","items":[{}]}}"#, user * 7919 % USERS, items.join(","))
+    };
+    (0..2000).map(&mut body).collect()
+}

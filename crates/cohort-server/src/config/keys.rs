@@ -1,0 +1,188 @@
+//! Every key of the configuration, once.
+
+use std::fmt;
+
+use toml::Value;
+
+/// One key.
+#[derive(Debug)]
+pub struct Key {
+    /// Its name.
+    pub name: &'static str,
+    /// What values it takes, and the default.
+    pub kind: Kind,
+    /// What it means.
+    pub meaning: &'static str,
+    /// Whether its value must not be shown.
+    pub secret: bool,
+}
+
+/// The values a key takes.
+#[derive(Debug)]
+pub enum Kind {
+    /// A word; the default.
+    Word(&'static str),
+    /// One of these words, the first by default.
+    Choice(&'static [&'static str]),
+    /// A whole number between two bounds; the default.
+    Number {
+        /// The least.
+        least: i64,
+        /// The most.
+        most: i64,
+        /// The default.
+        default: i64,
+    },
+}
+
+const fn word(name: &'static str, default: &'static str, meaning: &'static str) -> Key {
+    Key { name, kind: Kind::Word(default), meaning, secret: false }
+}
+
+const fn number(
+    name: &'static str,
+    (least, most): (i64, i64),
+    default: i64,
+    meaning: &'static str,
+) -> Key {
+    Key { name, kind: Kind::Number { least, most, default }, meaning, secret: false }
+}
+
+const fn choice(name: &'static str, words: &'static [&'static str], meaning: &'static str) -> Key {
+    Key { name, kind: Kind::Choice(words), meaning, secret: false }
+}
+
+/// All keys.
+pub const KEYS: &[Key] = &[
+    word("listen", "127.0.0.1:7700", "Address and port to listen on; port 0 takes any free one."),
+    word("data_dir", "cohort-data", "Folder of the journal and the snapshots; made if not there."),
+    choice(
+        "durability",
+        &["always", "interval"],
+        "When an answer is given. `always`: when what it acknowledges would survive a loss of \
+         power. `interval`: when it would survive the end of the process; a loss of power takes \
+         at most the last sync_interval_ms of what was acknowledged.",
+    ),
+    number("sync_interval_ms", (1, 60_000), 100, "How often `interval` syncs the disk."),
+    number(
+        "snapshot_events",
+        (0, i64::MAX),
+        2_000_000,
+        "Events after which a snapshot is written, so that a restart reads less; 0 writes one only \
+         when the service stops. Requests wait while it is written.",
+    ),
+    Key {
+        name: "admin_key",
+        kind: Kind::Word(""),
+        meaning: "The key that may create, change and delete apps, 16 characters or more. Without \
+                  one the service listens on this machine only and asks nobody for a key.",
+        secret: true,
+    },
+    word(
+        "tls_cert",
+        "",
+        "PEM file with the certificate chain; with tls_key the service speaks TLS.",
+    ),
+    word("tls_key", "", "PEM file with the certificate's private key."),
+    number("body_bytes", (1024, 1 << 30), 4 << 20, "The largest request body."),
+    number(
+        "rate_per_second",
+        (0, 1_000_000_000),
+        0,
+        "Requests an app may make in a second, and in one burst; 0 for no limit.",
+    ),
+    number("queue", (1, 1_000_000), 4096, "Requests that may wait for the engine; more get 503."),
+    number("request_timeout_ms", (10, 3_600_000), 30_000, "The longest that a request may take."),
+    number(
+        "shutdown_ms",
+        (0, 3_600_000),
+        10_000,
+        "How long requests under way may go on when the service is asked to stop.",
+    ),
+    number("max_apps", (1, 1_000_000), 1000, "The most apps."),
+    number("max_dim", (1, 4096), 256, "The most features that an app's items may have."),
+    number("max_items", (0, 10_000_000), 100_000, "The most items in an app's catalogue."),
+    number("max_candidates", (1, 100_000), 1000, "The most candidates of a decide."),
+    number("max_batch", (1, 100_000), 1000, "The most users or rewards in one request."),
+    number("max_id_bytes", (1, 65_536), 256, "The longest id of a user, an item or a decision."),
+    number(
+        "max_waiting",
+        (1, 1_000_000_000),
+        1_000_000,
+        "The most decisions of an app that wait for their reward; more get 429.",
+    ),
+    choice("log_level", &["info", "error", "warn", "debug", "trace"], "What is logged."),
+    choice("log_format", &["text", "json"], "How it is logged, on standard error."),
+];
+
+impl Key {
+    /// Its default.
+    pub fn default_value(&self) -> Value {
+        match self.kind {
+            Kind::Word(word) => Value::from(word),
+            Kind::Choice(words) => Value::from(words[0]),
+            Kind::Number { default, .. } => Value::from(default),
+        }
+    }
+
+    /// Whether a value is one that it takes.
+    pub fn accepts(&self, value: &Value) -> bool {
+        match (&self.kind, value) {
+            (Kind::Word(_), Value::String(_)) => true,
+            (Kind::Choice(words), Value::String(word)) => words.contains(&word.as_str()),
+            (Kind::Number { least, most, .. }, Value::Integer(number)) => {
+                (*least..=*most).contains(number)
+            }
+            _ => false,
+        }
+    }
+
+    /// Its environment variable.
+    pub fn variable(&self) -> String {
+        format!("COHORT_{}", self.name.to_uppercase())
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Kind::Word(_) => write!(f, "a word in quotes"),
+            Kind::Choice(words) => write!(f, "{}", words.join(" or ")),
+            Kind::Number { least, most: i64::MAX, .. } => {
+                write!(f, "a whole number from {least}")
+            }
+            Kind::Number { least, most, .. } => write!(f, "a whole number from {least} to {most}"),
+        }
+    }
+}
+
+/// A file that sets every key to its default and says what it means.
+pub fn example() -> String {
+    let mut text = String::from(
+        "# The configuration of `cohort serve`. Every key with its default; a key that is left out\n\
+         # has it too. A key can also be given as a flag (--max-dim 64) or in the environment\n\
+         # (COHORT_MAX_DIM=64); flags go first, then the environment, then this file.\n",
+    );
+    for key in KEYS {
+        text.push('\n');
+        for line in wrap(&format!("{} ({})", key.meaning, key.kind), 98) {
+            text.push_str(&format!("# {line}\n"));
+        }
+        text.push_str(&format!("{} = {}\n", key.name, key.default_value()));
+    }
+    text
+}
+
+/// Lines of at most `width` characters, broken between words.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("there is always a line");
+        match line.chars().count() + word.chars().count() < width {
+            true if line.is_empty() => line.push_str(word),
+            true => line.push_str(&format!(" {word}")),
+            false => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}

@@ -1,0 +1,292 @@
+//! How the service is set up: a file, the environment and flags, each over the one before.
+//!
+//! Every key is in [`keys::KEYS`], once: from there come defaults, the commented example, the
+//! names of environment variables (`COHORT_` and the key in capitals) and of flags (`--key-name`).
+
+pub mod keys;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use crate::auth::MIN_ADMIN_KEY_CHARS;
+use crate::engine::Limits;
+use crate::engine::runtime::{Durability, Options};
+use keys::{KEYS, Key};
+
+/// What can be wrong with the configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("the configuration {path} cannot be read: {why}")]
+    File {
+        /// The file.
+        path: String,
+        /// Why not.
+        why: std::io::Error,
+    },
+    /// The file is not TOML.
+    #[error("the configuration {path} is not TOML: {why}")]
+    Syntax {
+        /// The file.
+        path: String,
+        /// Where and why.
+        why: String,
+    },
+    /// A key that does not exist.
+    #[error("{source_name}: there is no key `{key}`{}", hint(.nearest))]
+    UnknownKey {
+        /// Where it was found.
+        source_name: String,
+        /// The key.
+        key: String,
+        /// The known key most like it.
+        nearest: Option<&'static str>,
+    },
+    /// A value of the wrong kind or outside its range.
+    #[error("{source_name}: {key} = {found}: expected {expected}")]
+    Value {
+        /// Where it was found.
+        source_name: String,
+        /// The key.
+        key: &'static str,
+        /// What was found.
+        found: String,
+        /// What is accepted.
+        expected: String,
+    },
+    /// Keys that do not fit together.
+    #[error("{0}")]
+    Together(String),
+}
+
+fn hint(nearest: &Option<&'static str>) -> String {
+    nearest.map_or_else(String::new, |key| format!("; did you mean `{key}`?"))
+}
+
+/// Everything that is configured. What each means is said in [`keys`].
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the meaning of every key is in KEYS, in one place")]
+pub struct Config {
+    pub listen: String,
+    pub data_dir: PathBuf,
+    pub durability: String,
+    pub sync_interval_ms: u64,
+    pub snapshot_events: u64,
+    pub admin_key: String,
+    pub tls_cert: PathBuf,
+    pub tls_key: PathBuf,
+    pub body_bytes: usize,
+    pub rate_per_second: u64,
+    pub queue: usize,
+    pub request_timeout_ms: u64,
+    pub shutdown_ms: u64,
+    pub max_apps: usize,
+    pub max_dim: usize,
+    pub max_items: usize,
+    pub max_candidates: usize,
+    pub max_batch: usize,
+    pub max_id_bytes: usize,
+    pub max_waiting: usize,
+    pub log_level: String,
+    pub log_format: String,
+}
+
+impl Config {
+    /// The defaults, and over them a file, the environment and flags.
+    pub fn load(
+        file: Option<&Path>,
+        environment: impl IntoIterator<Item = (String, String)>,
+        flags: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, ConfigError> {
+        let mut layers = Layers::default();
+        if let Some(path) = file {
+            let path_name = path.display().to_string();
+            let text = std::fs::read_to_string(path)
+                .map_err(|why| ConfigError::File { path: path_name.clone(), why })?;
+            layers.add_file(&path_name, &text)?;
+        }
+        for (name, value) in environment {
+            if let Some(key) = name.strip_prefix("COHORT_") {
+                layers.add_word(&format!("environment {name}"), &key.to_lowercase(), &value)?;
+            }
+        }
+        for (key, value) in flags {
+            layers.add_word(&format!("flag --{}", key.replace('_', "-")), &key, &value)?;
+        }
+        layers.finish()
+    }
+
+    /// From the text of a file alone.
+    pub fn from_text(name: &str, text: &str) -> Result<Self, ConfigError> {
+        let mut layers = Layers::default();
+        layers.add_file(name, text)?;
+        layers.finish()
+    }
+
+    /// Whether requests need keys: always, but on a machine that only talks to itself and whose
+    /// owner set no admin key.
+    pub fn needs_keys(&self) -> bool {
+        !self.admin_key.is_empty()
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        let together = |sentence: &str| Err(ConfigError::Together(sentence.to_owned()));
+        if self.needs_keys() && self.admin_key.chars().count() < MIN_ADMIN_KEY_CHARS {
+            return together("admin_key is too short: it needs 16 characters or more");
+        }
+        let loopback =
+            self.listen.parse::<std::net::SocketAddr>().is_ok_and(|a| a.ip().is_loopback());
+        if !self.needs_keys() && !loopback {
+            return together(
+                "listen is an address that other machines can reach: set admin_key (and better \
+                 tls_cert and tls_key), or listen on 127.0.0.1",
+            );
+        }
+        if self.tls_cert.as_os_str().is_empty() != self.tls_key.as_os_str().is_empty() {
+            return together("tls_cert and tls_key go together: set both or none");
+        }
+        Ok(())
+    }
+
+    /// What the engine's threads need.
+    pub fn options(&self) -> Options {
+        Options {
+            durability: match self.durability.as_str() {
+                "interval" => Durability::Interval(Duration::from_millis(self.sync_interval_ms)),
+                _ => Durability::Always,
+            },
+            queue: self.queue,
+            snapshot_events: self.snapshot_events,
+        }
+    }
+
+    /// What apps may take up.
+    pub fn limits(&self) -> Limits {
+        Limits {
+            apps: self.max_apps,
+            dim: self.max_dim,
+            items: self.max_items,
+            waiting: self.max_waiting,
+        }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Layers::default().finish().expect("the defaults are right")
+    }
+}
+
+/// Values by key, later ones over earlier ones.
+#[derive(Default)]
+struct Layers(Table);
+
+impl Layers {
+    fn add_file(&mut self, name: &str, text: &str) -> Result<(), ConfigError> {
+        let table: Table = text.parse().map_err(|why: toml::de::Error| ConfigError::Syntax {
+            path: name.to_owned(),
+            why: why.to_string().lines().collect::<Vec<_>>().join(" "),
+        })?;
+        for (key, value) in table {
+            self.add(name, &key, value)?;
+        }
+        Ok(())
+    }
+
+    /// A value from somewhere where all values are words.
+    fn add_word(&mut self, source: &str, key: &str, word: &str) -> Result<(), ConfigError> {
+        let value = match find(source, key)?.default_value() {
+            Value::Integer(_) => word.parse().map_or_else(|_| Value::from(word), Value::Integer),
+            _ => Value::from(word),
+        };
+        self.add(source, key, value)
+    }
+
+    fn add(&mut self, source: &str, key: &str, value: Value) -> Result<(), ConfigError> {
+        let known = find(source, key)?;
+        if !known.accepts(&value) {
+            return Err(ConfigError::Value {
+                source_name: source.to_owned(),
+                key: known.name,
+                found: if known.secret { "…".to_owned() } else { value.to_string() },
+                expected: known.kind.to_string(),
+            });
+        }
+        self.0.insert(known.name.to_owned(), value);
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Config, ConfigError> {
+        for key in KEYS {
+            self.0.entry(key.name).or_insert_with(|| key.default_value());
+        }
+        let config: Config =
+            self.0.try_into().map_err(|why| ConfigError::Together(why.to_string()))?;
+        config.check()?;
+        Ok(config)
+    }
+}
+
+fn find(source: &str, key: &str) -> Result<&'static Key, ConfigError> {
+    KEYS.iter().find(|known| known.name == key).ok_or_else(|| ConfigError::UnknownKey {
+        source_name: source.to_owned(),
+        key: key.to_owned(),
+        nearest: cohort::nearest(key, KEYS.iter().map(|known| known.name)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        pairs.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()
+    }
+
+    /// The example in the repository is what the keys say, and sets every key to its default.
+    #[test]
+    fn the_example_covers_every_key() {
+        let example = keys::example();
+        let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/cohort.example.toml");
+        let kept = std::fs::read_to_string(kept).unwrap_or_default();
+        assert_eq!(kept, example, "write it anew with `cohort serve --print-config`");
+        let table: Table = example.parse().unwrap();
+        for key in KEYS {
+            assert_eq!(table.get(key.name), Some(&key.default_value()), "{}", key.name);
+        }
+        assert_eq!(Config::from_text("example", &example).unwrap(), Config::default());
+    }
+
+    #[test]
+    fn flags_go_over_the_environment_and_that_over_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("c.toml");
+        std::fs::write(&file, "queue = 7\nmax_dim = 8\nbody_bytes = 9000\n").unwrap();
+        let environment = words(&[("COHORT_QUEUE", "70"), ("COHORT_MAX_DIM", "80"), ("HOME", "/")]);
+        let flags = words(&[("queue", "700")]);
+        let config = Config::load(Some(&file), environment, flags).unwrap();
+        assert_eq!((config.queue, config.max_dim, config.body_bytes), (700, 80, 9000));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_source() {
+        let said = |pairs: &[(&str, &str)], flags: &[(&str, &str)]| {
+            Config::load(None, words(pairs), words(flags)).unwrap_err().to_string()
+        };
+        assert_eq!(
+            said(&[("COHORT_QUEUE", "many")], &[]),
+            "environment COHORT_QUEUE: queue = \"many\": expected a whole number from 1 to 1000000"
+        );
+        assert!(said(&[], &[("que", "1")]).contains("did you mean `queue`?"));
+        assert!(said(&[], &[("listen", "0.0.0.0:80")]).contains("set admin_key"));
+        assert!(said(&[], &[("admin_key", "short")]).contains("16 characters"));
+        assert!(said(&[], &[("tls_key", "k.pem")]).contains("go together"));
+        assert!(said(&[], &[("durability", "never")]).contains("always or interval"));
+        let syntax = Config::from_text("c.toml", "queue = = 3").unwrap_err().to_string();
+        assert!(syntax.contains("c.toml") && !syntax.contains('\n'), "{syntax}");
+    }
+}

@@ -1,0 +1,124 @@
+//! Which item, and with what probability?
+//!
+//! ```text
+//! with probability ε: any item, all alike; else: one of the best, all of the best alike
+//! P(item) = ε/K + (1 − ε)·[item is one of the best]/|best|
+//! ```
+//!
+//! A deterministic policy has one best item, so without ε the probability is 1; the policy
+//! `random` finds all items equally good, so it is 1/K.
+
+use cohort::Judgement;
+use rand::{Rng, RngExt};
+
+/// A choice among K items.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    /// The item.
+    pub item: usize,
+    /// With what probability it was chosen.
+    pub probability: f64,
+}
+
+/// Chooses among judged items.
+pub fn choose(judgements: &[Judgement], epsilon: f64, rng: &mut impl Rng) -> Choice {
+    let best = judgements.iter().map(Judgement::score).fold(f64::NEG_INFINITY, f64::max);
+    let is_best = |item: usize| judgements[item].score() >= best;
+    let items = judgements.len();
+    let bests = (0..items).filter(|item| is_best(*item)).count().max(1);
+
+    let explores = epsilon > 0.0 && rng.random::<f64>() < epsilon;
+    let item = if explores {
+        rng.random_range(0..items)
+    } else {
+        let which = if bests > 1 { rng.random_range(0..bests) } else { 0 };
+        (0..items).filter(|item| is_best(*item)).nth(which).unwrap_or(0)
+    };
+    Choice { item, probability: probability(epsilon, items, bests, is_best(item)) }
+}
+
+fn probability(epsilon: f64, items: usize, bests: usize, is_best: bool) -> f64 {
+    let greedy = if is_best { (1.0 - epsilon) / bests as f64 } else { 0.0 };
+    epsilon / items as f64 + greedy
+}
+
+/// All items, the chosen one first, the others by falling score, equal ones as they were offered.
+pub fn rank(judgements: &[Judgement], chosen: usize) -> Vec<usize> {
+    let mut ranking: Vec<usize> = (0..judgements.len()).collect();
+    let score = |item: usize| judgements[item].score();
+    ranking
+        .sort_by(|a, b| (*a != chosen).cmp(&(*b != chosen)).then(score(*b).total_cmp(&score(*a))));
+    ranking
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha12Rng;
+
+    fn judged(scores: &[f64]) -> Vec<Judgement> {
+        scores.iter().map(|score| Judgement { expected: *score, bonus: 0.0 }).collect()
+    }
+
+    /// How often each item is chosen against how often it says it is, in 200,000 draws: within
+    /// four standard errors for every item (a fixed seed; by chance one in thousands would fail).
+    #[test]
+    fn items_are_chosen_as_often_as_is_stated() {
+        const DRAWS: usize = 200_000;
+        for (scores, epsilon) in [
+            (&[0.1, 0.9, 0.3][..], 0.0),
+            (&[0.1, 0.9, 0.3], 0.1),
+            (&[0.5, 0.9, 0.9, 0.2, 0.9], 0.3),
+            (&[0.0; 7], 0.0),
+            (&[0.0, 1.0], 1.0),
+        ] {
+            let judgements = judged(scores);
+            let mut rng = ChaCha12Rng::seed_from_u64(6);
+            let mut chosen = vec![0usize; scores.len()];
+            let mut stated = vec![None; scores.len()];
+            for _ in 0..DRAWS {
+                let choice = choose(&judgements, epsilon, &mut rng);
+                chosen[choice.item] += 1;
+                assert!(stated[choice.item].is_none_or(|before| before == choice.probability));
+                stated[choice.item] = Some(choice.probability);
+            }
+            for item in 0..scores.len() {
+                let frequency = chosen[item] as f64 / DRAWS as f64;
+                let stated = stated[item].unwrap_or(0.0);
+                let error = (stated * (1.0 - stated) / DRAWS as f64).sqrt();
+                assert!((frequency - stated).abs() <= 4.0 * error, "{scores:?} ε={epsilon} {item}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn probabilities_add_up_to_one(
+            scores in prop::collection::vec(0u8..4, 1..30),
+            epsilon in 0.0..=1.0f64,
+        ) {
+            let best = *scores.iter().max().unwrap();
+            let bests = scores.iter().filter(|score| **score == best).count();
+            let sum: f64 = scores.iter()
+                .map(|score| probability(epsilon, scores.len(), bests, *score == best))
+                .sum();
+            prop_assert!((sum - 1.0).abs() < 1e-12);
+        }
+
+        #[test]
+        fn a_ranking_is_the_chosen_one_and_then_the_rest_by_score(
+            scores in prop::collection::vec(-1.0..1.0f64, 1..30),
+            chosen in any::<prop::sample::Index>(),
+        ) {
+            let (judgements, chosen) = (judged(&scores), chosen.index(scores.len()));
+            let ranking = rank(&judgements, chosen);
+            prop_assert_eq!(ranking[0], chosen);
+            prop_assert!(ranking[1..].windows(2).all(|pair| scores[pair[0]] >= scores[pair[1]]));
+            let mut items = ranking.clone();
+            items.sort_unstable();
+            prop_assert_eq!(items, (0..scores.len()).collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Deciding: candidates judged, one chosen, the rest ranked, all written down.
+
+use cohort::{Contexts, Judgement};
+use rand::RngExt;
+
+use super::choice::{choose, rank};
+use super::request::{Answer, ForUser, Made, Offer};
+use super::{Engine, Refusal, check_features};
+use crate::auth::hex;
+use crate::event::{Decided, Ranking, What};
+use crate::journal::Group;
+
+/// Memory that is used again for every decision.
+#[derive(Default)]
+pub(super) struct Scratch {
+    features: Vec<f64>,
+    judgements: Vec<Judgement>,
+}
+
+impl Engine {
+    pub(super) fn decide(
+        &mut self,
+        now_ms: u64,
+        app: &str,
+        offer: Offer,
+        users: Vec<ForUser>,
+        explain: bool,
+        group: &mut Group,
+    ) -> Result<Answer, Refusal> {
+        let at_ms = self.advance(now_ms, app, group)?;
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let answer = self.look_up(app, &offer, &mut scratch.features).map(|()| {
+            scratch.judgements.resize(offer.ids.len(), Judgement::default());
+            let decisions = users.into_iter().map(|user| {
+                self.decide_for(at_ms, app, &offer.ids, user, explain, &mut scratch, group)
+            });
+            Answer::Decided(decisions.collect())
+        });
+        self.scratch = scratch;
+        answer
+    }
+
+    /// The features of all candidates, row by row: as sent, or as registered.
+    fn look_up(&self, app: &str, offer: &Offer, rows: &mut Vec<f64>) -> Result<(), Refusal> {
+        let app = self.app(app)?;
+        rows.clear();
+        for (id, sent) in offer.ids.iter().zip(&offer.features) {
+            let features = match sent {
+                Some(features) => features,
+                None => app
+                    .items()
+                    .get(id.as_str())
+                    .map(|features| &**features)
+                    .ok_or_else(|| Refusal::ItemUnknown { item: id.clone() })?,
+            };
+            check_features(id, features, app.settings().dim)?;
+            rows.extend_from_slice(features);
+        }
+        Ok(())
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one step of `decide`, cut out to be readable")]
+    fn decide_for(
+        &mut self,
+        at_ms: u64,
+        app: &str,
+        ids: &[String],
+        ForUser { user, decision, shown }: ForUser,
+        explain: bool,
+        scratch: &mut Scratch,
+        group: &mut Group,
+    ) -> Result<Made, Refusal> {
+        let waiting_limit = self.limits.waiting;
+        let known = self.app(app)?;
+        if let Some(before) = decision.as_ref().and_then(|id| known.decisions().get(id)) {
+            return made_before(&before.made, &user);
+        }
+        if known.decisions().waiting() >= waiting_limit {
+            return Err(Refusal::TooManyWaiting { limit: waiting_limit });
+        }
+        let (dim, epsilon) = (known.settings().dim, known.settings().epsilon);
+        let contexts = Contexts::new(&scratch.features, dim)
+            .map_err(|why| Refusal::Bug { why: why.to_string() })?;
+        let judgements = &mut scratch.judgements[..];
+        self.app_mut(app)?.judge(&user, &contexts, judgements);
+        let choice = choose(judgements, epsilon, &mut self.rng);
+        let ranking = rank(judgements, choice.item);
+
+        let id = decision.unwrap_or_else(|| hex(&self.rng.random::<[u8; 16]>()));
+        let made = Made {
+            id: id.clone(),
+            ranking: ranking.iter().map(|item| ids[*item].clone()).collect(),
+            probability: choice.probability,
+            judgements: explain.then(|| ranking.iter().map(|item| judgements[*item]).collect()),
+        };
+        let decided = Decided {
+            id,
+            user,
+            ranking: Ranking::new(made.ranking.iter().map(String::as_str)),
+            context: contexts.arm(choice.item).into(),
+            probability: choice.probability,
+            shown,
+        };
+        self.record(group, app, at_ms, What::Decided(decided))?;
+        Ok(made)
+    }
+}
+
+/// A retry gets the decision that was made, whatever candidates it brings this time.
+fn made_before(made: &Decided, user: &str) -> Result<Made, Refusal> {
+    if made.user != user {
+        return Err(Refusal::DecisionReused { decision: made.id.clone() });
+    }
+    Ok(Made {
+        id: made.id.clone(),
+        ranking: made.ranking.iter().map(str::to_owned).collect(),
+        probability: made.probability,
+        judgements: None,
+    })
+}

@@ -1,0 +1,327 @@
+//! What is done with a request: checked, decided, written down, answered.
+//!
+//! | file | question it answers |
+//! | --- | --- |
+//! | [`Engine`] | what does each request change, and what is the answer? |
+//! | [`request`] | what can be asked, and what is answered? |
+//! | [`refusal`] | what is refused, with which code, and what can the caller do? |
+//! | [`choice`] | which item, and with what probability? |
+//! | [`recovery`] | how does the state come back? |
+//! | [`runtime`] | which threads run it, and when is an answer safe to give? |
+//!
+//! The engine is a function of the state, the time it is told and the random numbers it is given:
+//! `handle(now, request) → events + answer`. It waits for nothing and knows no thread.
+
+pub mod choice;
+mod decide;
+pub mod recovery;
+pub mod refusal;
+pub mod request;
+pub mod runtime;
+
+use rand_chacha::ChaCha12Rng;
+
+pub use refusal::Refusal;
+pub use request::{Answer, Request};
+
+use crate::event::{Event, Key, What};
+use crate::journal::Group;
+use crate::settings::{AppSettings, in_range};
+use crate::state::{App, State, Status};
+use request::{AppView, DecisionView, RewardOutcome};
+
+/// What one app may take up.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Apps.
+    pub apps: usize,
+    /// d of an app.
+    pub dim: usize,
+    /// Items in an app's catalogue.
+    pub items: usize,
+    /// Decisions of an app that wait for their reward.
+    pub waiting: usize,
+}
+
+/// The state and what may be asked of it.
+pub struct Engine {
+    state: State,
+    limits: Limits,
+    rng: ChaCha12Rng,
+    scratch: decide::Scratch,
+}
+
+impl Engine {
+    /// An engine on a state, drawing random numbers from `rng`.
+    pub fn new(state: State, limits: Limits, rng: ChaCha12Rng) -> Self {
+        Self { state, limits, rng, scratch: decide::Scratch::default() }
+    }
+
+    /// The state.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The state, to save it.
+    pub fn state_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
+
+    /// Answers one request at one time. What it changes is added to the group, and may be answered
+    /// only when the group is safe.
+    pub fn handle(
+        &mut self,
+        now_ms: u64,
+        request: Request,
+        group: &mut Group,
+    ) -> Result<Answer, Refusal> {
+        match request {
+            Request::CreateApp { app, settings, key } => {
+                self.create_app(now_ms, app, settings, key, group)
+            }
+            Request::ChangeApp { app, change } => {
+                let at_ms = self.advance(now_ms, &app, group)?;
+                let mut settings = self.app(&app)?.settings().clone();
+                change(&mut settings);
+                self.check_settings(&settings)?;
+                self.app_mut(&app)?.policy_for(&settings)?;
+                self.record(group, &app, at_ms, What::Changed(settings))?;
+                self.view(&app)
+            }
+            Request::DeleteApp { app } => {
+                let at_ms = self.advance(now_ms, &app, group)?;
+                self.record(group, &app, at_ms, What::Deleted)?;
+                Ok(Answer::Done)
+            }
+            Request::ShowApp { app } => self.view(&app),
+            Request::ListApps => {
+                let views = self.state.apps().iter().map(|(name, app)| view_of(name, app));
+                Ok(Answer::Apps(views.collect()))
+            }
+            Request::AddKey { app, key } => {
+                let at_ms = self.advance(now_ms, &app, group)?;
+                self.record(group, &app, at_ms, What::KeyAdded(key))?;
+                Ok(Answer::Done)
+            }
+            Request::RemoveKey { app, key } => {
+                let at_ms = self.advance(now_ms, &app, group)?;
+                if !self.app(&app)?.keys().iter().any(|known| known.id == key) {
+                    return Err(Refusal::KeyUnknown { key });
+                }
+                self.record(group, &app, at_ms, What::KeyRemoved(key))?;
+                Ok(Answer::Done)
+            }
+            Request::PutItems { app, items } => self.put_items(now_ms, app, items, group),
+            Request::RemoveItem { app, item } => {
+                let at_ms = self.advance(now_ms, &app, group)?;
+                if !self.app(&app)?.items().contains_key(item.as_str()) {
+                    return Err(Refusal::ItemUnknown { item });
+                }
+                self.record(group, &app, at_ms, What::ItemRemoved(item))?;
+                Ok(Answer::Done)
+            }
+            Request::ListItems { app } => {
+                let items = self.app(&app)?.items();
+                Ok(Answer::Items(items.keys().map(|id| id.to_string()).collect()))
+            }
+            Request::Decide { app, offer, users, explain } => {
+                self.decide(now_ms, &app, offer, users, explain, group)
+            }
+            Request::Activate { app, decision } => self.activate(now_ms, app, decision, group),
+            Request::Reward { app, rewards } => {
+                let at_ms = self.advance(now_ms, &app, group)?;
+                let outcomes = rewards
+                    .into_iter()
+                    .map(|(decision, reward)| self.reward(at_ms, &app, decision, reward, group));
+                Ok(Answer::Rewarded(outcomes.collect()))
+            }
+            Request::ShowDecision { app, decision } => self.show_decision(&app, decision),
+            Request::TimePasses => {
+                let names: Vec<String> = self.state.apps().keys().cloned().collect();
+                for app in names {
+                    self.advance(now_ms, &app, group)?;
+                }
+                Ok(Answer::Done)
+            }
+        }
+    }
+
+    fn create_app(
+        &mut self,
+        now_ms: u64,
+        app: String,
+        settings: AppSettings,
+        key: Option<Key>,
+        group: &mut Group,
+    ) -> Result<Answer, Refusal> {
+        if self.state.app(&app).is_some() {
+            return Err(Refusal::AppExists { app });
+        }
+        if self.state.apps().len() >= self.limits.apps {
+            return Err(Refusal::TooMany { what: "apps", limit: self.limits.apps });
+        }
+        self.check_settings(&settings)?;
+        settings.build()?;
+        self.record(group, &app, now_ms, What::Created(settings))?;
+        if let Some(key) = key {
+            self.record(group, &app, now_ms, What::KeyAdded(key))?;
+        }
+        self.view(&app)
+    }
+
+    fn check_settings(&self, settings: &AppSettings) -> Result<(), Refusal> {
+        match settings.dim > self.limits.dim {
+            true => Err(Refusal::TooMany { what: "features (dim)", limit: self.limits.dim }),
+            false => Ok(()),
+        }
+    }
+
+    fn put_items(
+        &mut self,
+        now_ms: u64,
+        app: String,
+        items: Vec<(String, Vec<f64>)>,
+        group: &mut Group,
+    ) -> Result<Answer, Refusal> {
+        let at_ms = self.advance(now_ms, &app, group)?;
+        let known = self.app(&app)?;
+        for (id, features) in &items {
+            check_features(id, features, known.settings().dim)?;
+        }
+        let added = items.iter().filter(|(id, _)| !known.items().contains_key(id.as_str())).count();
+        if known.items().len() + added > self.limits.items {
+            return Err(Refusal::TooMany { what: "items", limit: self.limits.items });
+        }
+        for (id, features) in items {
+            self.record(group, &app, at_ms, What::ItemPut(id, features))?;
+        }
+        Ok(Answer::Done)
+    }
+
+    fn activate(
+        &mut self,
+        now_ms: u64,
+        app: String,
+        decision: String,
+        group: &mut Group,
+    ) -> Result<Answer, Refusal> {
+        let at_ms = self.advance(now_ms, &app, group)?;
+        let Some(found) = self.app(&app)?.decisions().get(&decision) else {
+            return Err(Refusal::DecisionUnknown { decision });
+        };
+        // Asking twice is asking once: a retry must not fail.
+        if found.status == Status::NotShown {
+            self.record(group, &app, at_ms, What::Activated(decision))?;
+        }
+        Ok(Answer::Done)
+    }
+
+    fn reward(
+        &mut self,
+        at_ms: u64,
+        app: &str,
+        decision: String,
+        reward: f64,
+        group: &mut Group,
+    ) -> Result<RewardOutcome, Refusal> {
+        if !in_range(reward) {
+            return Err(Refusal::BadReward { reward });
+        }
+        match self.app(app)?.decisions().get(&decision).map(|found| found.status) {
+            None => Err(Refusal::DecisionUnknown { decision }),
+            Some(Status::NotShown) => Err(Refusal::NotShown { decision }),
+            Some(Status::Expired(_)) => Err(Refusal::Late { decision }),
+            Some(Status::Rewarded(first)) => Ok(RewardOutcome::Repeated { first }),
+            Some(Status::Open) => {
+                self.record(group, app, at_ms, What::Rewarded { decision, reward })?;
+                Ok(RewardOutcome::Learned)
+            }
+        }
+    }
+
+    fn show_decision(&self, app: &str, decision: String) -> Result<Answer, Refusal> {
+        match self.app(app)?.decisions().get(&decision) {
+            None => Err(Refusal::DecisionUnknown { decision }),
+            Some(found) => {
+                let (at_ms, status) = (found.at_ms, found.status);
+                Ok(Answer::Decision(DecisionView { made: found.made.clone(), at_ms, status }))
+            }
+        }
+    }
+
+    /// Brings an app to the present: where windows have ended since, that is an event of its own.
+    /// Returns the time that the app's next event has.
+    fn advance(&mut self, now_ms: u64, app: &str, group: &mut Group) -> Result<u64, Refusal> {
+        let known = self.app(app)?;
+        let at_ms = now_ms.max(known.now_ms());
+        if known.decisions().first_due(at_ms).is_some() {
+            self.record(group, app, at_ms, What::TimePassed)?;
+        }
+        Ok(at_ms)
+    }
+
+    /// Writes an event down and lets it change the state: always both.
+    fn record(
+        &mut self,
+        group: &mut Group,
+        app: &str,
+        at_ms: u64,
+        what: What,
+    ) -> Result<(), Refusal> {
+        let event = Event { app: app.to_owned(), at_ms, what };
+        let mark = group.mark();
+        group.push(|out| event.encode(out));
+        self.state.apply(event).map_err(|why| {
+            group.rewind(mark);
+            Refusal::Bug { why: why.to_string() }
+        })
+    }
+
+    fn app(&self, name: &str) -> Result<&App, Refusal> {
+        self.state.app(name).ok_or_else(|| self.no_app(name))
+    }
+
+    fn app_mut(&mut self, name: &str) -> Result<&mut App, Refusal> {
+        if self.state.app(name).is_none() {
+            return Err(self.no_app(name));
+        }
+        self.state.app_mut(name).ok_or_else(|| Refusal::AppUnknown { app: name.to_owned() })
+    }
+
+    fn no_app(&self, name: &str) -> Refusal {
+        let app = name.to_owned();
+        match self.state.was_deleted(name) {
+            true => Refusal::AppDeleted { app },
+            false => Refusal::AppUnknown { app },
+        }
+    }
+
+    fn view(&self, name: &str) -> Result<Answer, Refusal> {
+        Ok(Answer::App(Box::new(view_of(name, self.app(name)?))))
+    }
+}
+
+fn view_of(name: &str, app: &App) -> AppView {
+    AppView {
+        name: name.to_owned(),
+        settings: app.settings().clone(),
+        created_ms: app.created_ms(),
+        keys: app.keys().iter().map(|key| key.id.clone()).collect(),
+        users: app.users().len(),
+        items: app.items().len(),
+        waiting: app.decisions().waiting(),
+        counts: app.counts(),
+    }
+}
+
+/// Features that the model can take, as many as the app has.
+fn check_features(item: &str, features: &[f64], dim: usize) -> Result<(), Refusal> {
+    if features.len() != dim {
+        let (item, found) = (item.to_owned(), features.len());
+        return Err(Refusal::WrongDim { item, found, dim });
+    }
+    match features.iter().find(|feature| !in_range(**feature)) {
+        Some(feature) => Err(Refusal::BadFeature { item: item.to_owned(), feature: *feature }),
+        None => Ok(()),
+    }
+}

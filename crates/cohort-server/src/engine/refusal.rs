@@ -1,0 +1,177 @@
+//! What is refused: a code for programs, a status for HTTP, a sentence for people that says what
+//! to do.
+
+use crate::settings::BadSettings;
+
+/// Why a request was not done. Nothing has changed where one is returned.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// No app of that name.
+    #[error("there is no app `{app}`; create it first")]
+    AppUnknown {
+        /// The name.
+        app: String,
+    },
+    /// It was there once.
+    #[error("the app `{app}` was deleted with all it had learned")]
+    AppDeleted {
+        /// The name.
+        app: String,
+    },
+    /// The name is taken.
+    #[error("there is already an app `{app}`; change it, or delete it first")]
+    AppExists {
+        /// The name.
+        app: String,
+    },
+    /// No key of that id.
+    #[error("the app has no key `{key}`")]
+    KeyUnknown {
+        /// The id.
+        key: String,
+    },
+    /// Settings that cannot be used.
+    #[error(transparent)]
+    Settings(#[from] BadSettings),
+    /// An item without features that is not in the catalogue.
+    #[error("the item `{item}` is not in the catalogue; send its features or register it first")]
+    ItemUnknown {
+        /// Its id.
+        item: String,
+    },
+    /// Not as many features as the app has.
+    #[error("the item `{item}` has {found} features; this app's items have {dim}")]
+    WrongDim {
+        /// Its id.
+        item: String,
+        /// How many it has.
+        found: usize,
+        /// How many it should have.
+        dim: usize,
+    },
+    /// A feature that would spoil the model.
+    #[error("the item `{item}` has the feature {feature}; features are from -1e6 to 1e6")]
+    BadFeature {
+        /// Its id.
+        item: String,
+        /// The feature.
+        feature: f64,
+    },
+    /// A reward that would spoil the model.
+    #[error("the reward is {reward}; rewards are from -1e6 to 1e6")]
+    BadReward {
+        /// The reward.
+        reward: f64,
+    },
+    /// The id belongs to a decision for another user.
+    #[error("the decision id `{decision}` was used for another user; use a new one")]
+    DecisionReused {
+        /// The id.
+        decision: String,
+    },
+    /// No decision of that id, or none any more.
+    #[error("there is no decision `{decision}`; it was never made or is forgotten")]
+    DecisionUnknown {
+        /// The id.
+        decision: String,
+    },
+    /// It was never activated.
+    #[error("the decision `{decision}` was not shown yet; activate it before its reward")]
+    NotShown {
+        /// The id.
+        decision: String,
+    },
+    /// Its window has ended.
+    #[error("the window of decision `{decision}` has ended; the reward was not learned")]
+    Late {
+        /// The id.
+        decision: String,
+    },
+    /// More than a limit allows, until something is removed.
+    #[error("no more than {limit} {what} are allowed here")]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// How many there may be.
+        limit: usize,
+    },
+    /// More decisions wait than may; they end with their windows.
+    #[error("{limit} decisions wait for their reward; send rewards or shorten the window")]
+    TooManyWaiting {
+        /// How many there may be.
+        limit: usize,
+    },
+    /// More requests wait than may.
+    #[error("the service is at its limit; try again in a moment")]
+    Overloaded,
+    /// The journal cannot be written: nothing can be promised any more.
+    #[error("the journal failed ({why}); nothing is taken until the service is restarted")]
+    JournalFailed {
+        /// What it says.
+        why: String,
+    },
+    /// It is going down.
+    #[error("the service is shutting down; try again when it is back")]
+    ShuttingDown,
+    /// What was checked did not hold.
+    #[error("this is a bug in the service: {why}")]
+    Bug {
+        /// What did not hold.
+        why: String,
+    },
+}
+
+impl Refusal {
+    /// The code for programs. It never changes once released.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::AppUnknown { .. } => "app_unknown",
+            Self::AppDeleted { .. } => "app_deleted",
+            Self::AppExists { .. } => "app_exists",
+            Self::KeyUnknown { .. } => "key_unknown",
+            Self::Settings(_) => "bad_settings",
+            Self::ItemUnknown { .. } => "item_unknown",
+            Self::WrongDim { .. } => "wrong_dim",
+            Self::BadFeature { .. } => "bad_feature",
+            Self::BadReward { .. } => "bad_reward",
+            Self::DecisionReused { .. } => "decision_reused",
+            Self::DecisionUnknown { .. } => "decision_unknown",
+            Self::NotShown { .. } => "not_shown",
+            Self::Late { .. } => "late",
+            Self::TooMany { .. } => "too_many",
+            Self::TooManyWaiting { .. } => "too_many_waiting",
+            Self::Overloaded => "overloaded",
+            Self::JournalFailed { .. } => "journal_failed",
+            Self::ShuttingDown => "shutting_down",
+            Self::Bug { .. } => "bug",
+        }
+    }
+
+    /// The HTTP status.
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::AppUnknown { .. } | Self::KeyUnknown { .. } | Self::DecisionUnknown { .. } => 404,
+            Self::AppDeleted { .. } | Self::Late { .. } => 410,
+            Self::AppExists { .. } | Self::DecisionReused { .. } | Self::NotShown { .. } => 409,
+            Self::Settings(_)
+            | Self::ItemUnknown { .. }
+            | Self::WrongDim { .. }
+            | Self::BadFeature { .. }
+            | Self::BadReward { .. }
+            | Self::TooMany { .. } => 422,
+            Self::TooManyWaiting { .. } => 429,
+            Self::Overloaded | Self::JournalFailed { .. } | Self::ShuttingDown => 503,
+            Self::Bug { .. } => 500,
+        }
+    }
+
+    /// After how many seconds trying again makes sense, if it does.
+    pub fn retry_after_seconds(&self) -> Option<u64> {
+        match self {
+            Self::Overloaded => Some(1),
+            Self::ShuttingDown | Self::TooManyWaiting { .. } => Some(5),
+            Self::JournalFailed { .. } => Some(30),
+            _ => None,
+        }
+    }
+}

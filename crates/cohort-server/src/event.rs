@@ -1,0 +1,236 @@
+//! What happened: the events that the journal keeps and the state is folded from.
+//!
+//! One event is one change of one app at one time. Its layout is `app, at_ms, tag, …`; a tag's
+//! layout never changes once released: a change is a new tag, so that old journals stay readable.
+
+use crate::auth::KeyHash;
+use crate::bytes::{Malformed, Put, Take};
+use crate::settings::AppSettings;
+
+/// One change of one app.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// The app it happened to.
+    pub app: String,
+    /// When, in milliseconds since 1970 by the service's clock; never less than in the app's
+    /// events before it.
+    pub at_ms: u64,
+    /// What.
+    pub what: What,
+}
+
+/// Every kind of change.
+#[derive(Clone, Debug, PartialEq)]
+pub enum What {
+    /// The app was created.
+    Created(AppSettings),
+    /// Its settings were changed to these.
+    Changed(AppSettings),
+    /// It was deleted, with all it had learned.
+    Deleted,
+    /// A key was added.
+    KeyAdded(Key),
+    /// The key of this id was removed.
+    KeyRemoved(String),
+    /// An item was registered in the catalogue, or its features were replaced.
+    ItemPut(String, Vec<f64>),
+    /// An item was taken from the catalogue.
+    ItemRemoved(String),
+    /// Something was chosen for a user.
+    Decided(Decided),
+    /// A decision made as "not shown yet" was shown.
+    Activated(String),
+    /// A user answered.
+    Rewarded {
+        /// The decision's id.
+        decision: String,
+        /// The answer.
+        reward: f64,
+    },
+    /// Time went on: every window that had ended by then is closed.
+    TimePassed,
+}
+
+/// A key by which clients of an app are known.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Key {
+    /// Its public name.
+    pub id: String,
+    /// What is kept of its secret.
+    pub hash: KeyHash,
+}
+
+/// One decision as it was answered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decided {
+    /// Its id, the client's or the service's.
+    pub id: String,
+    /// The user's id.
+    pub user: String,
+    /// The items' ids, the chosen one first.
+    pub ranking: Ranking,
+    /// The features of the chosen item.
+    pub context: Box<[f64]>,
+    /// With what probability the chosen item was chosen.
+    pub probability: f64,
+    /// Whether the user has seen it; if not, it waits for its activation.
+    pub shown: bool,
+}
+
+/// Item ids in their order, in one piece of memory: a service keeps many of these.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ranking(Box<[u8]>);
+
+impl Ranking {
+    /// From ids in order.
+    pub fn new<'a>(ids: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut bytes = Vec::new();
+        for id in ids {
+            bytes.put_str(id).expect("memory takes all bytes");
+        }
+        Self(bytes.into())
+    }
+
+    /// The ids in order.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        let mut rest = &self.0[..];
+        std::iter::from_fn(move || {
+            let len = rest.take_len().ok()?;
+            let (id, after) = rest.split_at_checked(len)?;
+            rest = after;
+            std::str::from_utf8(id).ok()
+        })
+    }
+
+    /// As it is kept.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// From bytes as they are kept, if they are a ranking of one item or more.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, Malformed> {
+        let mut rest = bytes.as_slice();
+        if rest.is_empty() {
+            return Err(Malformed::odd("a ranking of nothing"));
+        }
+        while !rest.is_empty() {
+            rest.take_str()?;
+        }
+        Ok(Self(bytes.into()))
+    }
+}
+
+impl Event {
+    /// Appends the event's bytes.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        self.write(out).expect("memory takes all bytes");
+    }
+
+    fn write(&self, out: &mut Vec<u8>) -> std::io::Result<()> {
+        out.put_str(&self.app)?;
+        out.put_u64(self.at_ms)?;
+        match &self.what {
+            What::Created(settings) => {
+                out.put_u8(1)?;
+                settings.write(out)
+            }
+            What::Changed(settings) => {
+                out.put_u8(2)?;
+                settings.write(out)
+            }
+            What::Deleted => out.put_u8(3),
+            What::KeyAdded(key) => {
+                out.put_u8(4)?;
+                key.write(out)
+            }
+            What::KeyRemoved(id) => {
+                out.put_u8(5)?;
+                out.put_str(id)
+            }
+            What::ItemPut(id, features) => {
+                out.put_u8(6)?;
+                out.put_str(id)?;
+                out.put_numbers(features)
+            }
+            What::ItemRemoved(id) => {
+                out.put_u8(7)?;
+                out.put_str(id)
+            }
+            What::Decided(decided) => {
+                out.put_u8(8)?;
+                decided.write(out)
+            }
+            What::Activated(decision) => {
+                out.put_u8(9)?;
+                out.put_str(decision)
+            }
+            What::Rewarded { decision, reward } => {
+                out.put_u8(10)?;
+                out.put_str(decision)?;
+                out.put_f64(*reward)
+            }
+            What::TimePassed => out.put_u8(11),
+        }
+    }
+
+    /// Reads one event, which must fill the bytes exactly.
+    pub fn decode(mut bytes: &[u8]) -> Result<Self, Malformed> {
+        let from = &mut bytes;
+        let (app, at_ms) = (from.take_str()?, from.take_u64()?);
+        let what = match from.take_u8()? {
+            1 => What::Created(AppSettings::read(from)?),
+            2 => What::Changed(AppSettings::read(from)?),
+            3 => What::Deleted,
+            4 => What::KeyAdded(Key::read(from)?),
+            5 => What::KeyRemoved(from.take_str()?),
+            6 => What::ItemPut(from.take_str()?, from.take_numbers()?),
+            7 => What::ItemRemoved(from.take_str()?),
+            8 => What::Decided(Decided::read(from)?),
+            9 => What::Activated(from.take_str()?),
+            10 => What::Rewarded { decision: from.take_str()?, reward: from.take_f64()? },
+            11 => What::TimePassed,
+            tag => return Err(Malformed::odd(format!("an event of the unknown kind {tag}"))),
+        };
+        match bytes.len() {
+            0 => Ok(Self { app, at_ms, what }),
+            rest => Err(Malformed::odd(format!("{rest} bytes after the end of an event"))),
+        }
+    }
+}
+
+impl Key {
+    /// Writes it.
+    pub fn write(&self, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+        out.put_str(&self.id)?;
+        out.write_all(self.hash.as_bytes())
+    }
+
+    /// Reads it.
+    pub fn read(mut from: &mut dyn std::io::Read) -> Result<Self, Malformed> {
+        Ok(Self { id: from.take_str()?, hash: KeyHash::from_bytes(from.take_array()?) })
+    }
+}
+
+impl Decided {
+    /// Writes it.
+    pub fn write(&self, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+        out.put_str(&self.id)?;
+        out.put_str(&self.user)?;
+        out.put_bytes(self.ranking.as_bytes())?;
+        out.put_numbers(&self.context)?;
+        out.put_f64(self.probability)?;
+        out.put_u8(self.shown.into())
+    }
+
+    /// Reads it.
+    pub fn read(mut from: &mut dyn std::io::Read) -> Result<Self, Malformed> {
+        Ok(Self {
+            id: from.take_str()?,
+            user: from.take_str()?,
+            ranking: Ranking::from_bytes(from.take_bytes()?)?,
+            context: from.take_numbers()?.into(),
+            probability: from.take_f64()?,
+            shown: from.take_bool()?,
+        })
+    }
+}

@@ -1,0 +1,327 @@
+//! Apps: created, listed, changed, deleted, and their keys.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use cohort::params::Value;
+use rand::TryRng;
+use rand::rngs::SysRng;
+use serde::{Deserialize, Deserializer, Serialize};
+use utoipa::ToSchema;
+
+use super::Shared;
+use super::body::{JsonBody, check_app_name};
+use super::error::{ApiError, ErrorBody};
+use crate::auth::{KeyHash, hex, new_key};
+use crate::engine::request::AppView;
+use crate::engine::{Answer, Request};
+use crate::event::Key;
+use crate::settings::{AppSettings, DEFAULT_POLICY, DEFAULT_WINDOW_MS};
+
+/// A parameter of a policy.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum ParamValue {
+    /// A number.
+    Number(f64),
+    /// A word.
+    Word(String),
+}
+
+/// A new app.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewApp {
+    /// Its name: a-z, 0-9, `-`, `_`, `.`.
+    pub name: String,
+    /// How many features its items have.
+    pub dim: usize,
+    /// The policy; `cohort policies` lists them.
+    #[serde(default = "default_policy")]
+    pub policy: String,
+    /// The policy's parameters, by name.
+    #[serde(default)]
+    pub params: BTreeMap<String, ParamValue>,
+    /// The share of decisions that are taken uniformly at random.
+    #[serde(default)]
+    pub epsilon: f64,
+    /// How long a decision waits for its reward.
+    #[serde(default = "default_window_ms")]
+    pub window_ms: u64,
+    /// What is learned when no reward came in time; nothing if absent.
+    #[serde(default)]
+    pub default_reward: Option<f64>,
+}
+
+fn default_policy() -> String {
+    DEFAULT_POLICY.to_owned()
+}
+
+fn default_window_ms() -> u64 {
+    DEFAULT_WINDOW_MS
+}
+
+/// What to change; what is absent stays.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AppChange {
+    /// All of the policy's parameters anew. What was learned is kept; a parameter that it rests
+    /// on (`lambda`) cannot be changed.
+    pub params: Option<BTreeMap<String, ParamValue>>,
+    /// The share of decisions that are taken uniformly at random.
+    pub epsilon: Option<f64>,
+    /// How long decisions from now on wait for their reward.
+    pub window_ms: Option<u64>,
+    /// What is learned when no reward came in time; `null` for nothing.
+    #[serde(default, deserialize_with = "null_is_a_value")]
+    #[schema(value_type = Option<f64>)]
+    pub default_reward: Option<Option<f64>>,
+}
+
+/// `null` says "nothing", absence says "leave it".
+fn null_is_a_value<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<f64>>, D::Error> {
+    Option::deserialize(from).map(Some)
+}
+
+/// An app as it is.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct AppBody {
+    /// Its name.
+    pub name: String,
+    /// How many features its items have.
+    pub dim: usize,
+    /// The policy.
+    pub policy: String,
+    /// The policy's parameters that were set.
+    pub params: BTreeMap<String, ParamValue>,
+    /// The share of decisions that are taken uniformly at random.
+    pub epsilon: f64,
+    /// How long a decision waits for its reward.
+    pub window_ms: u64,
+    /// What is learned when no reward came in time.
+    pub default_reward: Option<f64>,
+    /// When it was created, in milliseconds since 1970.
+    pub created_ms: u64,
+    /// The ids of its keys.
+    pub keys: Vec<String>,
+    /// How many users it has met.
+    pub users: usize,
+    /// How many items its catalogue has.
+    pub items: usize,
+    /// How many decisions wait for their reward.
+    pub waiting: usize,
+    /// Decisions made.
+    pub decisions: u64,
+    /// Rewards learned.
+    pub rewards: u64,
+    /// Their sum.
+    pub reward_sum: f64,
+    /// Decisions learned with the default reward.
+    pub defaults: u64,
+    /// Decisions whose window ended and that were not learned.
+    pub unrewarded: u64,
+}
+
+/// A new key. It is shown this once; the service keeps a hash.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct NewKey {
+    /// Its id, by which it can be removed.
+    pub id: String,
+    /// The key, to be sent as `Authorization: Bearer KEY`.
+    pub key: String,
+}
+
+/// A new app and its first key.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct CreatedApp {
+    /// The app.
+    pub app: AppBody,
+    /// Its first key.
+    pub key: NewKey,
+}
+
+/// All apps.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct AppList {
+    /// By name.
+    pub apps: Vec<AppBody>,
+}
+
+/// All apps.
+#[utoipa::path(get, path = "/v1/apps", tag = "apps", responses(
+    (status = 200, body = AppList), (status = "4XX", body = ErrorBody),
+))]
+pub async fn list(State(service): Shared, headers: HeaderMap) -> Result<Json<AppList>, ApiError> {
+    service.admit_admin(&headers)?;
+    match service.engine.ask(Request::ListApps).await? {
+        Answer::Apps(apps) => Ok(Json(AppList { apps: apps.into_iter().map(body_of).collect() })),
+        _ => Err(unexpected()),
+    }
+}
+
+/// Create an app.
+#[utoipa::path(post, path = "/v1/apps", tag = "apps", request_body = NewApp, responses(
+    (status = 201, body = CreatedApp),
+    (status = 409, body = ErrorBody, description = "the name is taken"),
+    (status = "4XX", body = ErrorBody),
+))]
+pub async fn create(
+    State(service): Shared,
+    headers: HeaderMap,
+    JsonBody(new): JsonBody<NewApp>,
+) -> Result<(StatusCode, Json<CreatedApp>), ApiError> {
+    service.admit_admin(&headers)?;
+    check_app_name(&new.name)?;
+    let settings = AppSettings {
+        dim: new.dim,
+        policy: new.policy,
+        params: values_of(new.params),
+        epsilon: new.epsilon,
+        window_ms: new.window_ms,
+        default_reward: new.default_reward,
+    };
+    let (shown, kept) = make_key()?;
+    let request = Request::CreateApp { app: new.name, settings, key: Some(kept) };
+    match service.engine.ask(request).await? {
+        Answer::App(view) => {
+            let created = CreatedApp { app: body_of(*view), key: shown };
+            Ok((StatusCode::CREATED, Json(created)))
+        }
+        _ => Err(unexpected()),
+    }
+}
+
+/// One app.
+#[utoipa::path(get, path = "/v1/apps/{app}", tag = "apps", params(("app" = String, Path)), responses(
+    (status = 200, body = AppBody), (status = "4XX", body = ErrorBody),
+))]
+pub async fn show(
+    State(service): Shared,
+    headers: HeaderMap,
+    Path(app): Path<String>,
+) -> Result<Json<AppBody>, ApiError> {
+    service.admit_client(&headers, &app)?;
+    app_in(service.engine.ask(Request::ShowApp { app }).await?)
+}
+
+/// Change an app.
+#[utoipa::path(patch, path = "/v1/apps/{app}", tag = "apps", params(("app" = String, Path)),
+    request_body = AppChange,
+    responses((status = 200, body = AppBody), (status = "4XX", body = ErrorBody)))]
+pub async fn change(
+    State(service): Shared,
+    headers: HeaderMap,
+    Path(app): Path<String>,
+    JsonBody(change): JsonBody<AppChange>,
+) -> Result<Json<AppBody>, ApiError> {
+    service.admit_admin(&headers)?;
+    let change = Box::new(move |settings: &mut AppSettings| {
+        if let Some(params) = change.params {
+            settings.params = values_of(params);
+        }
+        settings.epsilon = change.epsilon.unwrap_or(settings.epsilon);
+        settings.window_ms = change.window_ms.unwrap_or(settings.window_ms);
+        settings.default_reward = change.default_reward.unwrap_or(settings.default_reward);
+    });
+    app_in(service.engine.ask(Request::ChangeApp { app, change }).await?)
+}
+
+/// Delete an app with all it has learned.
+#[utoipa::path(delete, path = "/v1/apps/{app}", tag = "apps", params(("app" = String, Path)),
+    responses((status = 204), (status = "4XX", body = ErrorBody)))]
+pub async fn delete(
+    State(service): Shared,
+    headers: HeaderMap,
+    Path(app): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    service.admit_admin(&headers)?;
+    service.engine.ask(Request::DeleteApp { app }).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Add a key.
+#[utoipa::path(post, path = "/v1/apps/{app}/keys", tag = "apps", params(("app" = String, Path)),
+    responses((status = 201, body = NewKey), (status = "4XX", body = ErrorBody)))]
+pub async fn add_key(
+    State(service): Shared,
+    headers: HeaderMap,
+    Path(app): Path<String>,
+) -> Result<(StatusCode, Json<NewKey>), ApiError> {
+    service.admit_admin(&headers)?;
+    let (shown, key) = make_key()?;
+    service.engine.ask(Request::AddKey { app, key }).await?;
+    Ok((StatusCode::CREATED, Json(shown)))
+}
+
+/// Remove a key: whoever has it is refused from now on.
+#[utoipa::path(delete, path = "/v1/apps/{app}/keys/{key}", tag = "apps",
+    params(("app" = String, Path), ("key" = String, Path)),
+    responses((status = 204), (status = "4XX", body = ErrorBody)))]
+pub async fn remove_key(
+    State(service): Shared,
+    headers: HeaderMap,
+    Path((app, key)): Path<(String, String)>,
+) -> Result<StatusCode, ApiError> {
+    service.admit_admin(&headers)?;
+    service.engine.ask(Request::RemoveKey { app, key }).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn make_key() -> Result<(NewKey, Key), ApiError> {
+    let no_randomness =
+        |_| ApiError::new(503, "no_randomness", "the machine gives no random numbers; try again");
+    let (mut id, mut secret) = ([0; 8], [0; 32]);
+    SysRng.try_fill_bytes(&mut id).map_err(no_randomness)?;
+    SysRng.try_fill_bytes(&mut secret).map_err(no_randomness)?;
+    let (id, key) = (hex(&id), new_key(secret));
+    let hash = KeyHash::of(&key);
+    Ok((NewKey { id: id.clone(), key }, Key { id, hash }))
+}
+
+fn app_in(answer: Answer) -> Result<Json<AppBody>, ApiError> {
+    match answer {
+        Answer::App(view) => Ok(Json(body_of(*view))),
+        _ => Err(unexpected()),
+    }
+}
+
+pub(super) fn unexpected() -> ApiError {
+    ApiError::new(500, "bug", "this is a bug in the service: an answer to another question")
+}
+
+fn values_of(params: BTreeMap<String, ParamValue>) -> BTreeMap<String, Value> {
+    let value = |param| match param {
+        ParamValue::Number(number) => Value::Real(number),
+        ParamValue::Word(word) => Value::Text(word),
+    };
+    params.into_iter().map(|(name, param)| (name, value(param))).collect()
+}
+
+fn body_of(view: AppView) -> AppBody {
+    let param = |value| match value {
+        Value::Real(number) => ParamValue::Number(number),
+        Value::Text(word) => ParamValue::Word(word),
+    };
+    let settings = view.settings;
+    AppBody {
+        name: view.name,
+        dim: settings.dim,
+        policy: settings.policy,
+        params: settings.params.into_iter().map(|(name, value)| (name, param(value))).collect(),
+        epsilon: settings.epsilon,
+        window_ms: settings.window_ms,
+        default_reward: settings.default_reward,
+        created_ms: view.created_ms,
+        keys: view.keys,
+        users: view.users,
+        items: view.items,
+        waiting: view.waiting,
+        decisions: view.counts.decisions,
+        rewards: view.counts.rewards,
+        reward_sum: view.counts.reward_sum,
+        defaults: view.counts.defaults,
+        unrewarded: view.counts.unrewarded,
+    }
+}

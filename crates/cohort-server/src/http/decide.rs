@@ -1,0 +1,319 @@
+//! What to show a user.
+
+use std::collections::HashSet;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::apps::unexpected;
+use super::body::{JsonBody, check_count, check_id};
+use super::error::{ApiError, ErrorBody, Told};
+use super::{Service, Shared};
+use crate::engine::request::{ForUser, Made, Offer};
+use crate::engine::{Answer, Refusal, Request};
+use crate::state::Status;
+
+/// A candidate.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Candidate {
+    /// Its id.
+    pub id: String,
+    /// Its features; absent if the catalogue has them.
+    pub features: Option<Vec<f64>>,
+}
+
+/// Decide for one user.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DecideBody {
+    /// The user's id; one that was never seen is a new user.
+    pub user: String,
+    /// What can be shown.
+    pub items: Vec<Candidate>,
+    /// The id that the decision shall have. A retry with the same id gets the same decision.
+    pub decision_id: Option<String>,
+    /// `false` for a decision that may never be shown: it counts once it is activated.
+    #[serde(default = "yes")]
+    pub shown: bool,
+    /// Whether the explanation is wanted.
+    #[serde(default)]
+    pub explain: bool,
+}
+
+/// Decide for many users among the same candidates.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DecideBatchBody {
+    /// The users.
+    pub users: Vec<BatchUser>,
+    /// What can be shown to each of them.
+    pub items: Vec<Candidate>,
+    /// Whether explanations are wanted.
+    #[serde(default)]
+    pub explain: bool,
+}
+
+/// One user of many.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BatchUser {
+    /// The user's id.
+    pub user: String,
+    /// The id that the decision shall have.
+    pub decision_id: Option<String>,
+    /// As for one user.
+    #[serde(default = "yes")]
+    pub shown: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// A decision.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct DecisionBody {
+    /// By which its reward is sent.
+    pub decision_id: String,
+    /// The item to show: the first of the ranking.
+    pub item: String,
+    /// All candidates, the chosen one first, the others by falling score.
+    pub ranking: Vec<String>,
+    /// With what probability the item was chosen.
+    pub probability: f64,
+    /// What the policy thought of each, in the order of the ranking; on request, and not for a
+    /// decision that was made before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<Vec<JudgedItem>>,
+}
+
+/// What the policy thought of a candidate.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct JudgedItem {
+    /// Its id.
+    pub item: String,
+    /// The reward that is expected of it.
+    pub expected: f64,
+    /// What is added for being unsure of that.
+    pub bonus: f64,
+    /// Their sum, by which candidates are ranked.
+    pub score: f64,
+}
+
+/// Decisions in the order of the users.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DecisionsBody {
+    /// Each a decision, or why there is none.
+    pub decisions: Vec<DecisionOrError>,
+}
+
+/// A decision, or why there is none.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum DecisionOrError {
+    /// A decision.
+    Decision(DecisionBody),
+    /// Why there is none.
+    Error {
+        /// What was refused.
+        error: Told,
+    },
+}
+
+/// Decide for one user: returns the item to show, first in a ranking of all candidates.
+#[utoipa::path(post, path = "/v1/apps/{app}/decide", tag = "decide", params(("app" = String, Path)),
+    request_body = DecideBody, responses(
+    (status = 200, body = DecisionBody),
+    (status = 409, body = ErrorBody, description = "the decision id was used for another user"),
+    (status = 429, body = ErrorBody, description = "too many requests, or decisions that wait"),
+    (status = 503, body = ErrorBody, description = "at its limit: come back after Retry-After"),
+    (status = "4XX", body = ErrorBody),
+))]
+pub async fn decide(
+    State(service): Shared,
+    headers: HeaderMap,
+    Path(app): Path<String>,
+    JsonBody(body): JsonBody<DecideBody>,
+) -> Result<Json<DecisionBody>, ApiError> {
+    service.admit_client(&headers, &app)?;
+    let offer = service.offer(body.items)?;
+    let user = service.for_user(body.user, body.decision_id, body.shown)?;
+    let request = Request::Decide { app, offer, users: vec![user], explain: body.explain };
+    let mut decisions = decisions_in(service.engine.ask(request).await?)?;
+    let made = decisions.pop().ok_or_else(unexpected)??;
+    Ok(Json(body_of(made)))
+}
+
+/// What HTTP and JSON alone cost: the body of a decide is read, an answer of the same form and size
+/// is written, and nothing is decided.
+pub(super) async fn empty(JsonBody(body): JsonBody<DecideBody>) -> Json<DecisionBody> {
+    let ranking: Vec<String> = body.items.into_iter().map(|item| item.id).collect();
+    Json(DecisionBody {
+        decision_id: "0123456789abcdef0123456789abcdef".to_owned(),
+        item: ranking.first().cloned().unwrap_or_default(),
+        ranking,
+        probability: 1.0,
+        explanation: None,
+    })
+}
+
+/// Decide for many users among the same candidates, each with an outcome of its own.
+#[utoipa::path(post, path = "/v1/apps/{app}/decide-batch", tag = "decide",
+    params(("app" = String, Path)), request_body = DecideBatchBody,
+    responses((status = 200, body = DecisionsBody), (status = "4XX", body = ErrorBody)))]
+pub async fn decide_batch(
+    State(service): Shared,
+    headers: HeaderMap,
+    Path(app): Path<String>,
+    JsonBody(body): JsonBody<DecideBatchBody>,
+) -> Result<Json<DecisionsBody>, ApiError> {
+    service.admit_client(&headers, &app)?;
+    check_count("users", body.users.len(), service.config.max_batch)?;
+    let offer = service.offer(body.items)?;
+    let users = body.users.into_iter();
+    let users = users.map(|user| service.for_user(user.user, user.decision_id, user.shown));
+    let users = users.collect::<Result<Vec<_>, _>>()?;
+    let request = Request::Decide { app, offer, users, explain: body.explain };
+    let decisions = decisions_in(service.engine.ask(request).await?)?;
+    let decisions = decisions.into_iter().map(|decision| match decision {
+        Ok(made) => DecisionOrError::Decision(body_of(made)),
+        Err(refusal) => DecisionOrError::Error { error: ApiError::from(refusal).told() },
+    });
+    Ok(Json(DecisionsBody { decisions: decisions.collect() }))
+}
+
+/// A decision to activate.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ActivateBody {
+    /// Its id.
+    pub decision_id: String,
+}
+
+/// A decision made with `"shown": false` was shown: from now on it counts, and its window begins.
+#[utoipa::path(post, path = "/v1/apps/{app}/activate", tag = "decide",
+    params(("app" = String, Path)), request_body = ActivateBody,
+    responses((status = 204), (status = "4XX", body = ErrorBody)))]
+pub async fn activate(
+    State(service): Shared,
+    headers: HeaderMap,
+    Path(app): Path<String>,
+    JsonBody(body): JsonBody<ActivateBody>,
+) -> Result<StatusCode, ApiError> {
+    service.admit_client(&headers, &app)?;
+    service.engine.ask(Request::Activate { app, decision: body.decision_id }).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// What became of a decision.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct DecisionStatus {
+    /// Its id.
+    pub decision_id: String,
+    /// The user.
+    pub user: String,
+    /// All candidates, the chosen one first.
+    pub ranking: Vec<String>,
+    /// With what probability the first was chosen.
+    pub probability: f64,
+    /// When it was made, in milliseconds since 1970.
+    pub decided_ms: u64,
+    /// `not_shown`, `open`, `rewarded` or `expired`.
+    pub status: String,
+    /// What was learned, if anything.
+    pub reward: Option<f64>,
+}
+
+/// What became of a decision, as long as it is remembered.
+#[utoipa::path(get, path = "/v1/apps/{app}/decisions/{decision}", tag = "decide",
+    params(("app" = String, Path), ("decision" = String, Path)),
+    responses((status = 200, body = DecisionStatus), (status = "4XX", body = ErrorBody)))]
+pub async fn show(
+    State(service): Shared,
+    headers: HeaderMap,
+    Path((app, decision)): Path<(String, String)>,
+) -> Result<Json<DecisionStatus>, ApiError> {
+    service.admit_client(&headers, &app)?;
+    let Answer::Decision(view) =
+        service.engine.ask(Request::ShowDecision { app, decision }).await?
+    else {
+        return Err(unexpected());
+    };
+    let (status, reward) = match view.status {
+        Status::NotShown => ("not_shown", None),
+        Status::Open => ("open", None),
+        Status::Rewarded(reward) => ("rewarded", Some(reward)),
+        Status::Expired(default) => ("expired", default),
+    };
+    Ok(Json(DecisionStatus {
+        ranking: view.made.ranking.iter().map(str::to_owned).collect(),
+        decision_id: view.made.id,
+        user: view.made.user,
+        probability: view.made.probability,
+        decided_ms: view.at_ms,
+        status: status.to_owned(),
+        reward,
+    }))
+}
+
+impl Service {
+    fn offer(&self, items: Vec<Candidate>) -> Result<Offer, ApiError> {
+        check_count("items", items.len(), self.config.max_candidates)?;
+        let mut seen = HashSet::with_capacity(items.len());
+        for item in &items {
+            check_id("an item's id", &item.id, self.config.max_id_bytes)?;
+            if !seen.insert(item.id.as_str()) {
+                let sentence = format!("the item `{}` is offered twice", item.id);
+                return Err(ApiError::new(422, "item_twice", sentence));
+            }
+        }
+        let (ids, features) = items.into_iter().map(|item| (item.id, item.features)).unzip();
+        Ok(Offer { ids, features })
+    }
+
+    fn for_user(
+        &self,
+        user: String,
+        decision: Option<String>,
+        shown: bool,
+    ) -> Result<ForUser, ApiError> {
+        check_id("a user's id", &user, self.config.max_id_bytes)?;
+        if let Some(id) = &decision {
+            check_id("a decision's id", id, self.config.max_id_bytes)?;
+        }
+        Ok(ForUser { user, decision, shown })
+    }
+}
+
+fn decisions_in(answer: Answer) -> Result<Vec<Result<Made, Refusal>>, ApiError> {
+    match answer {
+        Answer::Decided(decisions) => {
+            metrics::counter!("cohort_decisions_total").increment(decisions.len() as u64);
+            Ok(decisions)
+        }
+        _ => Err(unexpected()),
+    }
+}
+
+fn body_of(made: Made) -> DecisionBody {
+    let explanation = made.judgements.map(|judgements| {
+        let judged = made.ranking.iter().zip(judgements).map(|(item, judgement)| JudgedItem {
+            item: item.clone(),
+            expected: judgement.expected,
+            bonus: judgement.bonus,
+            score: judgement.score(),
+        });
+        judged.collect()
+    });
+    DecisionBody {
+        decision_id: made.id,
+        item: made.ranking.first().cloned().unwrap_or_default(),
+        ranking: made.ranking,
+        probability: made.probability,
+        explanation,
+    }
+}

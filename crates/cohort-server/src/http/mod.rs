@@ -1,0 +1,165 @@
+//! How the service is asked: thin, one file a subject. Bodies are read and checked here, what they
+//! mean is the engine's business.
+//!
+//! | file | question it answers |
+//! | --- | --- |
+//! | `access` | who may ask, and how often? |
+//! | `body` | is the body what it should be? |
+//! | `error` | how is a refusal told? |
+//! | `apps`, `items`, `decide`, `reward` | what can be asked? |
+//! | `operations` | is it well, what does it count, how is it called? |
+
+mod access;
+mod apps;
+mod body;
+mod decide;
+mod error;
+mod items;
+mod operations;
+mod reward;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
+use axum::http::StatusCode;
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use metrics_exporter_prometheus::PrometheusHandle;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::timeout::TimeoutLayer;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::auth::KeyHash;
+use crate::config::Config;
+use crate::engine::runtime::Handle;
+use access::Rates;
+use error::ApiError;
+
+/// What every handler can use.
+pub struct Service {
+    engine: Handle,
+    config: Config,
+    admin: Option<KeyHash>,
+    rates: Rates,
+    metrics: PrometheusHandle,
+    openapi: std::sync::OnceLock<String>,
+}
+
+/// As handlers get it.
+type Shared = State<Arc<Service>>;
+
+impl Service {
+    /// A service on a running engine.
+    pub fn new(engine: Handle, config: Config, metrics: PrometheusHandle) -> Arc<Self> {
+        Arc::new(Self {
+            engine,
+            admin: config.needs_keys().then(|| KeyHash::of(&config.admin_key)),
+            rates: Rates::new(config.rate_per_second),
+            metrics,
+            config,
+            openapi: std::sync::OnceLock::new(),
+        })
+    }
+}
+
+#[derive(OpenApi)]
+#[openapi(info(
+    title = "cohort",
+    description = "Ask what to show a user, tell how the user answered; it learns across users."
+))]
+struct Description;
+
+/// Every route, and its description as OpenAPI.
+fn described_routes() -> OpenApiRouter<Arc<Service>> {
+    OpenApiRouter::with_openapi(Description::openapi())
+        .routes(routes!(apps::list, apps::create))
+        .routes(routes!(apps::show, apps::change, apps::delete))
+        .routes(routes!(apps::add_key))
+        .routes(routes!(apps::remove_key))
+        .routes(routes!(items::list, items::put))
+        .routes(routes!(items::remove))
+        .routes(routes!(decide::decide))
+        .routes(routes!(decide::decide_batch))
+        .routes(routes!(decide::activate))
+        .routes(routes!(decide::show))
+        .routes(routes!(reward::reward))
+        .routes(routes!(reward::rewards))
+}
+
+/// The description of the interface, OpenAPI 3.1, as JSON.
+pub fn openapi() -> String {
+    let (_, api) = described_routes().split_for_parts();
+    api.to_pretty_json().unwrap_or_default()
+}
+
+/// Everything that can be asked.
+pub fn router(service: Arc<Service>) -> Router {
+    let (routes, api) = described_routes().split_for_parts();
+    let _ = service.openapi.set(api.to_pretty_json().unwrap_or_default());
+    let timeout = Duration::from_millis(service.config.request_timeout_ms);
+    routes
+        .layer(middleware::from_fn(measure))
+        .merge(operations::routes())
+        .fallback(not_found)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(DefaultBodyLimit::max(service.config.body_bytes))
+        .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, timeout))
+        .layer(CatchPanicLayer::custom(panicked))
+        .with_state(service)
+}
+
+/// Counts and times every request by its route.
+async fn measure(request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let path = request.extensions().get::<MatchedPath>().cloned();
+    let method = request.method().clone();
+    let response = next.run(request).await;
+    let route = path.as_ref().map_or("none", MatchedPath::as_str).to_owned();
+    let status = response.status().as_u16().to_string();
+    metrics::histogram!("cohort_request_seconds", "route" => route.clone())
+        .record(started.elapsed());
+    metrics::counter!("cohort_requests_total", "route" => route, "status" => status).increment(1);
+    tracing::debug!(
+        %method,
+        route = path.as_ref().map(MatchedPath::as_str),
+        status = response.status().as_u16(),
+        seconds = started.elapsed().as_secs_f64(),
+        "request"
+    );
+    response
+}
+
+/// For measuring: everything that can be asked, and `/empty/{app}`, which reads the body of a
+/// decide as `decide` does and answers as many bytes, asking nobody.
+pub fn router_with_empty(service: Arc<Service>) -> Router {
+    router(service).merge(Router::new().route("/empty/{app}", axum::routing::post(decide::empty)))
+}
+
+/// Reads any bytes as the body of every request that has one. For fuzzing.
+pub fn http_body(bytes: &[u8]) {
+    let _ = body::parse::<apps::NewApp>(bytes);
+    let _ = body::parse::<apps::AppChange>(bytes);
+    let _ = body::parse::<items::PutItems>(bytes);
+    let _ = body::parse::<decide::DecideBody>(bytes);
+    let _ = body::parse::<decide::DecideBatchBody>(bytes);
+    let _ = body::parse::<decide::ActivateBody>(bytes);
+    let _ = body::parse::<reward::RewardBody>(bytes);
+    let _ = body::parse::<reward::RewardsBody>(bytes);
+}
+
+async fn not_found() -> ApiError {
+    ApiError::new(404, "no_such_page", "there is nothing here; /docs lists what there is")
+}
+
+async fn wrong_method() -> ApiError {
+    ApiError::new(405, "wrong_method", "this is not asked with that method; see /docs")
+}
+
+/// A bug must not take the connection, or the service, with it.
+fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
+    ApiError::new(500, "bug", "this is a bug in the service; its log says more").into_response()
+}

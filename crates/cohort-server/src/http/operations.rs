@@ -1,0 +1,56 @@
+//! Is it well, what does it count, how is it called?
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
+use axum::response::{Html, IntoResponse};
+use axum::routing::get;
+
+use super::error::ApiError;
+use super::{Service, Shared};
+
+pub(super) fn routes() -> Router<Arc<Service>> {
+    Router::new()
+        .route("/healthz", get(healthy))
+        .route("/readyz", get(ready))
+        .route("/metrics", get(metrics))
+        .route("/openapi.json", get(openapi))
+        .route("/docs", get(docs))
+}
+
+/// The process answers.
+async fn healthy() -> &'static str {
+    "ok\n"
+}
+
+/// It takes requests.
+async fn ready(State(service): Shared) -> Result<&'static str, ApiError> {
+    match service.engine.failure() {
+        Some(why) => Err(ApiError::later(503, "journal_failed", &why, 30)),
+        None => Ok("ready\n"),
+    }
+}
+
+/// What Prometheus reads. It names apps' routes, not apps; the admin's eyes only where keys are
+/// needed.
+async fn metrics(
+    State(service): Shared,
+    headers: HeaderMap,
+) -> Result<impl IntoResponse, ApiError> {
+    service.admit_admin(&headers)?;
+    metrics::gauge!("cohort_requests_waiting").set(service.engine.waiting() as f64);
+    service.metrics.run_upkeep();
+    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], service.metrics.render()))
+}
+
+async fn openapi(State(service): Shared) -> impl IntoResponse {
+    let json = service.openapi.get().cloned().unwrap_or_default();
+    ([(header::CONTENT_TYPE, "application/json")], json)
+}
+
+/// A page to try every route.
+async fn docs() -> Html<&'static str> {
+    Html(include_str!("docs.html"))
+}

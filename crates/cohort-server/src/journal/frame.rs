@@ -1,0 +1,113 @@
+//! A group of events as bytes.
+//!
+//! ```text
+//! frame = version u8 · events u32 · { length · event }* · xxh3-64 of (first number · all before)
+//! ```
+//!
+//! The checksum covers the number of the first event, so that a frame in the wrong place is as
+//! damaged as one with a flipped bit.
+
+use xxhash_rust::xxh3::Xxh3;
+
+use super::{JournalError, Visit};
+use crate::bytes::{Malformed, Put, Take};
+
+/// The layout above.
+const VERSION: u8 = 1;
+
+/// Events that are appended together.
+#[derive(Clone, Debug, Default)]
+pub struct Group {
+    events: u32,
+    body: Vec<u8>,
+    scratch: Vec<u8>,
+}
+
+impl Group {
+    /// Adds an event, whose bytes `encode` appends to what it is given.
+    pub fn push(&mut self, encode: impl FnOnce(&mut Vec<u8>)) {
+        self.scratch.clear();
+        encode(&mut self.scratch);
+        self.body.put_bytes(&self.scratch).expect("memory takes all bytes");
+        self.events += 1;
+    }
+
+    /// How many events it has.
+    pub fn events(&self) -> u64 {
+        self.events.into()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.events == 0
+    }
+
+    /// How many bytes its events take.
+    pub fn bytes(&self) -> usize {
+        self.body.len()
+    }
+
+    /// Where it ends now, for [`Group::rewind`].
+    pub fn mark(&self) -> (u32, usize) {
+        (self.events, self.body.len())
+    }
+
+    /// Forgets all events since a mark.
+    pub fn rewind(&mut self, (events, bytes): (u32, usize)) {
+        self.events = events;
+        self.body.truncate(bytes);
+    }
+
+    /// The frame of this group when its first event has the number `first`.
+    pub fn frame(&self, first: u64) -> Vec<u8> {
+        let mut frame = Vec::with_capacity(self.body.len() + 16);
+        frame.push(VERSION);
+        frame.extend(self.events.to_le_bytes());
+        frame.extend(&self.body);
+        let sum = checksum(first, &frame);
+        frame.extend(sum.to_le_bytes());
+        frame
+    }
+}
+
+/// Checks a frame and visits its events from number `from` on. Returns how many it holds.
+pub fn read(first: u64, frame: &[u8], from: u64, visit: &mut Visit) -> Result<u64, JournalError> {
+    let damaged = |what: String| JournalError::Damaged { event: first, what };
+    let Some((checked, sum)) = frame.split_last_chunk::<8>() else {
+        return Err(damaged(format!("a group of {} bytes", frame.len())));
+    };
+    if u64::from_le_bytes(*sum) != checksum(first, checked) {
+        return Err(damaged("the checksum of its group does not match".to_owned()));
+    }
+    // From here on the bytes are those that were written; what is odd was written by somebody else.
+    let mut rest = checked;
+    let mut head = || -> Result<(u8, u32), Malformed> { Ok((rest.take_u8()?, rest.take_u32()?)) };
+    let (version, events) = head().map_err(|why| damaged(why.to_string()))?;
+    if version != VERSION {
+        return Err(damaged(format!(
+            "its group has layout version {version}, this program knows {VERSION}: a newer one wrote it"
+        )));
+    }
+    for event in first..first.saturating_add(events.into()) {
+        let damaged = |why: Malformed| JournalError::Damaged { event, what: why.to_string() };
+        let len = rest.take_len().map_err(damaged)?;
+        let Some((bytes, after)) = rest.split_at_checked(len) else {
+            return Err(damaged(Malformed::odd("its group ends inside it")));
+        };
+        rest = after;
+        if event >= from {
+            visit(event, bytes)?;
+        }
+    }
+    match rest.len() {
+        0 => Ok(events.into()),
+        extra => Err(damaged(format!("{extra} bytes after the end of its group"))),
+    }
+}
+
+fn checksum(first: u64, bytes: &[u8]) -> u64 {
+    let mut hasher = Xxh3::new();
+    hasher.update(&first.to_le_bytes());
+    hasher.update(bytes);
+    hasher.digest()
+}

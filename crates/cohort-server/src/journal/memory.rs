@@ -1,0 +1,105 @@
+//! A journal in memory that knows what a loss of power would leave of it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::frame;
+use super::{Group, Journal, JournalError, Visit};
+
+/// The disk of a journal in memory. Clones are the same disk: it outlives the journals that were
+/// opened on it, as a disk outlives processes.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryDisk(Arc<Mutex<Frames>>);
+
+#[derive(Debug, Default)]
+struct Frames {
+    /// Number of the first event, frame.
+    frames: Vec<(u64, Vec<u8>)>,
+    /// How many of them are synced.
+    synced: usize,
+}
+
+impl MemoryDisk {
+    fn with<T>(&self, work: impl FnOnce(&mut Frames) -> T) -> T {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Power is lost: of the groups that were not synced only the first `kept` are found again.
+    pub fn lose_power(&self, kept: usize) {
+        self.with(|disk| {
+            disk.frames.truncate(disk.synced + kept);
+            disk.synced = disk.frames.len();
+        });
+    }
+
+    /// Flips one bit of everything that is kept, `at` taken modulo its size. Says whether there
+    /// was anything to damage.
+    pub fn flip_bit(&self, at: usize) -> bool {
+        self.with(|disk| {
+            let bits: usize = disk.frames.iter().map(|(_, frame)| 8 * frame.len()).sum();
+            if bits == 0 {
+                return false;
+            }
+            let mut at = at % bits;
+            for (_, frame) in &mut disk.frames {
+                if at < 8 * frame.len() {
+                    frame[at / 8] ^= 1 << (at % 8);
+                    return true;
+                }
+                at -= 8 * frame.len();
+            }
+            false
+        })
+    }
+}
+
+/// A journal on a [`MemoryDisk`].
+#[derive(Debug)]
+pub struct MemoryJournal {
+    disk: MemoryDisk,
+    last: u64,
+}
+
+impl MemoryJournal {
+    /// Opens the disk, checking everything on it.
+    pub fn open(disk: &MemoryDisk) -> Result<Self, JournalError> {
+        let mut journal = Self { disk: disk.clone(), last: 0 };
+        let mut last = 0;
+        journal.read(1, &mut |event, _| {
+            last = event;
+            Ok(())
+        })?;
+        journal.last = last;
+        Ok(journal)
+    }
+}
+
+impl Journal for MemoryJournal {
+    fn last(&self) -> u64 {
+        self.last
+    }
+
+    fn append(&mut self, group: &Group) -> Result<(), JournalError> {
+        let first = self.last + 1;
+        self.disk.with(|disk| disk.frames.push((first, group.frame(first))));
+        self.last += group.events();
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), JournalError> {
+        self.disk.with(|disk| disk.synced = disk.frames.len());
+        Ok(())
+    }
+
+    fn read(&self, from: u64, visit: &mut Visit) -> Result<(), JournalError> {
+        let frames = self.disk.with(|disk| disk.frames.clone());
+        let mut next = 1;
+        for (first, bytes) in frames {
+            if first != next {
+                let what = format!("events {next} to {} are not there", first - 1);
+                return Err(JournalError::Damaged { event: first, what });
+            }
+            next += frame::read(first, &bytes, from, visit)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,79 @@
+//! What happened, in order, on disk: the only truth there is.
+//!
+//! | file | question it answers |
+//! | --- | --- |
+//! | [`Journal`] | what must a journal do? |
+//! | [`frame`] | how does a group of events become bytes that damage cannot hide in? |
+//! | [`fjall`] | how are they kept on disk? |
+//! | [`memory`] | how are they kept in a test that crashes a thousand times a second? |
+//! | [`faulty`] | what if a write or a sync fails? |
+//!
+//! Events are numbered 1, 2, 3, … without gaps. They are appended in groups and are safe once the
+//! group has been synced. A journal that has failed once refuses everything from then on: after a
+//! failed sync nobody knows what is on disk until it is read again.
+
+pub mod faulty;
+pub mod fjall;
+pub mod frame;
+pub mod memory;
+
+pub use frame::Group;
+
+/// An append-only, numbered record of events.
+pub trait Journal: Send {
+    /// The number of the last event, 0 if there is none.
+    fn last(&self) -> u64;
+
+    /// Appends a group: its events get the numbers after [`Journal::last`]. The group survives the
+    /// end of this process (not of the machine) when this returns.
+    fn append(&mut self, group: &Group) -> Result<(), JournalError>;
+
+    /// Returns when everything appended would survive a loss of power.
+    fn sync(&mut self) -> Result<(), JournalError>;
+
+    /// Visits every event from number `from` on, in order, with its number; stops at the first
+    /// error. Numbers are checked to be contiguous, and events to be what was appended.
+    fn read(&self, from: u64, visit: &mut Visit) -> Result<(), JournalError>;
+}
+
+/// What is done with each event that is read.
+pub type Visit<'a> = dyn FnMut(u64, &[u8]) -> Result<(), JournalError> + 'a;
+
+/// What can go wrong with a journal.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// The store underneath failed.
+    #[error("the journal {path} cannot {action}: {why}")]
+    Store {
+        /// Where it is.
+        path: String,
+        /// What was being done.
+        action: &'static str,
+        /// What the store says.
+        why: String,
+    },
+    /// Bytes are not what was written.
+    #[error(
+        "the journal is damaged at event {event}: {what}; restore the data folder from a backup"
+    )]
+    Damaged {
+        /// The event, or the first of its group.
+        event: u64,
+        /// What is wrong there.
+        what: String,
+    },
+    /// Events that were acknowledged are not there.
+    #[error(
+        "the journal ends at event {last}, but event {expected} was acknowledged: its end is \
+         damaged or gone; restore the data folder from a backup"
+    )]
+    Missing {
+        /// The last event found.
+        last: u64,
+        /// The last event that must be there.
+        expected: u64,
+    },
+    /// It failed before.
+    #[error("the journal failed before ({0}) and takes nothing more; restart the service")]
+    Failed(String),
+}

@@ -1,0 +1,32 @@
+//! The decision server: ask it what to show a user, tell it how the user answered, and it learns,
+//! across users, and forgets nothing.
+//!
+//! | where | question it answers |
+//! | --- | --- |
+//! | [`event`] | what happened? |
+//! | [`journal`] | where is that kept so that nothing is lost? |
+//! | [`state`] | what follows from it? |
+//! | [`snapshot`] | how is a restart made short? |
+//! | [`engine`] | what is done with a request? |
+//! | [`http`] | how is it asked? |
+//! | [`config`] | how is it set up? |
+//! | [`server`] | how does it start and stop? |
+//! | [`boundaries`] | where do bytes from outside come in? |
+//!
+//! A request goes `http → engine → journal → answer`, and `state` is a fold of `journal` at every
+//! moment. Learning itself is the crate `cohort`'s business.
+
+pub mod auth;
+pub mod boundaries;
+pub mod bytes;
+pub mod clock;
+pub mod config;
+pub mod directory;
+pub mod engine;
+pub mod event;
+pub mod http;
+pub mod journal;
+pub mod server;
+pub mod settings;
+pub mod snapshot;
+pub mod state;

@@ -1,0 +1,259 @@
+//! What one app knows: its settings, its users, its items, its open decisions, and the policy
+//! that learned from the closed ones.
+
+use std::collections::BTreeMap;
+
+use cohort::{Contexts, Judgement, Policy, Turns};
+
+use super::Misfit;
+use super::decisions::{Decision, Decisions, Status};
+use super::names::Names;
+use crate::event::{Decided, Key, What};
+use crate::settings::{AppSettings, BadSettings};
+
+/// One tenant of the service.
+pub struct App {
+    pub(super) settings: AppSettings,
+    pub(super) created_ms: u64,
+    /// The time of its last event.
+    pub(super) now_ms: u64,
+    pub(super) keys: Vec<Key>,
+    pub(super) users: Names,
+    pub(super) items: BTreeMap<Box<str>, Box<[f64]>>,
+    pub(super) decisions: Decisions,
+    pub(super) counts: Counts,
+    pub(super) policy: Box<dyn Policy>,
+}
+
+/// How often what happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Counts {
+    /// Decisions made.
+    pub decisions: u64,
+    /// Rewards learned.
+    pub rewards: u64,
+    /// Their sum.
+    pub reward_sum: f64,
+    /// Decisions whose window ended and that were learned with the default reward.
+    pub defaults: u64,
+    /// Decisions whose window ended and that were not learned.
+    pub unrewarded: u64,
+}
+
+impl App {
+    /// A new app.
+    pub(super) fn new(settings: AppSettings, at_ms: u64) -> Result<Self, BadSettings> {
+        Ok(Self {
+            policy: settings.build()?,
+            settings,
+            created_ms: at_ms,
+            now_ms: at_ms,
+            keys: Vec::new(),
+            users: Names::default(),
+            items: BTreeMap::new(),
+            decisions: Decisions::default(),
+            counts: Counts::default(),
+        })
+    }
+
+    /// Changes the app by one event.
+    pub(super) fn apply(&mut self, name: &str, at_ms: u64, what: What) -> Result<(), Misfit> {
+        if at_ms < self.now_ms {
+            let what = format!("an event at {at_ms} after one at {}", self.now_ms);
+            return Err(Misfit::Contradiction { app: name.to_owned(), what });
+        }
+        self.change(at_ms, what)
+            .map_err(|what| Misfit::Contradiction { app: name.to_owned(), what })?;
+        self.now_ms = at_ms;
+        Ok(())
+    }
+
+    fn change(&mut self, at_ms: u64, what: What) -> Result<(), String> {
+        match what {
+            What::Created(_) | What::Deleted => Err("not an event inside an app".to_owned()),
+            What::Changed(settings) => {
+                if let Some(policy) = self.policy_for(&settings).map_err(|why| why.to_string())? {
+                    self.policy = policy;
+                }
+                self.settings = settings;
+                Ok(())
+            }
+            What::KeyAdded(key) => {
+                self.keys.push(key);
+                Ok(())
+            }
+            What::KeyRemoved(id) => {
+                self.keys.retain(|key| key.id != id);
+                Ok(())
+            }
+            What::ItemPut(id, features) => {
+                self.check_dim(&features)?;
+                self.items.insert(id.into(), features.into());
+                Ok(())
+            }
+            What::ItemRemoved(id) => {
+                self.items.remove(id.as_str());
+                Ok(())
+            }
+            What::Decided(decided) => self.decided(at_ms, decided),
+            What::Activated(id) => match self.decisions.get(&id).map(|found| found.status) {
+                Some(Status::NotShown) => {
+                    self.decisions.move_to(&id, Status::Open, self.window_end(at_ms));
+                    Ok(())
+                }
+                other => Err(format!("activation of decision `{id}`, which is {other:?}")),
+            },
+            What::Rewarded { decision, reward } => {
+                match self.decisions.get(&decision).map(|found| found.status) {
+                    Some(Status::Open) => {
+                        self.close(&decision, Status::Rewarded(reward), at_ms);
+                        self.counts.rewards += 1;
+                        self.counts.reward_sum += reward;
+                        Ok(())
+                    }
+                    other => Err(format!("reward for decision `{decision}`, which is {other:?}")),
+                }
+            }
+            What::TimePassed => {
+                self.end_windows(at_ms);
+                Ok(())
+            }
+        }
+    }
+
+    fn decided(&mut self, at_ms: u64, made: Decided) -> Result<(), String> {
+        self.check_dim(&made.context)?;
+        if self.decisions.get(&made.id).is_some() {
+            return Err(format!("decision `{}` was made twice", made.id));
+        }
+        let user = self.users.find_or_add(&made.user).ok_or("there are 2^32 users")?;
+        let status = if made.shown { Status::Open } else { Status::NotShown };
+        let due_ms = self.window_end(at_ms);
+        self.decisions.insert(Decision { made, user: user as u32, at_ms, due_ms, status });
+        self.counts.decisions += 1;
+        Ok(())
+    }
+
+    /// Closes an open decision, learning from its reward or its default.
+    fn close(&mut self, id: &str, status: Status, at_ms: u64) {
+        let Some(user) = self.decisions.get(id).map(|decision| decision.user) else { return };
+        let forget_ms = self.window_end(at_ms);
+        let Some(context) = self.decisions.move_to(id, status, forget_ms) else { return };
+        if let Status::Rewarded(reward) | Status::Expired(Some(reward)) = status {
+            self.turns().learn_one(user as usize, &context, reward);
+        }
+    }
+
+    /// Closes every decision whose window has ended, and forgets those that were closed a window
+    /// ago, in the order in which they are due.
+    fn end_windows(&mut self, now_ms: u64) {
+        while let Some(decision) = self.decisions.first_due(now_ms) {
+            let (id, status, due_ms) = (decision.made.id.clone(), decision.status, decision.due_ms);
+            match status {
+                Status::Open => {
+                    let default = self.settings.default_reward;
+                    self.close(&id, Status::Expired(default), due_ms);
+                    match default {
+                        Some(_) => self.counts.defaults += 1,
+                        None => self.counts.unrewarded += 1,
+                    }
+                }
+                Status::NotShown => {
+                    self.counts.unrewarded += 1;
+                    self.decisions.remove(&id);
+                }
+                Status::Rewarded(_) | Status::Expired(_) => self.decisions.remove(&id),
+            }
+        }
+    }
+
+    fn window_end(&self, at_ms: u64) -> u64 {
+        at_ms.saturating_add(self.settings.window_ms)
+    }
+
+    fn check_dim(&self, features: &[f64]) -> Result<(), String> {
+        match features.len() == self.settings.dim {
+            true => Ok(()),
+            false => Err(format!("{} features for dim {}", features.len(), self.settings.dim)),
+        }
+    }
+
+    /// The policy for other settings, knowing what the present one knows; `None` where the
+    /// settings are right and the present one fits them.
+    pub fn policy_for(
+        &mut self,
+        settings: &AppSettings,
+    ) -> Result<Option<Box<dyn Policy>>, BadSettings> {
+        let mut policy = settings.build()?;
+        if settings.policy == self.settings.policy && settings.params == self.settings.params {
+            return Ok(None);
+        }
+        let cannot = || BadSettings::Fixed(settings.policy.clone());
+        let mut learned = Vec::new();
+        let saved = self.turns().saved().ok_or_else(cannot)?;
+        saved.save(&mut learned).expect("memory takes all bytes");
+        turns(&mut policy).saved().ok_or_else(cannot)?.load(&mut learned.as_slice())?;
+        Ok(Some(policy))
+    }
+
+    pub(super) fn turns(&mut self) -> &mut dyn Turns {
+        turns(&mut self.policy)
+    }
+
+    /// Whether its policy can be kept in a snapshot.
+    pub(super) fn can_be_saved(&mut self) -> bool {
+        self.turns().saved().is_some()
+    }
+
+    /// What the policy thinks of every candidate for a user.
+    pub fn judge(&mut self, user: &str, contexts: &Contexts, judgements: &mut [Judgement]) {
+        // A user that never came gets the number that it would get now.
+        let user = self.users.find(user).unwrap_or(self.users.len());
+        self.turns().judge(user, contexts, judgements);
+    }
+
+    /// Its settings.
+    pub fn settings(&self) -> &AppSettings {
+        &self.settings
+    }
+
+    /// When it was created.
+    pub fn created_ms(&self) -> u64 {
+        self.created_ms
+    }
+
+    /// The time of its last event.
+    pub fn now_ms(&self) -> u64 {
+        self.now_ms
+    }
+
+    /// Its keys.
+    pub fn keys(&self) -> &[Key] {
+        &self.keys
+    }
+
+    /// Its users.
+    pub fn users(&self) -> &Names {
+        &self.users
+    }
+
+    /// The features of every registered item.
+    pub fn items(&self) -> &BTreeMap<Box<str>, Box<[f64]>> {
+        &self.items
+    }
+
+    /// Its decisions.
+    pub fn decisions(&self) -> &Decisions {
+        &self.decisions
+    }
+
+    /// How often what happened.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+}
+
+/// An app's policy always works one user at a time: settings that name another are refused.
+fn turns(policy: &mut Box<dyn Policy>) -> &mut dyn Turns {
+    policy.turns().expect("an app's policy works one user at a time")
+}

@@ -1,0 +1,122 @@
+//! Which decisions wait for a reward, and until when?
+//!
+//! ```text
+//!            ┌─ activate ─┐
+//! not shown ─┘            └─ open ── reward ──> rewarded ─┐
+//!     │                        └── window ends ─> expired ─┴─ one window later ─> forgotten
+//!     └─────────────── window ends ───────────────────────────────────────────────────^
+//! ```
+//!
+//! A decision is remembered for one window after it was closed, so that a repeated reward, a late
+//! one and a retried decide are recognised. What is kept is so bounded by twice the window.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::event::Decided;
+
+/// One decision and what became of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// As it was made; of a closed one the context is forgotten.
+    pub made: Decided,
+    /// The user's number.
+    pub user: u32,
+    /// When it was made.
+    pub at_ms: u64,
+    /// When its present status ends.
+    pub due_ms: u64,
+    /// What became of it.
+    pub status: Status,
+}
+
+/// What became of a decision.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Status {
+    /// Nobody has seen it yet.
+    NotShown,
+    /// It waits for its reward.
+    Open,
+    /// The user answered.
+    Rewarded(f64),
+    /// The window ended without an answer; with what was learned instead.
+    Expired(Option<f64>),
+}
+
+/// All decisions that are remembered, by id and by when they are due.
+#[derive(Debug, Default)]
+pub struct Decisions {
+    by_id: HashMap<Box<str>, Decision>,
+    due: BTreeSet<(u64, Box<str>)>,
+    waiting: usize,
+}
+
+impl Decisions {
+    /// The decision of that id.
+    pub fn get(&self, id: &str) -> Option<&Decision> {
+        self.by_id.get(id)
+    }
+
+    /// Remembers a new one.
+    pub fn insert(&mut self, decision: Decision) {
+        let id: Box<str> = decision.made.id.as_str().into();
+        self.waiting += usize::from(decision.waits());
+        self.due.insert((decision.due_ms, id.clone()));
+        self.by_id.insert(id, decision);
+    }
+
+    /// Gives a decision another status, which ends at another time, and returns its context; one
+    /// that no longer waits keeps none.
+    pub fn move_to(&mut self, id: &str, status: Status, due_ms: u64) -> Option<Box<[f64]>> {
+        let decision = self.by_id.get_mut(id)?;
+        let (_, key) = self.due.take(&(decision.due_ms, Box::from(id)))?;
+        self.waiting -= usize::from(decision.waits());
+        decision.status = status;
+        decision.due_ms = due_ms;
+        self.waiting += usize::from(decision.waits());
+        self.due.insert((due_ms, key));
+        match decision.waits() {
+            true => Some(decision.made.context.clone()),
+            false => Some(std::mem::take(&mut decision.made.context)),
+        }
+    }
+
+    /// The first decision whose status has ended by then.
+    pub fn first_due(&self, now_ms: u64) -> Option<&Decision> {
+        let (due_ms, id) = self.due.first()?;
+        (*due_ms <= now_ms).then(|| self.by_id.get(id)).flatten()
+    }
+
+    /// Forgets a decision.
+    pub fn remove(&mut self, id: &str) {
+        if let Some(decision) = self.by_id.remove(id) {
+            self.waiting -= usize::from(decision.waits());
+            self.due.remove(&(decision.due_ms, Box::from(id)));
+        }
+    }
+
+    /// How many are remembered.
+    pub fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+
+    /// How many wait for an answer or for being shown.
+    pub fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// All of them, in the order in which they are due.
+    pub fn iter(&self) -> impl Iterator<Item = &Decision> {
+        self.due.iter().filter_map(|(_, id)| self.by_id.get(id))
+    }
+}
+
+impl Decision {
+    fn waits(&self) -> bool {
+        matches!(self.status, Status::NotShown | Status::Open)
+    }
+}

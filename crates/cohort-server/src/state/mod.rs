@@ -1,0 +1,119 @@
+//! What is known: the fold of all events, and nothing else.
+//!
+//! | file | question it answers |
+//! | --- | --- |
+//! | [`State`] | which apps are there, and what does an event change? |
+//! | [`App`] | what does one app know? |
+//! | [`Names`] | which number does a user have? |
+//! | [`Decisions`] | which decisions wait for a reward, and until when? |
+//! | `saved` | how does all this become a snapshot and come back? |
+//!
+//! `state ← apply(state, event)` reads no clock, draws no number at random and touches no disk, so
+//! the same events give the same state, bit by bit, on a server, after a restart and in a
+//! simulation. Apps do not know each other, so each can be folded apart.
+
+mod app;
+mod decisions;
+mod names;
+mod saved;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+pub use app::{App, Counts};
+pub use decisions::{Decision, Decisions, Status};
+pub use names::Names;
+
+use crate::event::{Event, What};
+use crate::settings::BadSettings;
+
+/// All that the service knows.
+#[derive(Default)]
+pub struct State {
+    apps: BTreeMap<String, App>,
+    /// Names of apps that were deleted and not created again.
+    deleted: BTreeSet<String>,
+    /// The number of the last event in it.
+    last_event: u64,
+}
+
+/// An event that cannot have happened to this state. The service checks before it writes, so this
+/// is a journal from somewhere else, or a bug.
+#[derive(Debug, thiserror::Error)]
+pub enum Misfit {
+    /// There is no such app.
+    #[error("there is no app `{0}`")]
+    NoApp(String),
+    /// There is already one.
+    #[error("there is already an app `{0}`")]
+    AppExists(String),
+    /// Settings that this program does not accept.
+    #[error("the settings of app `{app}` cannot be used: {why}")]
+    Settings {
+        /// The app.
+        app: String,
+        /// What is wrong with them.
+        why: BadSettings,
+    },
+    /// Something in the event contradicts the state.
+    #[error("app `{app}`: {what}")]
+    Contradiction {
+        /// The app.
+        app: String,
+        /// What is wrong.
+        what: String,
+    },
+}
+
+impl State {
+    /// Changes the state by one event, the next in number. An event that does not fit changes
+    /// nothing.
+    pub fn apply(&mut self, event: Event) -> Result<(), Misfit> {
+        let Event { app: name, at_ms, what } = event;
+        match what {
+            What::Created(settings) => {
+                if self.apps.contains_key(&name) {
+                    return Err(Misfit::AppExists(name));
+                }
+                let app = App::new(settings, at_ms)
+                    .map_err(|why| Misfit::Settings { app: name.clone(), why })?;
+                self.deleted.remove(&name);
+                self.apps.insert(name, app);
+            }
+            What::Deleted => {
+                self.apps.remove(&name).ok_or_else(|| Misfit::NoApp(name.clone()))?;
+                self.deleted.insert(name);
+            }
+            what => match self.apps.get_mut(&name) {
+                Some(app) => app.apply(&name, at_ms, what)?,
+                None => return Err(Misfit::NoApp(name)),
+            },
+        }
+        self.last_event += 1;
+        Ok(())
+    }
+
+    /// The number of the last event in it.
+    pub fn last_event(&self) -> u64 {
+        self.last_event
+    }
+
+    /// All apps by name.
+    pub fn apps(&self) -> &BTreeMap<String, App> {
+        &self.apps
+    }
+
+    /// One app.
+    pub fn app(&self, name: &str) -> Option<&App> {
+        self.apps.get(name)
+    }
+
+    /// One app, for questions to its policy, which may keep caches.
+    pub fn app_mut(&mut self, name: &str) -> Option<&mut App> {
+        self.apps.get_mut(name)
+    }
+
+    /// Whether there was an app of that name and is none now.
+    pub fn was_deleted(&self, name: &str) -> bool {
+        self.deleted.contains(name)
+    }
+}

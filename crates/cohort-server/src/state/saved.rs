@@ -1,0 +1,175 @@
+//! How the state becomes a stream and comes back, bit by bit.
+//!
+//! The stream is that of one snapshot version; what it is made of is versioned by the snapshot,
+//! policies carry versions of their own. Damage was found out before a byte arrives here, so what
+//! is checked is that the stream makes sense.
+
+use std::io::{self, Read, Write};
+
+use super::State;
+use super::app::{App, Counts};
+use super::decisions::{Decision, Status};
+use crate::bytes::{Malformed, Put, Take};
+use crate::event::{Decided, Key};
+use crate::settings::AppSettings;
+
+/// After every app: that reader and writer agree where it ends.
+const END_OF_APP: u32 = 0x0A99_0E4D;
+
+impl State {
+    /// Whether the policies of all apps can be kept in a snapshot. Without snapshots a restart
+    /// reads the whole journal, to the same state.
+    pub fn can_be_saved(&mut self) -> bool {
+        self.apps.values_mut().all(App::can_be_saved)
+    }
+
+    /// Writes everything. Only caches of policies may change.
+    pub fn save(&mut self, mut out: &mut dyn Write) -> io::Result<()> {
+        out.put_u64(self.last_event)?;
+        out.put_len(self.deleted.len())?;
+        for name in &self.deleted {
+            out.put_str(name)?;
+        }
+        out.put_len(self.apps.len())?;
+        for (name, app) in &mut self.apps {
+            out.put_str(name)?;
+            app.save(&mut out)?;
+            out.put_u32(END_OF_APP)?;
+        }
+        Ok(())
+    }
+
+    /// Reads what [`State::save`] wrote.
+    pub fn load(mut from: &mut dyn Read) -> Result<Self, Malformed> {
+        let mut state = Self { last_event: from.take_u64()?, ..Self::default() };
+        for _ in 0..from.take_len()? {
+            state.deleted.insert(from.take_str()?);
+        }
+        for _ in 0..from.take_len()? {
+            let name = from.take_str()?;
+            let app = App::load(&mut from)?;
+            if from.take_u32()? != END_OF_APP {
+                return Err(Malformed::odd(format!("app `{name}` does not end where it should")));
+            }
+            state.apps.insert(name, app);
+        }
+        Ok(state)
+    }
+}
+
+impl App {
+    fn save(&mut self, mut out: &mut dyn Write) -> io::Result<()> {
+        self.settings.write(out)?;
+        out.put_u64(self.created_ms)?;
+        out.put_u64(self.now_ms)?;
+        out.put_len(self.keys.len())?;
+        for key in &self.keys {
+            key.write(out)?;
+        }
+        out.put_u64(self.users.len() as u64)?;
+        for user in self.users.iter() {
+            out.put_str(user)?;
+        }
+        out.put_u64(self.items.len() as u64)?;
+        for (id, features) in &self.items {
+            out.put_str(id)?;
+            out.put_numbers(features)?;
+        }
+        out.put_u64(self.decisions.len() as u64)?;
+        for decision in self.decisions.iter() {
+            decision.save(out)?;
+        }
+        self.counts.save(out)?;
+        match self.turns().saved() {
+            Some(policy) => policy.save(&mut out),
+            None => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    fn load(mut from: &mut dyn Read) -> Result<Self, Malformed> {
+        let settings = AppSettings::read(from)?;
+        let created_ms = from.take_u64()?;
+        let mut app = App::new(settings, created_ms)
+            .map_err(|why| Malformed::odd(format!("settings that cannot be used: {why}")))?;
+        app.now_ms = from.take_u64()?;
+        for _ in 0..from.take_len()? {
+            app.keys.push(Key::read(from)?);
+        }
+        for number in 0..from.take_u64()? {
+            let user = from.take_str()?;
+            if app.users.find_or_add(&user) != Some(number as usize) {
+                return Err(Malformed::odd(format!("user `{user}` is there twice")));
+            }
+        }
+        for _ in 0..from.take_u64()? {
+            app.items.insert(from.take_str()?.into(), from.take_numbers()?.into());
+        }
+        for _ in 0..from.take_u64()? {
+            app.decisions.insert(Decision::load(from, app.users.len())?);
+        }
+        app.counts = Counts::load(from)?;
+        let odd = |why: cohort::Error| Malformed::odd(why.to_string());
+        match app.turns().saved() {
+            Some(policy) => policy.load(&mut from).map_err(odd)?,
+            None => return Err(Malformed::odd("a policy that cannot be kept in a snapshot")),
+        }
+        Ok(app)
+    }
+}
+
+impl Decision {
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.made.write(out)?;
+        out.put_u32(self.user)?;
+        out.put_u64(self.at_ms)?;
+        out.put_u64(self.due_ms)?;
+        match self.status {
+            Status::NotShown => out.put_u8(0),
+            Status::Open => out.put_u8(1),
+            Status::Rewarded(reward) => {
+                out.put_u8(2)?;
+                out.put_f64(reward)
+            }
+            Status::Expired(default) => {
+                out.put_u8(3)?;
+                out.put_option(default)
+            }
+        }
+    }
+
+    fn load(mut from: &mut dyn Read, users: usize) -> Result<Self, Malformed> {
+        let made = Decided::read(from)?;
+        let (user, at_ms, due_ms) = (from.take_u32()?, from.take_u64()?, from.take_u64()?);
+        if user as usize >= users {
+            return Err(Malformed::odd(format!("a decision for user {user} of {users}")));
+        }
+        let status = match from.take_u8()? {
+            0 => Status::NotShown,
+            1 => Status::Open,
+            2 => Status::Rewarded(from.take_f64()?),
+            3 => Status::Expired(from.take_option()?),
+            other => return Err(Malformed::odd(format!("a decision of the status {other}"))),
+        };
+        Ok(Self { made, user, at_ms, due_ms, status })
+    }
+}
+
+impl Counts {
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        out.put_u64(self.decisions)?;
+        out.put_u64(self.rewards)?;
+        out.put_f64(self.reward_sum)?;
+        out.put_u64(self.defaults)?;
+        out.put_u64(self.unrewarded)
+    }
+
+    fn load(mut from: &mut dyn Read) -> Result<Self, Malformed> {
+        Ok(Self {
+            decisions: from.take_u64()?,
+            rewards: from.take_u64()?,
+            reward_sum: from.take_f64()?,
+            defaults: from.take_u64()?,
+            unrewarded: from.take_u64()?,
+        })
+    }
+}

@@ -1,0 +1,169 @@
+//! Files that versions of this program wrote are opened by every later one, with the same state.
+//!
+//! `compat/v1` was written by the first version: a journal, a snapshot of its middle, and the state
+//! at the end as bytes. To keep the files of a new layout: `cargo test --test compat -- --ignored`.
+#![allow(missing_docs)]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use cohort_server::engine::recovery::recover;
+use cohort_server::engine::request::{ForUser, Offer};
+use cohort_server::engine::{Engine, Request};
+use cohort_server::event::Key;
+use cohort_server::journal::fjall::FjallJournal;
+use cohort_server::journal::{Group, Journal};
+use cohort_server::settings::AppSettings;
+use cohort_server::snapshot::Snapshots;
+use cohort_server::snapshot::disk::Folder;
+use cohort_server::state::State;
+use common::{LIMITS, create, decide, reward, state_bytes};
+use rand::SeedableRng;
+use rand_chacha::ChaCha12Rng;
+
+fn kept(version: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/compat").join(version)
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        match path.is_dir() {
+            true => copy(&path, &target),
+            false => drop(std::fs::copy(&path, &target).unwrap()),
+        }
+    }
+}
+
+#[test]
+fn what_version_1_wrote_is_read() {
+    // The store works in its folder, so it gets a copy.
+    let folder = tempfile::tempdir().unwrap();
+    copy(&kept("v1"), folder.path());
+    let expected = std::fs::read(folder.path().join("state")).unwrap();
+    let mut expected = State::load(&mut expected.as_slice()).unwrap();
+    let journal = FjallJournal::open(&folder.path().join("journal")).unwrap();
+    let snapshots = Snapshots::new(Folder::new(&folder.path().join("snapshots")).unwrap());
+
+    let mut recovered = recover(&journal, &snapshots).unwrap();
+    assert!(recovered.passed_over.is_empty(), "{:?}", recovered.passed_over);
+    assert!(recovered.snapshot_event > 0 && recovered.snapshot_event < journal.last());
+    assert_alike(&mut recovered.state, &mut expected);
+
+    let none = Snapshots::new(Folder::new(&folder.path().join("none")).unwrap());
+    let mut replayed = recover(&journal, &none).unwrap();
+    assert_alike(&mut replayed.state, &mut expected);
+}
+
+/// The same in everything that is counted or named; what was learned may differ by rounding, as
+/// another version may add up in another order.
+fn assert_alike(found: &mut State, expected: &mut State) {
+    assert_eq!(found.last_event(), expected.last_event());
+    assert_eq!(found.was_deleted("gone"), expected.was_deleted("gone"));
+    let names: Vec<String> = expected.apps().keys().cloned().collect();
+    assert_eq!(names, found.apps().keys().cloned().collect::<Vec<_>>());
+    for name in names {
+        let (found, expected) = (found.app_mut(&name).unwrap(), expected.app_mut(&name).unwrap());
+        assert_eq!(found.settings(), expected.settings());
+        assert_eq!(found.keys(), expected.keys());
+        assert_eq!(found.items(), expected.items());
+        assert_eq!(found.counts(), expected.counts());
+        assert!(found.decisions().iter().eq(expected.decisions().iter()));
+        let users: Vec<String> = expected.users().iter().map(str::to_owned).collect();
+        assert!(found.users().iter().eq(users.iter().map(String::as_str)));
+        let contexts = [0.5, 0.1, -0.2, 0.0, 1.0, 0.3];
+        let contexts = cohort::Contexts::new(&contexts, 3).unwrap();
+        for user in users {
+            let mut judged = [[cohort::Judgement::default(); 2]; 2];
+            found.judge(&user, &contexts, &mut judged[0]);
+            expected.judge(&user, &contexts, &mut judged[1]);
+            for arm in 0..2 {
+                let (found, expected) = (judged[0][arm], judged[1][arm]);
+                assert!((found.expected - expected.expected).abs() < 1e-9, "{user}");
+                assert!((found.bonus - expected.bonus).abs() < 1e-9, "{user}");
+            }
+        }
+    }
+}
+
+/// Every kind of event, on both policies that the first version had.
+fn requests() -> Vec<Request> {
+    let shop = || "shop".to_owned();
+    let settings = AppSettings {
+        default_reward: Some(0.25),
+        window_ms: 2000,
+        params: [("exploration".to_owned(), 0.5.into())].into(),
+        ..AppSettings::new(3)
+    };
+    let key = |id: &str| Key { id: id.to_owned(), hash: cohort_server::auth::KeyHash::of(id) };
+    let mut requests = vec![
+        create("shop", settings),
+        create("dice", AppSettings { policy: "random".to_owned(), ..AppSettings::new(3) }),
+        create("gone", AppSettings::new(2)),
+        Request::AddKey { app: shop(), key: key("first") },
+        Request::AddKey { app: shop(), key: key("second") },
+        Request::RemoveKey { app: shop(), key: "first".to_owned() },
+        Request::PutItems {
+            app: shop(),
+            items: vec![("tea".to_owned(), vec![0.5; 3]), ("milk".to_owned(), vec![0.1; 3])],
+        },
+        Request::RemoveItem { app: shop(), item: "milk".to_owned() },
+        Request::ChangeApp { app: shop(), change: Box::new(|settings| settings.epsilon = 0.25) },
+        Request::DeleteApp { app: "gone".to_owned() },
+        Request::Decide {
+            app: shop(),
+            offer: Offer { ids: vec!["tea".to_owned()], features: vec![None] },
+            users: vec![ForUser {
+                user: "zoë".to_owned(),
+                decision: Some("later".to_owned()),
+                shown: false,
+            }],
+            explain: false,
+        },
+        Request::Activate { app: shop(), decision: "later".to_owned() },
+    ];
+    for step in 0..60 {
+        let id = format!("d{step}");
+        requests.push(decide("shop", &format!("user-{}", step % 5), Some(&id), 3, step));
+        requests.push(decide("dice", "u", Some(&id), 3, step));
+        if step % 3 != 0 {
+            requests.push(reward("shop", &id, step as f64 / 60.0));
+        }
+    }
+    requests.push(Request::TimePasses);
+    requests
+}
+
+/// The store makes its log 64 MiB long in advance: zeros that need not be kept.
+fn cut_zeros(file: &Path) {
+    let mut bytes = std::fs::read(file).unwrap();
+    bytes.truncate(bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1));
+    std::fs::write(file, bytes).unwrap();
+}
+
+#[test]
+#[ignore = "writes the files that the other test reads"]
+fn write_the_files_of_this_version() {
+    let folder = kept("v1");
+    let _ = std::fs::remove_dir_all(&folder);
+    let mut journal = FjallJournal::open(&folder.join("journal")).unwrap();
+    let snapshots = Snapshots::new(Folder::new(&folder.join("snapshots")).unwrap());
+    let mut engine = Engine::new(State::default(), LIMITS, ChaCha12Rng::seed_from_u64(1));
+    for (step, request) in (0..).zip(requests()) {
+        let mut group = Group::default();
+        engine.handle(1_000_000 + step * 50, request, &mut group).map(drop).unwrap();
+        journal.append(&group).unwrap();
+        journal.sync().unwrap();
+        if step == 90 {
+            let state = engine.state_mut();
+            let event = state.last_event();
+            snapshots.write(event, &mut |out| state.save(out)).unwrap();
+        }
+    }
+    std::fs::write(folder.join("state"), state_bytes(engine.state_mut())).unwrap();
+    drop(journal);
+    cut_zeros(&folder.join("journal/store/0.jnl"));
+}

@@ -1,0 +1,245 @@
+//! How a policy's learned state becomes bytes and comes back: the pieces that policies share in
+//! [`Saved::save`](crate::Saved::save) and [`Saved::load`](crate::Saved::load).
+//!
+//! Everything is little-endian, and every number comes back as the same bits. A state begins with
+//! the version of its layout; sizes and constants that the numbers rest on follow and are compared
+//! on the way back. Checksums are the business of whoever keeps the bytes: what is checked here is
+//! that the state fits the policy and that no number in it is anything but finite.
+
+use std::io::{self, Read, Write};
+
+use crate::Error;
+use crate::linear::Bank;
+
+/// Writes the version of the layout that follows.
+pub fn write_header(out: &mut dyn Write, version: u32) -> io::Result<()> {
+    out.write_all(&version.to_le_bytes())
+}
+
+/// Reads the version and refuses any other than `version`.
+pub fn read_header(from: &mut dyn Read, what: &'static str, version: u32) -> Result<(), Error> {
+    let found = u32::from_le_bytes(read_array(from, what)?);
+    expect(what, "layout version", found, version)
+}
+
+/// Writes a count.
+pub fn write_count(out: &mut dyn Write, count: usize) -> io::Result<()> {
+    out.write_all(&(count as u64).to_le_bytes())
+}
+
+/// Reads a count. It is not to be trusted with memory: read item by item.
+pub fn read_count(from: &mut dyn Read, what: &'static str) -> Result<usize, Error> {
+    let count = u64::from_le_bytes(read_array(from, what)?);
+    usize::try_from(count).map_err(|_| Error::Saved {
+        what,
+        found: format!("a count of {count}"),
+        expected: "a count that fits this machine".to_owned(),
+    })
+}
+
+/// Writes numbers, one after the other.
+pub fn write_numbers(out: &mut dyn Write, numbers: &[f64]) -> io::Result<()> {
+    let mut bytes = [0; 8 * 64];
+    for numbers in numbers.chunks(64) {
+        for (bytes, number) in bytes.chunks_exact_mut(8).zip(numbers) {
+            bytes.copy_from_slice(&number.to_le_bytes());
+        }
+        out.write_all(&bytes[..8 * numbers.len()])?;
+    }
+    Ok(())
+}
+
+/// Fills `numbers`; refuses any that is not finite.
+pub fn read_numbers(
+    from: &mut dyn Read,
+    what: &'static str,
+    numbers: &mut [f64],
+) -> Result<(), Error> {
+    let mut bytes = [0; 8 * 64];
+    for numbers in numbers.chunks_mut(64) {
+        let bytes = &mut bytes[..8 * numbers.len()];
+        from.read_exact(bytes).map_err(|why| too_short(what, &why))?;
+        for (at, (number, bytes)) in numbers.iter_mut().zip(bytes.chunks_exact(8)).enumerate() {
+            *number = f64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+            if !number.is_finite() {
+                let place = format!("number {at}");
+                return Err(Error::NotFinite { what, place, found: *number });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads as many bytes as the array has.
+pub fn read_array<const N: usize>(
+    from: &mut dyn Read,
+    what: &'static str,
+) -> Result<[u8; N], Error> {
+    let mut bytes = [0; N];
+    from.read_exact(&mut bytes).map_err(|why| too_short(what, &why))?;
+    Ok(bytes)
+}
+
+/// Writes every learner of a bank, with the sizes and the regulariser it rests on.
+pub fn write_bank(out: &mut dyn Write, bank: &Bank, lambda: f64) -> io::Result<()> {
+    write_count(out, bank.dim())?;
+    write_numbers(out, &[lambda])?;
+    write_count(out, bank.learners())?;
+    let mut numbers = Vec::with_capacity(bank.numbers_per_learner());
+    for learner in 0..bank.learners() {
+        numbers.clear();
+        bank.export_one(learner, &mut numbers);
+        write_numbers(out, &numbers)?;
+    }
+    Ok(())
+}
+
+/// Reads a bank of the given dimension and regulariser.
+pub fn read_bank(
+    from: &mut dyn Read,
+    what: &'static str,
+    dim: usize,
+    lambda: f64,
+) -> Result<Bank, Error> {
+    expect(what, "dimension", read_count(from, what)?, dim)?;
+    let mut found = [0.0];
+    read_numbers(from, what, &mut found)?;
+    expect(what, "lambda", found[0], lambda)?;
+    let learners = read_count(from, what)?;
+    let mut bank = Bank::new(0, dim, lambda);
+    let mut numbers = vec![0.0; bank.numbers_per_learner()];
+    for learner in 0..learners {
+        read_numbers(from, what, &mut numbers)?;
+        bank.grow(learner + 1);
+        bank.import_one(learner, &numbers);
+    }
+    Ok(bank)
+}
+
+/// Refuses a value that is not the one this policy was built for.
+pub fn expect<T: PartialEq + std::fmt::Display>(
+    what: &'static str,
+    name: &str,
+    found: T,
+    expected: T,
+) -> Result<(), Error> {
+    if found == expected {
+        return Ok(());
+    }
+    let (found, expected) = (format!("{name} {found}"), format!("{name} {expected}"));
+    Err(Error::Saved { what, found, expected })
+}
+
+fn too_short(what: &'static str, why: &io::Error) -> Error {
+    Error::Saved { what, found: why.to_string(), expected: "more bytes".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use crate::{Contexts, Error, Judgement, Policy, Problem, Saved, registry};
+
+    fn build(name: &str, dim: usize) -> Box<dyn Policy> {
+        registry::build(name, &Problem::new(0, dim), []).unwrap()
+    }
+
+    fn saved(policy: &mut dyn Policy) -> &mut dyn Saved {
+        policy.turns().and_then(|turns| turns.saved()).unwrap()
+    }
+
+    fn save(policy: &mut dyn Policy) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        saved(policy).save(&mut bytes).unwrap();
+        bytes
+    }
+
+    /// Every policy that works one user at a time and can be kept.
+    fn with_saved() -> impl Iterator<Item = &'static str> {
+        with_turns()
+            .filter(|name| build(name, 3).turns().is_some_and(|turns| turns.saved().is_some()))
+    }
+
+    /// Every policy that works one user at a time.
+    fn with_turns() -> impl Iterator<Item = &'static str> {
+        let has_turns = |info: &&registry::PolicyInfo| {
+            (info.check([]).and_then(|settings| (info.build)(&Problem::new(0, 3), &settings)))
+                .is_ok_and(|mut policy| policy.turns().is_some())
+        };
+        registry::POLICIES.iter().filter(has_turns).map(|info| info.name)
+    }
+
+    proptest! {
+        #[test]
+        fn a_loaded_policy_goes_on_bit_by_bit_where_the_saved_one_was(
+            turns in prop::collection::vec((0usize..20, prop::collection::vec(-1.0..1.0f64, 6), -1.0..1.0f64), 1..80),
+            cut in 0usize..80,
+        ) {
+            for name in with_saved() {
+                let mut before = build(name, 3);
+                let mut after = None;
+                for (at, (user, values, reward)) in turns.iter().enumerate() {
+                    if at == cut.min(turns.len() - 1) {
+                        let mut loaded = build(name, 3);
+                        saved(&mut *loaded).load(&mut save(&mut *before).as_slice()).unwrap();
+                        after = Some(loaded);
+                    }
+                    let contexts = Contexts::new(values, 3).unwrap();
+                    let mut judged = [[Judgement::default(); 2]; 2];
+                    for (policy, judged) in std::iter::once(&mut before).chain(&mut after).zip(&mut judged) {
+                        let turns = policy.turns().unwrap();
+                        turns.judge(*user, &contexts, judged);
+                        let arm = turns.decide(*user, &contexts);
+                        turns.learn_one(*user, contexts.arm(arm), *reward);
+                    }
+                    prop_assert!(after.is_none() || judged[0] == judged[1], "{name} judges differently");
+                }
+                prop_assert_eq!(save(&mut *before), save(&mut *after.unwrap()), "{}", name);
+            }
+        }
+
+        #[test]
+        fn what_is_judged_best_is_what_is_decided(
+            turns in prop::collection::vec((0usize..9, prop::collection::vec(-1.0..1.0f64, 12), -1.0..1.0f64), 1..40),
+        ) {
+            for name in with_turns().filter(|name| *name != "random") {
+                let mut policy = build(name, 3);
+                let policy = policy.turns().unwrap();
+                for (user, values, reward) in &turns {
+                    let contexts = Contexts::new(values, 3).unwrap();
+                    let mut judged = [Judgement::default(); 4];
+                    policy.judge(*user, &contexts, &mut judged);
+                    let arm = policy.decide(*user, &contexts);
+                    let best = judged.iter().map(Judgement::score).fold(f64::MIN, f64::max);
+                    prop_assert!(judged[arm].score() >= best - 1e-9 * best.abs(), "{name}");
+                    policy.learn_one(*user, contexts.arm(arm), *reward);
+                }
+            }
+        }
+
+        #[test]
+        fn bytes_of_any_kind_are_refused_or_taken_never_a_panic(
+            bytes in prop::collection::vec(any::<u8>(), 0..200),
+        ) {
+            for name in with_saved() {
+                // Random bytes after a right beginning reach further than random bytes alone.
+                let mut policy = build(name, 3);
+                let mut plausible = save(&mut *policy);
+                plausible.extend(&bytes);
+                let _ = saved(&mut *policy).load(&mut bytes.as_slice());
+                let _ = saved(&mut *policy).load(&mut plausible.as_slice());
+            }
+        }
+    }
+
+    #[test]
+    fn a_state_of_another_dimension_or_version_is_refused_by_name() {
+        let mut bytes = save(&mut *build("linucb-ind", 3));
+        let refused = saved(&mut *build("linucb-ind", 4)).load(&mut bytes.as_slice());
+        let sentence = refused.unwrap_err().to_string();
+        assert_eq!(sentence, "saved state of linucb-ind: found dimension 3, expected dimension 4");
+        bytes[0] = 9;
+        let refused = saved(&mut *build("linucb-ind", 3)).load(&mut bytes.as_slice());
+        assert!(matches!(refused, Err(Error::Saved { .. })), "{refused:?}");
+    }
+}
