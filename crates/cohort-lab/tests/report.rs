@@ -31,6 +31,7 @@ fn small_studies() -> Vec<Study> {
                     "noise" => toml::Value::from(vec![0.1, 1.0]),
                     "users" => vec![10, 20].into(),
                     "rounds" => vec![40, 80].into(),
+                    "spread" | "spacing" => vec![0.01, 1.0].into(),
                     "imbalance" => vec![0, 2].into(),
                     _ => continue,
                 };
@@ -76,8 +77,8 @@ fn shared() -> &'static Path {
     REPORT
         .get_or_init(|| {
             let folder = tempfile::tempdir().unwrap();
-            write_lastfm(&folder.path().join("data"), 40, 80, 1).unwrap();
-            whole(folder.path(), &folder.path().join("data"));
+            write_lastfm(&folder.path().join("sets"), 40, 80, 1).unwrap();
+            whole(folder.path(), &folder.path().join("sets"));
             folder
         })
         .path()
@@ -147,7 +148,7 @@ fn no_verdict_is_missing_when_everything_was_run() {
 #[test]
 fn the_same_seed_gives_the_same_bytes() {
     let again = tempfile::tempdir().unwrap();
-    whole(again.path(), &shared().join("data-of-lastfm-is-elsewhere"));
+    whole(again.path(), &shared().join("nothing"));
     // Without Last.FM: its studies are left out, everything else is the same to the byte.
     let (first, second) = (files(&shared().join("data")), files(&again.path().join("data")));
     let tables = |files: Vec<(PathBuf, Vec<u8>)>| -> Vec<(PathBuf, Vec<u8>)> {
@@ -194,7 +195,7 @@ fn an_interrupted_run_goes_on_where_it_stopped() {
         }
     }
     let folder = tempfile::tempdir().unwrap();
-    let data = shared().join("data");
+    let data = shared().join("sets");
     let stop = AtomicBool::new(false);
     let halted = run(folder.path(), &data, &Impatient(&stop, Mutex::new(300)), &stop);
     assert!(matches!(halted, Err(Halt::Stopped)));
