@@ -271,8 +271,11 @@ fn every_second(values: &[f64]) -> Vec<f64> {
     values.iter().copied().step_by(2).collect()
 }
 
+/// The parameters to tune and their grids, by the policy's label.
+type Tuned = BTreeMap<String, Vec<(String, Vec<f64>)>>;
+
 /// Takes `tune` out of every policy, so that the rest is an ordinary experiment.
-fn take_tuned(table: &mut toml::Table) -> Result<BTreeMap<String, Vec<(String, Vec<f64>)>>, Error> {
+fn take_tuned(table: &mut toml::Table) -> Result<Tuned, Error> {
     let mut tuned = BTreeMap::new();
     let Some(toml::Value::Array(policies)) = table.get_mut("policy") else { return Ok(tuned) };
     for policy in policies.iter_mut().filter_map(toml::Value::as_table_mut) {
