@@ -22,7 +22,7 @@ pub struct PolicyInfo {
 }
 
 /// All policies, simplest first.
-pub const POLICIES: &[PolicyInfo] = &[p::random::INFO, p::linucb_ind::INFO];
+pub const POLICIES: &[PolicyInfo] = &[p::random::INFO, p::linucb_ind::INFO, p::cohort::INFO];
 
 /// The policy of that name.
 pub fn info(name: &str) -> Result<&'static PolicyInfo, Error> {

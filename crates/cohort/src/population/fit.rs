@@ -1,0 +1,316 @@
+//! Fitting the mixture: variational expectation–maximisation on the users' spectra.
+//!
+//! One pass over users gives every user's shares in the components and the sums that the
+//! components are then made from: centres by generalised least squares, spreads and noise by
+//! Fisher scoring on the evidence (which, unlike EM, gets to a spread of exactly zero).
+
+use rayon::prelude::*;
+
+use super::evidence::{Reading, Sums};
+use super::model::{Component, Population};
+use super::spectrum::Spectrum;
+use super::structure;
+use crate::linear::{Statistics, Symmetric, dot};
+
+/// Users a task works on; fixed, so that sums are the same on any number of threads.
+pub(super) const USERS_PER_TASK: usize = 64;
+
+/// How many passes a refit makes before and after it looks for new cohorts.
+const PASSES: usize = 3;
+/// How many the first fit makes.
+const FIRST_PASSES: usize = 15;
+
+impl Population {
+    /// The population behind users' statistics, starting from an earlier fit where there is one.
+    pub fn fit(statistics: &[Statistics], warm: Option<&Population>) -> Option<Population> {
+        let mut whole = Whole::of(statistics);
+        if whole.rewards < 1.0 || whole.lengths <= 0.0 || whole.squares <= 0.0 {
+            return None;
+        }
+        whole.users = statistics.len();
+        let spectra: Vec<Spectrum> = statistics.par_iter().map(Spectrum::new).collect();
+        let mut population = match warm {
+            Some(warm) => warm.clone(),
+            None => whole.first_guess(statistics[0].moment.len()),
+        };
+        let passes = if warm.is_some() { PASSES } else { FIRST_PASSES };
+        for _ in 0..passes {
+            let pass = Pass::over(&spectra, &population);
+            population.maximise(&pass, &whole);
+        }
+        structure::improve(&spectra, &mut population, &whole);
+        for _ in 0..PASSES {
+            let pass = Pass::over(&spectra, &population);
+            population.maximise(&pass, &whole);
+            population.evidence = pass.evidence;
+        }
+        Some(population)
+    }
+}
+
+/// The scales of all that was seen, from which weak priors are made.
+#[derive(Clone, Debug)]
+pub(super) struct Whole {
+    pub users: usize,
+    pub rewards: f64,
+    /// Σ‖x‖².
+    pub lengths: f64,
+    /// Σy².
+    pub squares: f64,
+}
+
+impl Whole {
+    fn of(statistics: &[Statistics]) -> Self {
+        let mut whole = Whole { users: 0, rewards: 0.0, lengths: 0.0, squares: 0.0 };
+        for user in statistics {
+            whole.rewards += user.rewards;
+            whole.squares += user.squares;
+            let d = user.moment.len();
+            whole.lengths += (0..d).map(|i| user.gram.at(i, i)).sum::<f64>();
+        }
+        whole
+    }
+
+    /// Half of the rewards' size as noise …
+    pub fn prior_noise(&self) -> f64 {
+        0.5 * self.squares / self.rewards
+    }
+
+    /// … and half as signal.
+    pub fn prior_spread(&self) -> f64 {
+        0.5 * self.squares / self.lengths
+    }
+
+    fn first_guess(&self, dim: usize) -> Population {
+        let everybody = Component {
+            weight: 1.0,
+            centre: vec![0.0; dim],
+            doubt: Symmetric::identity(dim, self.prior_spread()),
+            spread: self.prior_spread(),
+        };
+        Population { components: vec![everybody], noise: self.prior_noise(), evidence: 0.0 }
+    }
+}
+
+/// One pass over all users: expectation.
+pub(super) struct Pass {
+    pub sums: Vec<Sums>,
+    /// Σ_i ln Σ_c π_c p(y_i | c), the users' part of the evidence.
+    pub evidence: f64,
+    /// ln Σ_c π_c p(y_i | c) of every user.
+    pub logs: Vec<f64>,
+    /// The share of user i in component c at `i·components + c`.
+    pub shares: Vec<f64>,
+    /// Σ_i ln(1 − share), what every component's absence would cost in fit.
+    pub absence: Vec<f64>,
+}
+
+impl Pass {
+    pub fn over(spectra: &[Spectrum], population: &Population) -> Self {
+        let dim = population.components[0].centre.len();
+        let count = population.components.len();
+        let noise = population.noise;
+        let parts: Vec<Pass> = spectra
+            .par_chunks(USERS_PER_TASK)
+            .map(|users| {
+                let mut part = Pass {
+                    sums: vec![Sums::new(dim); count],
+                    evidence: 0.0,
+                    logs: Vec::with_capacity(users.len()),
+                    shares: vec![0.0; users.len() * count],
+                    absence: vec![0.0; count],
+                };
+                let mut readings = vec![Reading::new(dim); count];
+                for (user, shares) in users.iter().zip(part.shares.chunks_exact_mut(count)) {
+                    for c in 0..count {
+                        let component = &population.components[c];
+                        shares[c] =
+                            component.weight.ln() + readings[c].of(user, component, noise);
+                    }
+                    let log = softmax(shares);
+                    part.logs.push(log);
+                    part.evidence += log;
+                    for c in 0..count {
+                        part.absence[c] += (1.0 - shares[c]).max(1e-300).ln();
+                        if shares[c] > 1e-7 {
+                            part.sums[c].add_user(shares[c], user, &readings[c], noise);
+                        }
+                    }
+                }
+                part
+            })
+            .collect();
+        let mut whole = Pass {
+            sums: vec![Sums::new(dim); count],
+            evidence: 0.0,
+            logs: Vec::with_capacity(spectra.len()),
+            shares: Vec::with_capacity(spectra.len() * count),
+            absence: vec![0.0; count],
+        };
+        for part in parts {
+            for (sums, part) in whole.sums.iter_mut().zip(&part.sums) {
+                sums.add(part);
+            }
+            whole.evidence += part.evidence;
+            whole.logs.extend(part.logs);
+            whole.shares.extend(part.shares);
+            for (a, b) in whole.absence.iter_mut().zip(part.absence) {
+                *a += b;
+            }
+        }
+        whole
+    }
+}
+
+/// Logs to shares; returns the log of their sum.
+pub(super) fn softmax(logs: &mut [f64]) -> f64 {
+    let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let mut total = 0.0;
+    for log in logs.iter_mut() {
+        *log = (*log - most).exp();
+        total += *log;
+    }
+    for share in logs.iter_mut() {
+        *share /= total;
+    }
+    most + total.ln()
+}
+
+impl Population {
+    /// Maximisation: everything afresh from the sums of a pass.
+    pub(super) fn maximise(&mut self, pass: &Pass, whole: &Whole) {
+        let users: f64 = pass.sums.iter().map(|sums| sums.users).sum();
+        let count = self.components.len() as f64;
+        let noise = self.noise;
+        let prior_spread = self.components[0].spread;
+
+        // The cohorts: their centres are drawn from the population at large.
+        let mut population = pass.sums[0].clone();
+        let mut cohorts = Sums::new(self.components[0].centre.len());
+        let at_large = self.components[0].clone();
+        for (component, sums) in self.components.iter_mut().zip(&pass.sums).skip(1) {
+            cohorts.add(sums);
+            component.settle(sums, &at_large);
+            // A cohort's centre is one more member of the population at large, seen through
+            // its users.
+            let centre = Spectrum::new(&Statistics {
+                gram: sums.information.clone(),
+                moment: sums.pull.clone(),
+                squares: 0.0,
+                rewards: 0.0,
+            });
+            let mut reading = Reading::new(centre.dim());
+            reading.of(&centre, &Component { spread: prior_spread, ..at_large.clone() }, 1.0);
+            let mut one = Sums::new(centre.dim());
+            one.add_user(1.0, &centre, &reading, 1.0);
+            // Noise of a centre is not the rewards' noise.
+            one.noise = [0.0; 2];
+            one.spread[2] = 0.0;
+            population.add(&one);
+            component.weight = (sums.users + 0.5) / (users + 0.5 * count);
+        }
+        let at_large = &mut self.components[0];
+        at_large.weight = (pass.sums[0].users + 0.5) / (users + 0.5 * count);
+        at_large.settle_flat(&population, whole);
+
+        // Spreads and noise: one step of Fisher scoring, all three together.
+        let [mut slope, mut curve] = [[0.0; 3], [0.0; 3]];
+        slope[0] = population.noise[0] + cohorts.noise[0];
+        curve[0] = population.noise[1] + cohorts.noise[1];
+        (slope[1], curve[1]) = (population.spread[0], population.spread[1]);
+        (slope[2], curve[2]) = (cohorts.spread[0], cohorts.spread[1]);
+        let mixed = [population.spread[2], cohorts.spread[2]];
+        // One imagined reward, half noise and half signal.
+        let prior = |now: f64, scale: f64| {
+            (0.5 * (scale / now - 1.0) / now, 0.5 / (now * now))
+        };
+        let (s, c) = prior(noise, whole.prior_noise());
+        (slope[0], curve[0]) = (slope[0] + s, curve[0] + c);
+        let floor = whole.prior_spread() * 1e-9;
+        let (s, c) = prior(prior_spread.max(floor), whole.prior_spread());
+        (slope[1], curve[1]) = (slope[1] + s * 0.0, curve[1] + c * 0.0);
+        let cohort_spread = self.components.get(1).map_or(0.0, |cohort| cohort.spread);
+        let now = [noise, prior_spread, cohort_spread];
+        let next = score(now, slope, curve, mixed);
+        self.noise = next[0].clamp(noise / 4.0, noise * 4.0).max(whole.prior_noise() * 1e-10);
+        self.components[0].spread =
+            next[1].clamp(0.0, prior_spread * 4.0 + whole.prior_spread() * 0.1);
+        for cohort in self.components.iter_mut().skip(1) {
+            cohort.spread = next[2].clamp(0.0, cohort_spread * 4.0 + whole.prior_spread() * 0.1);
+        }
+    }
+}
+
+/// `now + J⁻¹·slope` for (σ², τ₀², τ²), where only σ² has mixed terms; a spread that would become
+/// negative is zero and the others are solved without it.
+fn score(now: [f64; 3], slope: [f64; 3], curve: [f64; 3], mixed: [f64; 2]) -> [f64; 3] {
+    let mut next = now;
+    let mut fixed = [false, curve[1] <= 0.0, curve[2] <= 0.0];
+    for _ in 0..3 {
+        // Σ_k over free spreads eliminated: (J₀₀ − Σ m²/J_kk) Δ₀ = g₀ − Σ m g_k/J_kk
+        let (mut left, mut right) = (curve[0], slope[0]);
+        for k in 1..3 {
+            if fixed[k] {
+                right -= mixed[k - 1] * (next[k] - now[k]);
+            } else {
+                left -= mixed[k - 1] * mixed[k - 1] / curve[k];
+                right -= mixed[k - 1] * slope[k] / curve[k];
+            }
+        }
+        let step = if left > 1e-12 * curve[0] { right / left } else { 0.0 };
+        next[0] = now[0] + step;
+        let mut again = false;
+        for k in 1..3 {
+            if !fixed[k] {
+                next[k] = now[k] + (slope[k] - mixed[k - 1] * step) / curve[k];
+                if next[k] < 0.0 {
+                    (next[k], fixed[k], again) = (0.0, true, true);
+                }
+            }
+        }
+        if !again {
+            break;
+        }
+    }
+    next
+}
+
+impl Component {
+    /// The centre from what its users say and where centres come from.
+    pub(super) fn settle(&mut self, sums: &Sums, prior: &Component) {
+        let precision = 1.0 / prior.spread.max(1e-12);
+        let mut information = sums.information.clone();
+        information.add_diagonal(precision);
+        let mut pull = sums.pull.clone();
+        for (pull, centre) in pull.iter_mut().zip(&prior.centre) {
+            *pull += precision * centre;
+        }
+        self.solve(&information, pull);
+    }
+
+    /// The centre of the population at large: no prior but a very wide one, so that there is an
+    /// answer.
+    fn settle_flat(&mut self, sums: &Sums, whole: &Whole) {
+        let mut information = sums.information.clone();
+        information.add_diagonal(1.0 / (2.0 * whole.prior_spread() * self.centre.len() as f64));
+        self.solve(&information, sums.pull.clone());
+    }
+
+    fn solve(&mut self, information: &Symmetric, mut pull: Vec<f64>) {
+        if let Some(factor) = information.cholesky() {
+            factor.solve(&mut pull);
+            self.centre = pull;
+            self.doubt = factor.inverse();
+        }
+    }
+
+    /// KL(q(centre) ‖ N(prior.centre, prior.spread·I)): what a cohort costs.
+    pub(super) fn cost(&self, prior: &Component) -> f64 {
+        let d = self.centre.len() as f64;
+        let spread = prior.spread.max(1e-12);
+        let trace: f64 = (0..self.centre.len()).map(|i| self.doubt.at(i, i)).sum();
+        let far: Vec<f64> = self.centre.iter().zip(&prior.centre).map(|(a, b)| a - b).collect();
+        let log_det = self.doubt.cholesky().map_or(0.0, |factor| factor.log_det());
+        0.5 * ((trace + dot(&far, &far)) / spread - d + d * spread.ln() - log_det)
+    }
+}

@@ -1,0 +1,11 @@
+//! What users have in common: the mixture behind the `cohort` policy.
+
+mod evidence;
+mod fit;
+mod model;
+mod posterior;
+mod spectrum;
+mod structure;
+
+pub use model::{Component, Population};
+pub use posterior::{Belief, Guess};
