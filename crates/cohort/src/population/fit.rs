@@ -88,7 +88,7 @@ impl Whole {
             doubt: Symmetric::identity(dim, self.prior_spread()),
             spread: self.prior_spread(),
         };
-        Population { components: vec![everybody], noise: self.prior_noise(), evidence: 0.0 }
+        Population { components: vec![everybody], noise: self.prior_noise(), reach: self.prior_spread(), evidence: 0.0 }
     }
 }
 
@@ -211,7 +211,31 @@ impl Population {
         }
         let at_large = &mut self.components[0];
         at_large.weight = (pass.sums[0].users + 0.5) / (users + 0.5 * count);
-        at_large.settle_flat(&population, whole);
+        // The population's own centre: how far it is from nothing at all is learned, too.
+        let origin = Component {
+            centre: vec![0.0; at_large.centre.len()],
+            doubt: Symmetric::zero(at_large.centre.len()),
+            spread: self.reach,
+            weight: 1.0,
+        };
+        at_large.settle(&population, &origin);
+        let centre = Spectrum::new(&Statistics {
+            gram: population.information.clone(),
+            moment: population.pull.clone(),
+            squares: 0.0,
+            rewards: 0.0,
+        });
+        let mut reading = Reading::new(centre.dim());
+        reading.of(&centre, &origin, 1.0);
+        let mut one = Sums::new(centre.dim());
+        one.add_user(1.0, &centre, &reading, 1.0);
+        let floor = whole.prior_spread() * 1e-9;
+        let (slope, curve) = prior(self.reach);
+        self.reach = stepped(
+            self.reach,
+            (one.spread[0] + slope) / (one.spread[1] + curve),
+            whole.prior_spread(),
+        );
 
         // Spreads and noise: one step of Fisher scoring, all three together.
         let [mut slope, mut curve] = [[0.0; 3], [0.0; 3]];
@@ -220,24 +244,36 @@ impl Population {
         (slope[1], curve[1]) = (population.spread[0], population.spread[1]);
         (slope[2], curve[2]) = (cohorts.spread[0], cohorts.spread[1]);
         let mixed = [population.spread[2], cohorts.spread[2]];
-        // One imagined reward, half noise and half signal.
-        let prior = |now: f64, scale: f64| {
-            (0.5 * (scale / now - 1.0) / now, 0.5 / (now * now))
-        };
-        let (s, c) = prior(noise, whole.prior_noise());
-        (slope[0], curve[0]) = (slope[0] + s, curve[0] + c);
-        let floor = whole.prior_spread() * 1e-9;
-        let (s, c) = prior(prior_spread.max(floor), whole.prior_spread());
-        (slope[1], curve[1]) = (slope[1] + s * 0.0, curve[1] + c * 0.0);
+        // One imagined reward that is half noise.
+        slope[0] += 0.5 * (whole.prior_noise() / noise - 1.0) / noise;
+        curve[0] += 0.5 / (noise * noise);
+        let (s, c) = prior(prior_spread.max(floor));
+        (slope[1], curve[1]) = (slope[1] + s, curve[1] + c);
         let cohort_spread = self.components.get(1).map_or(0.0, |cohort| cohort.spread);
         let now = [noise, prior_spread, cohort_spread];
         let next = score(now, slope, curve, mixed);
-        self.noise = next[0].clamp(noise / 4.0, noise * 4.0).max(whole.prior_noise() * 1e-10);
-        self.components[0].spread =
-            next[1].clamp(0.0, prior_spread * 4.0 + whole.prior_spread() * 0.1);
+        self.noise =
+            stepped(noise, next[0] - now[0], noise).max(whole.prior_noise() * 1e-10);
+        let spread = stepped(prior_spread, next[1] - now[1], whole.prior_spread());
+        self.components[0].spread = spread.max(floor);
+        let tight = stepped(cohort_spread, next[2] - now[2], spread).min(0.5 * spread);
         for cohort in self.components.iter_mut().skip(1) {
-            cohort.spread = next[2].clamp(0.0, cohort_spread * 4.0 + whole.prior_spread() * 0.1);
+            cohort.spread = tight;
         }
+    }
+}
+
+/// A prior that keeps a variance from being exactly zero while little is known: p(v) ∝ v.
+fn prior(variance: f64) -> (f64, f64) {
+    (1.0 / variance, 1.0 / (variance * variance))
+}
+
+/// A step of scoring that cannot overshoot: down in the logarithm, up by a factor at most.
+fn stepped(now: f64, step: f64, scale: f64) -> f64 {
+    if step < 0.0 {
+        if now > 0.0 { now * (step / now).max(-20.0).exp() } else { 0.0 }
+    } else {
+        (now + step).min(3.0 * now + 0.03 * scale)
     }
 }
 
@@ -264,7 +300,9 @@ fn score(now: [f64; 3], slope: [f64; 3], curve: [f64; 3], mixed: [f64; 2]) -> [f
             if !fixed[k] {
                 next[k] = now[k] + (slope[k] - mixed[k - 1] * step) / curve[k];
                 if next[k] < 0.0 {
-                    (next[k], fixed[k], again) = (0.0, true, true);
+                    // As far as `stepped` will go.
+                    next[k] = stepped(now[k], next[k] - now[k], 0.0);
+                    (fixed[k], again) = (true, true);
                 }
             }
         }
@@ -286,14 +324,6 @@ impl Component {
             *pull += precision * centre;
         }
         self.solve(&information, pull);
-    }
-
-    /// The centre of the population at large: no prior but a very wide one, so that there is an
-    /// answer.
-    fn settle_flat(&mut self, sums: &Sums, whole: &Whole) {
-        let mut information = sums.information.clone();
-        information.add_diagonal(1.0 / (2.0 * whole.prior_spread() * self.centre.len() as f64));
-        self.solve(&information, sums.pull.clone());
     }
 
     fn solve(&mut self, information: &Symmetric, mut pull: Vec<f64>) {

@@ -24,6 +24,8 @@ pub struct Population {
     pub components: Vec<Component>,
     /// σ², the variance of the noise on one reward.
     pub noise: f64,
+    /// ν², how far from zero the population's centre is, in each coordinate.
+    pub reach: f64,
     /// How well this explains all that was seen: the lower bound of the log evidence.
     pub evidence: f64,
 }

@@ -25,6 +25,7 @@ pub(super) fn improve(spectra: &[Spectrum], population: &mut Population, whole: 
     let pass = Pass::over(spectra, population);
     let mut logs = pass.logs.clone();
     let (mut vain, mut births) = (0, 0);
+    if std::env::var("NOBIRTH").is_ok() { return; }
     while vain < VAIN && births < BIRTHS {
         let turn = vain + births * 7 + whole.rewards as usize;
         match birth(spectra, population, &logs, turn, &pass) {
