@@ -6,7 +6,8 @@
 
 use rayon::prelude::*;
 
-use super::evidence::{Reading, Sums};
+use super::evidence::Sums;
+use super::message::{dot4, message_len, probe, write};
 use super::model::{Component, Population};
 use super::spectrum::Spectrum;
 use super::structure;
@@ -110,6 +111,9 @@ impl Pass {
         let dim = population.components[0].centre.len();
         let count = population.components.len();
         let noise = population.noise;
+        let probes: Vec<Vec<f64>> = population.components.iter().map(probe).collect();
+        let weights: Vec<f64> = population.components.iter().map(|c| c.weight.ln()).collect();
+        let spreads = population.spreads();
         let parts: Vec<Pass> = spectra
             .par_chunks(USERS_PER_TASK)
             .map(|users| {
@@ -120,12 +124,14 @@ impl Pass {
                     shares: vec![0.0; users.len() * count],
                     absence: vec![0.0; count],
                 };
-                let mut readings = vec![Reading::new(dim); count];
+                let mut messages = [vec![0.0; message_len(dim)], vec![0.0; message_len(dim)]];
                 for (user, shares) in users.iter().zip(part.shares.chunks_exact_mut(count)) {
+                    write(user, spreads[0], noise, &mut messages[0]);
+                    if count > 1 {
+                        write(user, spreads[1], noise, &mut messages[1]);
+                    }
                     for c in 0..count {
-                        let component = &population.components[c];
-                        shares[c] =
-                            component.weight.ln() + readings[c].of(user, component, noise);
+                        shares[c] = weights[c] + dot4(&messages[c.min(1)], &probes[c]);
                     }
                     let log = softmax(shares);
                     part.logs.push(log);
@@ -133,7 +139,11 @@ impl Pass {
                     for c in 0..count {
                         part.absence[c] += (1.0 - shares[c]).max(1e-300).ln();
                         if shares[c] > 1e-7 {
-                            part.sums[c].add_user(shares[c], user, &readings[c], noise);
+                            part.sums[c].add_message(shares[c], &messages[c.min(1)]);
+                        }
+                        if shares[c] > 1e-3 {
+                            let component = &population.components[c];
+                            part.sums[c].add_slopes(shares[c], user, component, noise);
                         }
                     }
                 }
@@ -177,6 +187,11 @@ pub(super) fn softmax(logs: &mut [f64]) -> f64 {
 }
 
 impl Population {
+    /// τ² of the population at large and of cohorts.
+    pub(super) fn spreads(&self) -> [f64; 2] {
+        [self.components[0].spread, self.components.get(1).map_or(0.0, |cohort| cohort.spread)]
+    }
+
     /// Maximisation: everything afresh from the sums of a pass.
     pub(super) fn maximise(&mut self, pass: &Pass, whole: &Whole) {
         let users: f64 = pass.sums.iter().map(|sums| sums.users).sum();
@@ -193,20 +208,7 @@ impl Population {
             component.settle(sums, &at_large);
             // A cohort's centre is one more member of the population at large, seen through
             // its users.
-            let centre = Spectrum::new(&Statistics {
-                gram: sums.information.clone(),
-                moment: sums.pull.clone(),
-                squares: 0.0,
-                rewards: 0.0,
-            });
-            let mut reading = Reading::new(centre.dim());
-            reading.of(&centre, &Component { spread: prior_spread, ..at_large.clone() }, 1.0);
-            let mut one = Sums::new(centre.dim());
-            one.add_user(1.0, &centre, &reading, 1.0);
-            // Noise of a centre is not the rewards' noise.
-            one.noise = [0.0; 2];
-            one.spread[2] = 0.0;
-            population.add(&one);
+            population.add(&sums.as_one_user(&at_large));
             component.weight = (sums.users + 0.5) / (users + 0.5 * count);
         }
         let at_large = &mut self.components[0];
@@ -219,16 +221,7 @@ impl Population {
             weight: 1.0,
         };
         at_large.settle(&population, &origin);
-        let centre = Spectrum::new(&Statistics {
-            gram: population.information.clone(),
-            moment: population.pull.clone(),
-            squares: 0.0,
-            rewards: 0.0,
-        });
-        let mut reading = Reading::new(centre.dim());
-        reading.of(&centre, &origin, 1.0);
-        let mut one = Sums::new(centre.dim());
-        one.add_user(1.0, &centre, &reading, 1.0);
+        let one = population.as_one_user(&origin);
         let floor = whole.prior_spread() * 1e-9;
         let (slope, curve) = prior(self.reach);
         self.reach = stepped(
@@ -313,13 +306,36 @@ fn score(now: [f64; 3], slope: [f64; 3], curve: [f64; 3], mixed: [f64; 2]) -> [f
     next
 }
 
+impl Sums {
+    /// The component's centre as one user of the component it is drawn from.
+    fn as_one_user(&self, from: &Component) -> Sums {
+        let dim = from.centre.len();
+        let centre = Spectrum::new(&Statistics {
+            gram: self.information(dim),
+            moment: self.pull(dim).to_vec(),
+            squares: 0.0,
+            rewards: 0.0,
+        });
+        let mut one = Sums::new(dim);
+        let mut message = vec![0.0; message_len(dim)];
+        write(&centre, from.spread, 1.0, &mut message);
+        one.add_message(1.0, &message);
+        one.add_slopes(1.0, &centre, from, 1.0);
+        // The noise of a centre is not the rewards' noise.
+        one.noise = [0.0; 2];
+        one.spread[2] = 0.0;
+        one
+    }
+}
+
 impl Component {
     /// The centre from what its users say and where centres come from.
     pub(super) fn settle(&mut self, sums: &Sums, prior: &Component) {
+        let dim = self.centre.len();
         let precision = 1.0 / prior.spread.max(1e-12);
-        let mut information = sums.information.clone();
+        let mut information = sums.information(dim);
         information.add_diagonal(precision);
-        let mut pull = sums.pull.clone();
+        let mut pull = sums.pull(dim).to_vec();
         for (pull, centre) in pull.iter_mut().zip(&prior.centre) {
             *pull += precision * centre;
         }

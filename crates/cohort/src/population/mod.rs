@@ -2,6 +2,7 @@
 
 mod evidence;
 mod fit;
+mod message;
 mod model;
 mod posterior;
 mod spectrum;

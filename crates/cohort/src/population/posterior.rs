@@ -1,8 +1,8 @@
 //! What is believed of one user: a mixture of Gaussians, one for each component it may belong to,
 //! that moves with every reward.
 
-use super::evidence::Reading;
 use super::fit::softmax;
+use super::message::{dot4, message_len, probe, write};
 use super::model::{Component, Population};
 use super::spectrum::Spectrum;
 use crate::linear::{Statistics, Symmetric, dot};
@@ -34,11 +34,18 @@ impl Belief {
     /// From all that was seen of the user and all that is known of the population.
     pub fn new(statistics: &Statistics, population: &Population) -> Self {
         let user = Spectrum::new(statistics);
-        let mut reading = Reading::new(user.dim());
+        let spreads = population.spreads();
+        let mut messages = [vec![0.0; message_len(user.dim())], vec![0.0; message_len(user.dim())]];
+        for k in 0..2 {
+            write(&user, spreads[k], population.noise, &mut messages[k]);
+        }
         let mut shares: Vec<f64> = population
             .components
             .iter()
-            .map(|c| c.weight.ln() + reading.of(&user, c, population.noise))
+            .enumerate()
+            .map(|(c, component)| {
+                component.weight.ln() + dot4(&messages[c.min(1)], &probe(component))
+            })
             .collect();
         softmax(&mut shares);
         let mut order: Vec<usize> = (0..shares.len()).collect();
