@@ -68,13 +68,12 @@ impl Policy for Cohort {
         self.rewards += rewards.len() as f64;
         if self.rewards >= self.next_refit {
             self.next_refit = self.rewards * self.ratio;
-            self.population = Population::fit(&self.statistics, self.population.as_ref());
-            if let Some(population) = &self.population {
-                self.beliefs = self
-                    .statistics
-                    .par_iter()
-                    .map(|user| Belief::new(user, population))
-                    .collect();
+            if let Some((population, spectra)) =
+                Population::fit(&self.statistics, self.population.as_ref())
+            {
+                self.beliefs =
+                    spectra.par_iter().map(|user| Belief::new(user, &population)).collect();
+                self.population = Some(population);
             }
             if std::env::var("COHORT_TRACE").is_ok()
                 && let Some(p) = &self.population

@@ -23,7 +23,10 @@ const FIRST_PASSES: usize = 15;
 
 impl Population {
     /// The population behind users' statistics, starting from an earlier fit where there is one.
-    pub fn fit(statistics: &[Statistics], warm: Option<&Population>) -> Option<Population> {
+    pub fn fit(
+        statistics: &[Statistics],
+        warm: Option<&Population>,
+    ) -> Option<(Population, Vec<Spectrum>)> {
         let mut whole = Whole::of(statistics);
         if whole.rewards < 1.0 || whole.lengths <= 0.0 || whole.squares <= 0.0 {
             return None;
@@ -45,7 +48,7 @@ impl Population {
             population.maximise(&pass, &whole);
             population.evidence = pass.evidence;
         }
-        Some(population)
+        Some((population, spectra))
     }
 }
 

@@ -10,3 +10,4 @@ mod structure;
 
 pub use model::{Component, Population};
 pub use posterior::{Belief, Guess};
+pub use spectrum::Spectrum;

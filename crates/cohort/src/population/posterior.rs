@@ -5,7 +5,7 @@ use super::fit::softmax;
 use super::message::{dot4, message_len, probe, write};
 use super::model::{Component, Population};
 use super::spectrum::Spectrum;
-use crate::linear::{Statistics, Symmetric, dot};
+use crate::linear::{Symmetric, dot};
 
 /// θ_i under one component.
 #[derive(Clone, Debug)]
@@ -32,12 +32,11 @@ const NEGLIGIBLE: f64 = 1e-3;
 
 impl Belief {
     /// From all that was seen of the user and all that is known of the population.
-    pub fn new(statistics: &Statistics, population: &Population) -> Self {
-        let user = Spectrum::new(statistics);
+    pub fn new(user: &Spectrum, population: &Population) -> Self {
         let spreads = population.spreads();
         let mut messages = [vec![0.0; message_len(user.dim())], vec![0.0; message_len(user.dim())]];
         for k in 0..2 {
-            write(&user, spreads[k], population.noise, &mut messages[k]);
+            write(user, spreads[k], population.noise, &mut messages[k]);
         }
         let mut shares: Vec<f64> = population
             .components
@@ -56,7 +55,7 @@ impl Belief {
             .into_iter()
             .map(|c| {
                 let (mean, covariance) =
-                    given(&user, &population.components[c], population.noise);
+                    given(user, &population.components[c], population.noise);
                 Guess { component: c, share: shares[c] / kept, mean, covariance }
             })
             .collect();
