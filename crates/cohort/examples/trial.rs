@@ -72,6 +72,7 @@ fn main() {
     let curve = arg("curve", "0") == "1";
     for policy in policies.split(',') {
         let (name, set) = policy.split_once(':').unwrap_or((policy, "1"));
+        let (set, extra) = set.split_once(':').unwrap_or((set, ""));
         let exploration: f64 = set.parse().unwrap();
         let start = std::time::Instant::now();
         let results: Vec<(f64, f64, Vec<f64>, usize, f64)> = (0..reps).into_par_iter().map(|rep| {
@@ -84,7 +85,7 @@ fn main() {
                 let base = Confidence { delta: 0.4, lambda: 1.0, norm_bound: 1.0, sigma, exploration, shape: Shape::Ellipsoid };
                 Box::new(Oracle { learners: vec![Oful::new(d, 1.0); kk], confidence: sizes.iter().map(|m| base.averaged_over((*m).max(1))).collect(), clusters: inst.clusters.clone(), sizes })
             } else {
-                cohort::registry::build(name, &problem, [("exploration".to_string(), Value::Real(exploration))]).unwrap()
+                cohort::registry::build(name, &problem, std::iter::once(("exploration".to_string(), Value::Real(exploration))).chain(extra.split(';').filter(|e| !e.is_empty()).map(|e| { let (k, v) = e.split_once('=').unwrap(); (k.to_string(), Value::from(v)) }))).unwrap()
             };
             let mut values = vec![0.0; k * d];
             let mut arms = vec![0; n];
@@ -113,7 +114,7 @@ fn main() {
         let mean = results.iter().map(|r| r.0).sum::<f64>() / reps as f64;
         let ari = results.iter().map(|r| r.1).sum::<f64>() / reps as f64;
         let ari200 = results.iter().map(|r| r.4).sum::<f64>() / reps as f64;
-        print!("{policy:16} {mean:8.2}  ari200 {ari200:.3} ari {ari:.3} found {:?} {:.1}s", results.iter().map(|r| r.3).collect::<Vec<_>>(), start.elapsed().as_secs_f64());
+        print!("{policy:32} {mean:8.2}  ari200 {ari200:.3} ari {ari:.3} found {:?} {:.1}s", results.iter().map(|r| r.3).collect::<Vec<_>>(), start.elapsed().as_secs_f64());
         if curve { let m = results[0].2.len(); print!("  {:?}", (0..m).map(|j| (results.iter().map(|r| r.2[j]).sum::<f64>() / reps as f64 * 100.0).round() / 100.0).collect::<Vec<_>>()); }
         println!();
     }

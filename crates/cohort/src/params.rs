@@ -25,8 +25,12 @@ pub struct Param {
 pub enum Kind {
     /// A real number between two bounds.
     Real(Bound<f64>, Bound<f64>),
+    /// A whole number, this or more.
+    Count(usize),
     /// One of these words.
     Choice(&'static [&'static str]),
+    /// Any text: what it names, in a few words.
+    Text(&'static str),
 }
 
 /// The value of a parameter that was not set.
@@ -48,6 +52,11 @@ pub enum Value {
     /// A word.
     Text(String),
 }
+
+/// The words of a [`Param::flag`].
+const FLAG: &[&str] = &["false", "true"];
+/// Beyond 2⁵³ not every whole number is an f64.
+const LARGEST_COUNT: f64 = 9_007_199_254_740_992.0;
 
 /// `[0, ∞)`
 pub const NOT_NEGATIVE: Kind = Kind::Real(Bound::Included(0.0), Bound::Unbounded);
@@ -76,6 +85,40 @@ impl Param {
         Self { name, kind, default, meaning }
     }
 
+    /// A whole number with a fixed default.
+    pub const fn count(
+        name: &'static str,
+        least: usize,
+        default: usize,
+        meaning: &'static str,
+    ) -> Self {
+        let (kind, default) = (Kind::Count(least), Default::Real(default as f64));
+        Self { name, kind, default, meaning }
+    }
+
+    /// Yes or no; no is the default.
+    pub const fn flag(name: &'static str, meaning: &'static str) -> Self {
+        Self::choice(name, FLAG, meaning)
+    }
+
+    /// Some text, say the name of a file, and what follows where it is not given.
+    pub const fn text(
+        name: &'static str,
+        what: &'static str,
+        default: &'static str,
+        meaning: &'static str,
+    ) -> Self {
+        Self { name, kind: Kind::Text(what), default: Default::Derived(default), meaning }
+    }
+
+    /// The value that somebody's text stands for, given what is expected.
+    pub fn parse(&self, text: &str) -> Value {
+        match self.kind {
+            Kind::Text(_) => Value::Text(text.to_owned()),
+            _ => Value::from(text),
+        }
+    }
+
     /// A word out of several; the first is the default.
     pub const fn choice(
         name: &'static str,
@@ -88,8 +131,17 @@ impl Param {
 }
 
 impl Kind {
+    /// Whether it is that of a [`Param::flag`].
+    pub fn is_flag(&self) -> bool {
+        matches!(self, Kind::Choice(words) if *words == FLAG)
+    }
+
     fn accepts(&self, value: &Value) -> bool {
         match (self, value) {
+            (Kind::Count(least), Value::Real(number)) => {
+                number.fract() == 0.0 && (*least as f64..=LARGEST_COUNT).contains(number)
+            }
+            (Kind::Text(_), Value::Text(text)) => !text.is_empty(),
             (Kind::Real(low, high), Value::Real(number)) => {
                 number.is_finite() && (*low, *high).contains(number)
             }
@@ -105,6 +157,8 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
             Kind::Choice(words) => write!(f, "{}", words.join(" or ")),
+            Kind::Count(least) => write!(f, "a whole number, {least} or more"),
+            Kind::Text(what) => write!(f, "{what}"),
             Kind::Real(low, high) => {
                 match low {
                     Bound::Included(low) => write!(f, "a number in [{low}, ")?,
@@ -162,8 +216,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Checks what was set against what the policy knows.
-    pub(crate) fn check(
+    /// Checks what was set against what the policy (or whoever has these parameters) knows.
+    pub fn check(
         policy: &'static str,
         params: &'static [&'static [Param]],
         given: impl IntoIterator<Item = (String, Value)>,
@@ -226,6 +280,40 @@ impl Settings {
             (None, Default::Choice(word)) => word,
             _ => panic!("{}.{name} is not a choice", self.policy),
         }
+    }
+
+    /// A whole number that was set, or its fixed default.
+    ///
+    /// # Panics
+    /// If no number of that name was declared: a mistake in the declaring file.
+    pub fn count(&self, name: &str) -> usize {
+        self.real(name) as usize
+    }
+
+    /// Whether a flag was set.
+    ///
+    /// # Panics
+    /// If no flag of that name was declared: a mistake in the declaring file.
+    pub fn flag(&self, name: &str) -> bool {
+        self.choice(name) == FLAG[1]
+    }
+
+    /// What was set, if anything was.
+    pub fn given(&self, name: &str) -> Option<&Value> {
+        self.set.get(name)
+    }
+
+    /// Every parameter with its value: as set, or its fixed default; `None` where it is to follow
+    /// from the problem.
+    pub fn resolved(&self) -> impl Iterator<Item = (&'static Param, Option<Value>)> {
+        (self.params.iter().copied().flatten()).map(|param| {
+            let default = || match param.default {
+                Default::Real(number) => Some(Value::Real(number)),
+                Default::Choice(word) => Some(Value::Text(word.to_owned())),
+                Default::Derived(_) => None,
+            };
+            (param, self.set.get(param.name).cloned().or_else(default))
+        })
     }
 
     fn param(&self, name: &str) -> &'static Param {

@@ -6,6 +6,9 @@ use crate::params::{Param, Settings, Value};
 use crate::policies as p;
 use crate::{Error, Policy, Problem};
 
+/// Makes a policy for a problem from parameters that were checked.
+pub type Build = fn(&Problem, &Settings) -> Result<Box<dyn Policy>, Error>;
+
 /// What is known of a policy before it is made.
 #[derive(Debug)]
 pub struct PolicyInfo {
@@ -18,11 +21,26 @@ pub struct PolicyInfo {
     /// Its parameters, in groups that policies share.
     pub params: &'static [&'static [Param]],
     /// Makes one.
-    pub build: fn(&Problem, &Settings) -> Result<Box<dyn Policy>, Error>,
+    pub build: Build,
 }
 
 /// All policies, simplest first.
-pub const POLICIES: &[PolicyInfo] = &[p::random::INFO, p::linucb_ind::INFO, p::cohort::INFO];
+pub const POLICIES: &[PolicyInfo] = &[
+    p::random::INFO,
+    p::oracle::INFO,
+    p::oracle_individual::INFO,
+    p::common::INFO,
+    p::linucb_ind::INFO,
+    p::cmlb::INFO,
+    p::sclb::INFO,
+    p::alb_norm::INFO,
+    p::pmlb::INFO,
+    p::pmlb_compensated::INFO,
+    p::cmlb_warm::INFO,
+    p::sclb_warm::INFO,
+    p::pmlb_warm::INFO,
+    p::cohort::INFO,
+];
 
 /// The policy of that name.
 pub fn info(name: &str) -> Result<&'static PolicyInfo, Error> {

@@ -15,7 +15,7 @@ use rayon::prelude::*;
 
 use super::oful::LARGEST_STEP;
 use super::symmetric::{pack_outer_doubled, packed_len};
-use super::{Progress, Shape, Symmetric};
+use super::{Confidence, Oful, Progress, Shape, Symmetric, largest_norm};
 use crate::{Arm, Contexts};
 
 /// Learners per block: eight f64 fill a 512-bit register.
@@ -159,6 +159,59 @@ impl Bank {
     pub fn inverse(&self, learner: usize) -> Symmetric {
         let (block, lane) = self.place(learner);
         block.inverse_of(self.dim, lane)
+    }
+
+    /// Makes one learner know what a single one does.
+    pub fn set(&mut self, learner: usize, oful: &Oful) {
+        let lane = learner % LANES;
+        let block = &mut self.blocks[learner / LANES];
+        for (lanes, value) in block.inverse.iter_mut().zip(oful.inverse().packed()) {
+            lanes[lane] = *value;
+        }
+        for (lanes, value) in block.estimate.iter_mut().zip(oful.estimate()) {
+            lanes[lane] = *value;
+        }
+        let progress = oful.progress();
+        block.log_det[lane] = progress.log_det;
+        block.updates[lane] = progress.updates;
+    }
+
+    /// Moves the prior mean of every learner by `step`: ridge regression towards m + step instead
+    /// of m is θ̂ + λV⁻¹·step.
+    pub fn shift_prior(&mut self, step: &[f64]) {
+        let mut moved = vec![0.0; self.dim];
+        for learner in 0..self.learners {
+            self.inverse(learner).times(step, &mut moved);
+            let block = &mut self.blocks[learner / LANES];
+            for (lanes, moved) in block.estimate.iter_mut().zip(&moved) {
+                lanes[learner % LANES] += self.lambda * moved;
+            }
+        }
+    }
+
+    /// `max ‖θ‖` over one learner's confidence set with norm bound S = `norm_bound`, exactly.
+    pub fn largest_norm(&self, learner: usize, confidence: &Confidence, norm_bound: f64) -> f64 {
+        self.largest_distance(learner, &vec![0.0; self.dim], confidence, norm_bound)
+    }
+
+    /// `max ‖θ − from‖` over one learner's confidence set with norm bound S = `norm_bound`.
+    pub fn largest_distance(
+        &self,
+        learner: usize,
+        from: &[f64],
+        confidence: &Confidence,
+        norm_bound: f64,
+    ) -> f64 {
+        let (block, lane) = self.place(learner);
+        let radius = confidence.radius_for(norm_bound, block.progress(lane));
+        let centre: Vec<f64> =
+            block.estimate.iter().zip(from).map(|(lanes, from)| lanes[lane] - from).collect();
+        match confidence.shape {
+            Shape::Ellipsoid => {
+                largest_norm(&self.inverse(learner).eigen().inverse(), &centre, radius)
+            }
+            Shape::Ball { .. } => super::dot(&centre, &centre).sqrt() + radius,
+        }
     }
 
     fn place(&self, learner: usize) -> (&Block, usize) {

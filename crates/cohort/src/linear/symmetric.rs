@@ -220,6 +220,17 @@ pub struct Eigen {
     pub vectors: Vec<f64>,
 }
 
+impl Eigen {
+    /// The eigenbasis of the inverse.
+    pub fn inverse(&self) -> Self {
+        let d = self.values.len();
+        Self {
+            values: self.values.iter().rev().map(|value| 1.0 / value).collect(),
+            vectors: self.vectors.chunks_exact(d).rev().flatten().copied().collect(),
+        }
+    }
+}
+
 /// A = LLᵀ: what solves, inverts, and tells the determinant.
 #[derive(Clone, Debug)]
 pub struct Cholesky {

@@ -2,5 +2,17 @@
 //! pseudo-code and the range of every constant.
 
 pub mod cohort;
+pub mod alb_norm;
+pub mod cmlb;
+pub mod cmlb_warm;
+pub mod common;
 pub mod linucb_ind;
+pub mod oracle;
+pub mod oracle_individual;
+pub mod pmlb;
+pub mod pmlb_compensated;
+pub mod pmlb_warm;
 pub mod random;
+pub mod sclb;
+pub mod sclb_warm;
+mod shared;

@@ -1,0 +1,74 @@
+//! How the command ends: 0 done, 1 failed, 2 bad input, 130 interrupted.
+
+use std::io::{ErrorKind, Write};
+use std::process::ExitCode;
+
+/// How a command ended that did not fail.
+pub enum Done {
+    /// All of it is done.
+    Complete,
+    /// Somebody stopped it.
+    Interrupted,
+}
+
+/// Why a command failed: one line.
+pub struct Failure {
+    message: String,
+    bad_input: bool,
+}
+
+impl Failure {
+    /// What was given is at fault.
+    pub fn bad_input(message: impl Into<String>) -> Self {
+        Self { message: message.into(), bad_input: true }
+    }
+}
+
+impl From<cohort_lab::Error> for Failure {
+    fn from(error: cohort_lab::Error) -> Self {
+        Self { message: error.to_string(), bad_input: error.is_bad_input() }
+    }
+}
+
+impl From<cohort::Error> for Failure {
+    fn from(error: cohort::Error) -> Self {
+        Self::bad_input(error.to_string())
+    }
+}
+
+impl From<clap::Error> for Failure {
+    /// What clap says before it explains usage, on one line.
+    fn from(error: clap::Error) -> Self {
+        let text = error.render().to_string();
+        let said = text.split("\nUsage:").next().unwrap_or_default();
+        let said = said.split("\nFor more information").next().unwrap_or_default();
+        let lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+        let message = lines.collect::<Vec<_>>().join(" ");
+        Self::bad_input(message.strip_prefix("error: ").unwrap_or(&message))
+    }
+}
+
+/// Says what went wrong, if anything did, and ends accordingly.
+pub fn exit_code(done: Result<Done, Failure>) -> ExitCode {
+    match done {
+        Ok(Done::Complete) => ExitCode::SUCCESS,
+        Ok(Done::Interrupted) => ExitCode::from(130),
+        Err(failure) => {
+            let line = failure.message.lines().collect::<Vec<_>>().join(" ");
+            eprintln!("error: {line}");
+            ExitCode::from(if failure.bad_input { 2 } else { 1 })
+        }
+    }
+}
+
+/// Prints on standard output. A reader that has gone away (`… | head`) has seen enough.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure {
+            message: format!("standard output: cannot be written: {error}"),
+            bad_input: false,
+        }),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,31 @@
+//! How far it is, on a terminal; in a pipe, nothing.
+
+use cohort_lab::runner::{Observer, Plan};
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// A bar with an estimate of the time left.
+pub struct Progress(ProgressBar);
+
+impl Progress {
+    /// For a plan that begins now.
+    pub fn new(plan: &Plan) -> Self {
+        let rounds = plan.rounds * plan.repetitions * plan.contenders.len();
+        let bar = ProgressBar::new(rounds as u64);
+        let style = "{bar:40} {percent:>3} %  {elapsed} gone, about {eta} left";
+        if let Ok(style) = ProgressStyle::with_template(style) {
+            bar.set_style(style);
+        }
+        Self(bar)
+    }
+
+    /// Takes the bar away.
+    pub fn clear(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
+impl Observer for Progress {
+    fn round_done(&self) {
+        self.0.inc(1);
+    }
+}

@@ -1,0 +1,98 @@
+//! What policies are tried in.
+//!
+//! An [`Environment`] is a family of worlds with its constants set; a [`World`] is one of them, as
+//! one repetition sees it. What a reward is and what was lost is the world's own business: the
+//! runner only asks.
+
+use cohort::params::{Param, Settings, Value};
+use cohort::{Arm, Contexts, Truth};
+
+use crate::Error;
+use crate::seed::Seed;
+
+/// A family of worlds, its constants set and checked.
+pub trait Environment: Send + Sync {
+    /// How large its worlds are.
+    fn size(&self) -> Size;
+
+    /// The world of one repetition: the same for the same seed, whoever asks.
+    fn world(&self, seed: Seed) -> Result<Box<dyn World>, Error>;
+}
+
+/// One world: users, what they are offered, and what they answer.
+///
+/// A round begins with [`start_round`](World::start_round); until the next one everything else is
+/// fixed, so that users can be asked in any order and on any thread.
+pub trait World: Send + Sync {
+    /// σ, the noise scale that policies are told.
+    fn sigma(&self) -> f64;
+
+    /// What only oracles may look at, and what clusters found are compared with; `None` where
+    /// nobody knows.
+    fn truth(&self) -> Option<Truth<'_>>;
+
+    /// Begins a round, numbered from 0; rounds may be visited in any order.
+    fn start_round(&mut self, round: usize);
+
+    /// What is on offer in this round, the same for all users.
+    fn contexts(&self) -> Contexts<'_>;
+
+    /// What is on offer to one user, where users are served one at a time.
+    fn contexts_for(&self, _user: usize) -> Contexts<'_> {
+        self.contexts()
+    }
+
+    /// What a user answers to an arm of what it was offered.
+    fn play(&self, user: usize, arm: Arm) -> Outcome;
+}
+
+/// What came of one user's arm.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outcome {
+    /// The noisy reward: what the policy learns from.
+    pub reward: f64,
+    /// How much less than the best arm it is worth *in expectation*: never from the noisy reward.
+    pub regret: f64,
+}
+
+/// How large a world is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// N, how many users.
+    pub users: usize,
+    /// d, the dimension of contexts.
+    pub dim: usize,
+    /// K, how many arms a round has (the most, where that changes).
+    pub arms: usize,
+    /// How many rounds there are, where that is limited.
+    pub rounds: Option<usize>,
+}
+
+/// What is known of an environment before it is made.
+#[derive(Debug)]
+pub struct EnvironmentInfo {
+    /// Its name everywhere.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub summary: &'static str,
+    /// Its options, in groups that environments share.
+    pub params: &'static [&'static [Param]],
+    /// Makes one.
+    pub build: fn(&Settings) -> Result<Box<dyn Environment>, Error>,
+}
+
+impl EnvironmentInfo {
+    /// All of its options.
+    pub fn options(&self) -> impl Iterator<Item = &'static Param> {
+        self.params.iter().copied().flatten()
+    }
+
+    /// Checks options without making the environment.
+    pub fn check(
+        &self,
+        options: impl IntoIterator<Item = (String, Value)>,
+    ) -> Result<Settings, Error> {
+        Settings::check(self.name, self.params, options)
+            .map_err(|error| Error::of(format!("environment `{}`", self.name), error))
+    }
+}

@@ -1,0 +1,82 @@
+//! `clustered`: users of a cluster are the same. The clustering framework of the paper.
+//!
+//! θ_i is the centre of user i's cluster. Centres lie on the unit sphere; the sizes of clusters
+//! are ∝ i^−z.
+//!
+//! Reference: the paper, Sections 2 and 7.
+
+use cohort::params::{Kind, Param, Settings};
+use std::ops::Bound;
+
+use super::parts::centres::{CLUSTER_OPTIONS, Centres, cluster_of_every_user};
+use super::parts::laws::{LAW_OPTIONS, Laws};
+use super::parts::linear::{LinearWorld, Users};
+use crate::Error;
+use crate::environment::{Environment, EnvironmentInfo, Size, World};
+use crate::seed::{Purpose, Seed};
+
+/// What is known of it before it is made.
+pub(super) const INFO: EnvironmentInfo = EnvironmentInfo {
+    name: "clustered",
+    summary: "users of a cluster are the same (the paper's clustering framework)",
+    params: &[LAW_OPTIONS, CLUSTER_OPTIONS, CENTRE_OPTIONS],
+    build,
+};
+
+const CENTRE_OPTIONS: &[Param] = &[
+    Param::derived(
+        "separation",
+        Kind::Real(Bound::Excluded(0.0), Bound::Included(2.0)),
+        "none: uniform on the unit sphere",
+        "centres are at least this far apart",
+    ),
+    Param::derived(
+        "spacing",
+        Kind::Real(Bound::Excluded(0.0), Bound::Included(std::f64::consts::SQRT_2)),
+        "none: uniform on the unit sphere",
+        "centres lie around one point of the unit sphere, this far from each other (exactly with \
+         fewer clusters than dimensions, else about)",
+    ),
+];
+
+struct Clustered {
+    laws: Laws,
+    clusters: Vec<usize>,
+    count: usize,
+    centres: Centres,
+}
+
+fn build(settings: &Settings) -> Result<Box<dyn Environment>, Error> {
+    let laws = Laws::from_settings(settings);
+    let real = |name| settings.given(name).map(|_| settings.derived(name, || f64::NAN));
+    let centres = match (real("separation"), real("spacing")) {
+        (Some(_), Some(_)) => {
+            return Err(Error::unexpected(
+                "separation and spacing",
+                "both",
+                "one of them: separation for centres far apart, spacing for centres close together",
+            ));
+        }
+        (Some(separation), None) => Centres::Separated(separation),
+        (None, Some(spacing)) => Centres::Spaced(spacing),
+        (None, None) => Centres::Uniform,
+    };
+    let count = settings.count("clusters");
+    let clusters = cluster_of_every_user(laws.users, count, settings.real("imbalance"));
+    Ok(Box::new(Clustered { laws, clusters, count, centres }))
+}
+
+impl Environment for Clustered {
+    fn size(&self) -> Size {
+        self.laws.size()
+    }
+
+    fn world(&self, seed: Seed) -> Result<Box<dyn World>, Error> {
+        let dim = self.laws.dim;
+        let mut rng = seed.stream(Purpose::Users, 0);
+        let centres = self.centres.draw(self.count, dim, &mut rng)?;
+        let thetas = self.clusters.iter().flat_map(|&cluster| centres[cluster].clone()).collect();
+        let users = Users { thetas, clusters: self.clusters.clone() };
+        Ok(Box::new(LinearWorld::new(users, dim, self.laws.noise, self.laws.rounds(seed))))
+    }
+}

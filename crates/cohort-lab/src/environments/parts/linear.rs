@@ -1,0 +1,126 @@
+//! What a user answers where rewards are linear: ⟨β, θ_i⟩ + ξ.
+
+use cohort::{Arm, Contexts, Truth};
+
+use crate::environment::{Outcome, World};
+
+/// Who the users are.
+pub struct Users {
+    /// θ_i, row by row.
+    pub thetas: Vec<f64>,
+    /// The cluster of every user.
+    pub clusters: Vec<usize>,
+}
+
+/// Where the contexts and the noise of a round come from.
+pub trait Rounds: Send + Sync {
+    /// The contexts of a round, row by row, and the noise of every user.
+    fn draw(&self, round: usize, contexts: &mut Vec<f64>, noise: &mut [f64]);
+}
+
+/// A world of linear rewards, the same contexts for all users.
+pub struct LinearWorld<R> {
+    users: Users,
+    dim: usize,
+    sigma: f64,
+    rounds: R,
+    contexts: Vec<f64>,
+    lanes: Vec<Lane>,
+    noise: Vec<f64>,
+}
+
+/// The same coordinate of several arms at once: a user's expected rewards for all arms are needed
+/// in every round (regret is measured against the best), and so come eight at a time.
+type Lane = [f64; LANES];
+const LANES: usize = 8;
+
+impl<R: Rounds> LinearWorld<R> {
+    /// A world of these users.
+    pub fn new(users: Users, dim: usize, sigma: f64, rounds: R) -> Self {
+        let noise = vec![0.0; users.clusters.len()];
+        Self { users, dim, sigma, rounds, contexts: Vec::new(), lanes: Vec::new(), noise }
+    }
+
+    /// The contexts of eight arms after the other; the last arm fills what is left over.
+    fn fill_lanes(&mut self) {
+        let arms = self.contexts.len() / self.dim;
+        self.lanes.clear();
+        for first in (0..arms).step_by(LANES) {
+            self.lanes.extend((0..self.dim).map(|k| {
+                std::array::from_fn(|lane| {
+                    self.contexts[(first + lane).min(arms - 1) * self.dim + k]
+                })
+            }));
+        }
+    }
+}
+
+impl<R: Rounds> World for LinearWorld<R> {
+    fn sigma(&self) -> f64 {
+        self.sigma
+    }
+
+    fn truth(&self) -> Option<Truth<'_>> {
+        Some(Truth { thetas: &self.users.thetas, clusters: &self.users.clusters })
+    }
+
+    fn start_round(&mut self, round: usize) {
+        self.rounds.draw(round, &mut self.contexts, &mut self.noise);
+        self.fill_lanes();
+    }
+
+    fn contexts(&self) -> Contexts<'_> {
+        Contexts::new(&self.contexts, self.dim).expect("laws and tables give finite contexts")
+    }
+
+    fn play(&self, user: usize, arm: Arm) -> Outcome {
+        let theta = &self.users.thetas[user * self.dim..(user + 1) * self.dim];
+        let (mut best, mut played) = (f64::NEG_INFINITY, 0.0);
+        for (block, arms) in self.lanes.chunks_exact(self.dim).enumerate() {
+            let mut values = [0.0; LANES];
+            for (theta, lane) in theta.iter().zip(arms) {
+                for (value, x) in values.iter_mut().zip(lane) {
+                    *value += theta * x;
+                }
+            }
+            best = values.iter().copied().fold(best, f64::max);
+            if arm / LANES == block {
+                played = values[arm % LANES];
+            }
+        }
+        Outcome { reward: played + self.noise[user], regret: best - played }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cohort::linear::dot;
+
+    /// Eleven arms of R², so that the second block of lanes is not full.
+    struct Fan;
+
+    impl Rounds for Fan {
+        fn draw(&self, round: usize, contexts: &mut Vec<f64>, noise: &mut [f64]) {
+            *contexts = (0..11).flat_map(|arm| [f64::from(arm), -1.0]).collect();
+            noise.fill(round as f64 + 0.25);
+        }
+    }
+
+    #[test]
+    fn rewards_are_noisy_and_regret_is_not() {
+        let users = Users { thetas: vec![1.0, 0.5, -1.0, 2.0], clusters: vec![0, 1] };
+        let mut world = LinearWorld::new(users, 2, 0.25, Fan);
+        for round in [3, 0] {
+            world.start_round(round);
+            for arm in 0..11 {
+                let x = world.contexts().arm(arm).to_vec();
+                for (user, theta, best) in [(0, [1.0, 0.5], 10), (1, [-1.0, 2.0], 0)] {
+                    let outcome = world.play(user, arm);
+                    assert_eq!(outcome.reward, dot(&x, &theta) + round as f64 + 0.25);
+                    assert_eq!(outcome.regret, (arm as f64 - best as f64).abs());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! What came of an experiment: tables of every round, and a summary of one line a policy.
+//!
+//! | file | question it answers |
+//! | --- | --- |
+//! | [`Summary`] | how well did each policy do, and how sure is that? |
+//! | `tables` | what happened round by round? |
+//! | `columns` | how does a table become CSV or Parquet? |
+//! | [`Folder`], [`write_whole`] | how is nothing ever half-written? |
+
+mod columns;
+mod folder;
+mod student;
+mod summary;
+mod tables;
+
+pub use folder::{Folder, write_whole};
+pub use student::half_width_95;
+pub use summary::{PolicySummary, Summary};
+
+use std::io::Write;
+
+use crate::Error;
+use crate::experiment::Experiment;
+use crate::runner::Runs;
+
+/// Writes everything about an experiment into its folder: `regret`, `clusters` (each as .parquet
+/// and .csv), `timing.csv`, `summary.json` and `experiment.toml`.
+pub fn write(
+    folder: &Folder,
+    experiment: &Experiment,
+    runs: &Runs,
+    summary: &Summary,
+) -> Result<(), Error> {
+    let staged = folder.stage()?;
+    let labels: Vec<&str> =
+        experiment.plan.contenders.iter().map(|contender| contender.label.as_str()).collect();
+    let users = experiment.plan.environment.size().users;
+    let regret = tables::regret(&labels, runs);
+    staged.write("regret.parquet", |file| columns::write_parquet(file, &regret))?;
+    staged.write("regret.csv", |file| columns::write_csv(file, &regret))?;
+    let clusters = tables::clusters(&labels, runs);
+    staged.write("clusters.parquet", |file| columns::write_parquet(file, &clusters))?;
+    staged.write("clusters.csv", |file| columns::write_csv(file, &clusters))?;
+    let timing = tables::timing(&labels, users, runs);
+    staged.write("timing.csv", |file| columns::write_csv(file, &timing))?;
+    staged.write("summary.json", |file| file.write_all(summary.to_json().as_bytes()))?;
+    staged.write("experiment.toml", |file| file.write_all(experiment.to_toml().as_bytes()))?;
+    staged.publish()
+}

@@ -1,0 +1,316 @@
+//! How policies are run: every policy in the world of every repetition, on as many threads as
+//! there are, with the same bits on any number of them.
+//!
+//! A task is one policy in one repetition. Tasks are handed out repetition by repetition to
+//! workers, and each worker has a thread pool of its own, so that the parallel loops inside a
+//! policy never pick up another task's work and learning time is what learning took.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use cohort::cluster::partition;
+use cohort::params::Settings;
+use cohort::registry::PolicyInfo;
+use cohort::{Arm, Order, Policy, Problem, Truth};
+use rayon::prelude::*;
+
+use crate::Error;
+use crate::environment::{Environment, Outcome, World};
+use crate::seed::Seed;
+
+/// What is to be run.
+pub struct Plan {
+    /// Where.
+    pub environment: Box<dyn Environment>,
+    /// T, how many rounds are played.
+    pub rounds: usize,
+    /// How often, each time in another world.
+    pub repetitions: usize,
+    /// From which all randomness follows.
+    pub seed: u64,
+    /// How many threads there are to use.
+    pub threads: usize,
+    /// Who plays.
+    pub contenders: Vec<Contender>,
+    /// Whether to keep the arms that were played.
+    pub keep_arms: bool,
+}
+
+/// A policy that takes part.
+#[derive(Debug)]
+pub struct Contender {
+    /// What it is called in results; a policy may take part several times under several names.
+    pub label: String,
+    /// Which policy it is.
+    pub policy: &'static PolicyInfo,
+    /// Its parameters.
+    pub settings: Settings,
+}
+
+/// Somebody who watches. Policies do not know of it.
+pub trait Observer: Sync {
+    /// A round of one policy in one repetition is over.
+    fn round_done(&self) {}
+}
+
+/// Nobody watches.
+impl Observer for () {}
+
+/// What came of a plan.
+#[derive(Debug)]
+pub struct Runs {
+    /// The repetitions in which every policy came to its end, in order.
+    pub repetitions: Vec<Repetition>,
+    /// Whether it was stopped before all were complete.
+    pub interrupted: bool,
+}
+
+/// One repetition.
+#[derive(Debug)]
+pub struct Repetition {
+    /// Which, from 0.
+    pub number: usize,
+    /// What came of each contender, in their order.
+    pub runs: Vec<Run>,
+}
+
+/// One policy in one repetition.
+#[derive(Debug)]
+pub struct Run {
+    /// The regret of every round, mean over users.
+    pub regret: Vec<f64>,
+    /// The clusters found, at about a hundred rounds and at the last.
+    pub checkpoints: Vec<Checkpoint>,
+    /// What the policy took to choose and learn.
+    pub learning: Duration,
+    /// What the world took to draw contexts and to answer.
+    pub environment: Duration,
+    /// The arms played, round by round, where they were to be kept.
+    pub arms: Vec<Arm>,
+}
+
+/// What a policy had found after some round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Checkpoint {
+    /// How many rounds had been played.
+    pub rounds: usize,
+    /// How many clusters, where the policy has any.
+    pub clusters: Option<usize>,
+    /// How well they agree with the true ones: the adjusted Rand index.
+    pub adjusted_rand: Option<f64>,
+}
+
+/// How many checkpoints a run has.
+const CHECKPOINTS: usize = 100;
+
+impl Run {
+    /// Regret over all rounds.
+    pub fn total_regret(&self) -> f64 {
+        self.regret.iter().sum()
+    }
+
+    /// What the policy had found in the end.
+    pub fn last_checkpoint(&self) -> Option<&Checkpoint> {
+        self.checkpoints.last()
+    }
+}
+
+/// Runs a plan until it is done or `stop` is set.
+pub fn run(plan: &Plan, observer: &dyn Observer, stop: &AtomicBool) -> Result<Runs, Error> {
+    check_that_all_can_start(plan)?;
+    let contenders = plan.contenders.len();
+    let tasks = plan.repetitions * contenders;
+    let workers = plan.threads.min(tasks).max(1);
+    let threads_each = (plan.threads / workers).max(1);
+
+    let next = AtomicUsize::new(0);
+    let runs: Vec<Mutex<Option<Run>>> = (0..tasks).map(|_| Mutex::new(None)).collect();
+    let failed = AtomicBool::new(false);
+    let halted = || stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
+    let work = || -> Result<(), Error> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads_each).build()?;
+        pool.install(|| {
+            loop {
+                let task = next.fetch_add(1, Ordering::Relaxed);
+                if task >= tasks || halted() {
+                    return Ok(());
+                }
+                let seed = Seed { seed: plan.seed, repetition: task / contenders };
+                let contender = &plan.contenders[task % contenders];
+                let run = play(plan, seed, contender, observer, &halted)?;
+                *runs[task].lock().unwrap_or_else(PoisonError::into_inner) = run;
+            }
+        })
+    };
+    std::thread::scope(|scope| {
+        let work = || work().inspect_err(|_| failed.store(true, Ordering::Relaxed));
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        let join = |worker: std::thread::ScopedJoinHandle<_>| match worker.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        workers.into_iter().map(join).collect::<Result<Vec<()>, Error>>()
+    })?;
+
+    let mut runs = runs.into_iter().map(|run| run.into_inner().unwrap_or(None));
+    let repetitions: Vec<Repetition> = (0..plan.repetitions)
+        .filter_map(|number| {
+            let runs: Vec<Option<Run>> = runs.by_ref().take(contenders).collect();
+            let runs = runs.into_iter().collect::<Option<_>>()?;
+            Some(Repetition { number, runs })
+        })
+        .collect();
+    let interrupted = repetitions.len() < plan.repetitions;
+    Ok(Runs { repetitions, interrupted })
+}
+
+/// A policy that cannot be made is found out now, not after hours of others.
+fn check_that_all_can_start(plan: &Plan) -> Result<(), Error> {
+    let seed = Seed { seed: plan.seed, repetition: 0 };
+    let world = plan.environment.world(seed)?;
+    plan.contenders.iter().try_for_each(|contender| {
+        make_policy(plan, seed, world.as_ref(), contender)?;
+        Ok(())
+    })
+}
+
+fn make_policy(
+    plan: &Plan,
+    seed: Seed,
+    world: &dyn World,
+    contender: &Contender,
+) -> Result<Box<dyn Policy>, Error> {
+    let size = plan.environment.size();
+    let problem = Problem {
+        users: size.users,
+        dim: size.dim,
+        rounds: Some(plan.rounds),
+        sigma: world.sigma(),
+        seed: seed.for_policies(),
+        truth: world.truth(),
+    };
+    Ok((contender.policy.build)(&problem, &contender.settings)?)
+}
+
+/// One task. `None` if it was stopped.
+fn play(
+    plan: &Plan,
+    seed: Seed,
+    contender: &Contender,
+    observer: &dyn Observer,
+    halted: &dyn Fn() -> bool,
+) -> Result<Option<Run>, Error> {
+    let mut world = plan.environment.world(seed)?;
+    let mut policy = make_policy(plan, seed, world.as_ref(), contender)?;
+    let mut answers = Answers::new(plan.environment.size().users);
+    let mut run = Run {
+        regret: Vec::with_capacity(plan.rounds),
+        checkpoints: Vec::new(),
+        learning: Duration::ZERO,
+        environment: Duration::ZERO,
+        arms: Vec::new(),
+    };
+    for round in 0..plan.rounds {
+        if halted() {
+            return Ok(None);
+        }
+        let started = Instant::now();
+        world.start_round(round);
+        let learning = match policy.order() {
+            Order::Together => answers.play_together(policy.as_mut(), world.as_ref()),
+            Order::OneByOne => answers.play_one_by_one(policy.as_mut(), world.as_ref()),
+        };
+        run.learning += learning;
+        run.environment += started.elapsed() - learning;
+
+        run.regret.push(answers.mean_regret());
+        if plan.keep_arms {
+            run.arms.extend(&answers.arms);
+        }
+        if is_checkpoint(round, plan.rounds) {
+            run.checkpoints.push(look_at(policy.as_ref(), world.truth(), round + 1));
+        }
+        observer.round_done();
+    }
+    Ok(Some(run))
+}
+
+/// Whether to look at the clusters after this round: evenly spaced, the last one included.
+fn is_checkpoint(round: usize, rounds: usize) -> bool {
+    let before = |round: usize| round * CHECKPOINTS / rounds;
+    before(round + 1) > before(round)
+}
+
+fn look_at(policy: &dyn Policy, truth: Option<Truth>, rounds: usize) -> Checkpoint {
+    let found = policy.clusters();
+    Checkpoint {
+        rounds,
+        clusters: found.as_ref().map(|labels| partition::sizes(labels).len()),
+        adjusted_rand: truth.and_then(|truth| {
+            found.as_ref().map(|labels| partition::adjusted_rand(labels, truth.clusters))
+        }),
+    }
+}
+
+/// What all users did in one round.
+struct Answers {
+    arms: Vec<Arm>,
+    rewards: Vec<f64>,
+    regrets: Vec<f64>,
+}
+
+/// Users answered for on one thread before it is worth asking another.
+const USERS_PER_SPLIT: usize = 1024;
+
+impl Answers {
+    fn new(users: usize) -> Self {
+        Self { arms: vec![0; users], rewards: vec![0.0; users], regrets: vec![0.0; users] }
+    }
+
+    /// All users choose on what was known before the round. Returns the time learning took.
+    fn play_together(&mut self, policy: &mut dyn Policy, world: &dyn World) -> Duration {
+        let contexts = world.contexts();
+        let started = Instant::now();
+        policy.choose(&contexts, &mut self.arms);
+        let choosing = started.elapsed();
+
+        (self.arms.par_iter(), &mut self.rewards, &mut self.regrets)
+            .into_par_iter()
+            .with_min_len(USERS_PER_SPLIT)
+            .enumerate()
+            .for_each(|(user, (arm, to_reward, to_regret))| {
+                let Outcome { reward, regret } = world.play(user, *arm);
+                (*to_reward, *to_regret) = (reward, regret);
+            });
+
+        let started = Instant::now();
+        policy.learn(&contexts, &self.arms, &self.rewards);
+        choosing + started.elapsed()
+    }
+
+    /// Users are served in order, each update before the next choice. Returns the time learning
+    /// took.
+    fn play_one_by_one(&mut self, policy: &mut dyn Policy, world: &dyn World) -> Duration {
+        let turns = policy.turns().expect("a policy that is served one by one has turns");
+        let mut learning = Duration::ZERO;
+        for user in 0..self.arms.len() {
+            let contexts = world.contexts_for(user);
+            let started = Instant::now();
+            let arm = turns.decide(user, &contexts);
+            learning += started.elapsed();
+
+            let Outcome { reward, regret } = world.play(user, arm);
+
+            let started = Instant::now();
+            turns.learn_one(user, contexts.arm(arm), reward);
+            learning += started.elapsed();
+            (self.arms[user], self.rewards[user], self.regrets[user]) = (arm, reward, regret);
+        }
+        learning
+    }
+
+    fn mean_regret(&self) -> f64 {
+        self.regrets.iter().sum::<f64>() / self.regrets.len() as f64
+    }
+}

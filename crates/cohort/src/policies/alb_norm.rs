@@ -1,0 +1,143 @@
+//! `alb-norm`: Adaptive Linear Bandit (norm), per user and without a shift; inside PMLB on
+//! corrected rewards.
+//!
+//! ```text
+//!  1  T_1 = ⌈√T⌉, δ_1 = δ, b_1 = the norm bound
+//!  8  for epochs i = 1, 2, …
+//! 10     play a fresh OFUL(δ_i) with norm bound b_i until the end of the epoch
+//! 11     b_{i+1} = max_{θ ∈ C} ‖θ‖ over its confidence set C, radius with b_i
+//! 12     T_{i+1} = 2T_i, δ_{i+1} = δ_i/2
+//! ```
+//!
+//! The last epoch is cut at T. The maximum of line 11 is exact, for the ellipsoid too
+//! ([`crate::linear::largest_norm`]), and not capped. Lines 2–7 of the original estimate b_1 and
+//! arm biases; here b_1 is given and there are no biases, as in PMLB's analysis. The radius of C
+//! includes the exploration scale, as the set that OFUL plays on does.
+//!
+//! Constants: those of OFUL ([`OFUL_PARAMS`]); `norm_bound` is b_1.
+//!
+//! Reference: Ghosh, Sankararaman, Ramchandran, *Problem-Complexity Adaptive Model Selection for
+//! Stochastic Linear Bandits*, AISTATS 2021; reproduced as Algorithm 5 in the paper's supplement.
+
+use rayon::prelude::*;
+
+use crate::linear::{Bank, Confidence, OFUL_PARAMS};
+use crate::params::Settings;
+use crate::registry::PolicyInfo;
+use crate::{Arm, Contexts, Error, Policy, Problem};
+
+/// What is known of it before it is made.
+pub const INFO: PolicyInfo = PolicyInfo {
+    name: "alb-norm",
+    summary: "per user: OFUL in doubling epochs with a norm bound learned from each",
+    reference: "Ghosh et al., AISTATS 2021; the paper's supplement, Algorithm 5",
+    params: &[OFUL_PARAMS],
+    build,
+};
+
+/// Lengths of the epochs that fill `rounds` rounds: ⌈√T⌉, twice that, four times that, …, the
+/// last one cut.
+pub fn epoch_lengths(rounds: usize) -> Vec<usize> {
+    let mut lengths = Vec::new();
+    let mut length = (rounds as f64).sqrt().ceil() as usize;
+    let mut left = rounds;
+    while left > 0 {
+        lengths.push(length.min(left));
+        left -= length.min(left);
+        length *= 2;
+    }
+    lengths
+}
+
+/// One ALB-Norm per user, all in step.
+pub(crate) struct AlbNorm {
+    /// Those of the coming epochs, last first.
+    coming: Vec<usize>,
+    rounds_left: usize,
+    ofuls: Bank,
+    /// b_i of every user.
+    norm_bounds: Vec<f64>,
+    /// OFUL(δ_i).
+    confidence: Confidence,
+    dim: usize,
+}
+
+impl AlbNorm {
+    pub(crate) fn new(users: usize, dim: usize, rounds: usize, confidence: Confidence) -> Self {
+        let mut coming = epoch_lengths(rounds);
+        coming.reverse();
+        Self {
+            rounds_left: coming.pop().unwrap_or(0),
+            coming,
+            ofuls: Bank::new(users, dim, confidence.lambda),
+            norm_bounds: vec![confidence.norm_bound; users],
+            confidence,
+            dim,
+        }
+    }
+
+    /// Line 10: an arm for every user; `offsets` are added to the arms' scores.
+    pub(crate) fn choose(
+        &mut self,
+        contexts: &Contexts,
+        offsets: Option<&[f64]>,
+        arms: &mut [Arm],
+    ) {
+        // Past the horizon there are no epochs left: the last one goes on.
+        if self.rounds_left == 0
+            && let Some(length) = self.coming.pop()
+        {
+            self.next_epoch();
+            self.rounds_left = length;
+        }
+        let (confidence, bounds) = (&self.confidence, &self.norm_bounds);
+        let radius = |user: usize, progress| confidence.radius_for(bounds[user], progress);
+        self.ofuls.choose(contexts, confidence.shape, radius, offsets, arms);
+    }
+
+    pub(crate) fn learn(&mut self, contexts: &Contexts, arms: &[Arm], rewards: &[f64]) {
+        self.rounds_left = self.rounds_left.saturating_sub(1);
+        self.ofuls.learn(contexts, arms, rewards);
+    }
+
+    /// Lines 11–12: what the epoch has shown of ‖θ‖ bounds the next one, which starts afresh.
+    fn next_epoch(&mut self) {
+        let (ofuls, confidence) = (&self.ofuls, &self.confidence);
+        (self.norm_bounds.par_iter_mut().enumerate())
+            .for_each(|(user, bound)| *bound = ofuls.largest_norm(user, confidence, *bound));
+        self.confidence = self.confidence.with_delta(self.confidence.delta / 2.0);
+        self.ofuls = Bank::new(self.norm_bounds.len(), self.dim, self.confidence.lambda);
+    }
+}
+
+fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Error> {
+    let rounds = problem.rounds.ok_or(Error::Needs {
+        policy: settings.policy(),
+        what: "the number of rounds (its first epoch lasts √T)",
+    })?;
+    let confidence = Confidence::from_settings(problem, settings)?;
+    Ok(Box::new(AlbNorm::new(problem.users, problem.dim, rounds, confidence)))
+}
+
+impl Policy for AlbNorm {
+    fn choose(&mut self, contexts: &Contexts, arms: &mut [Arm]) {
+        self.choose(contexts, None, arms);
+    }
+
+    fn learn(&mut self, contexts: &Contexts, arms: &[Arm], rewards: &[f64]) {
+        self.learn(contexts, arms, rewards);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn epochs_double_and_the_last_is_cut() {
+        assert_eq!(epoch_lengths(1000), [32, 64, 128, 256, 512, 8]);
+        assert_eq!(epoch_lengths(969), [32, 64, 128, 256, 489]);
+        assert_eq!(epoch_lengths(1), [1]);
+        assert!(epoch_lengths(0).is_empty());
+    }
+}

@@ -1,0 +1,217 @@
+//! `cmlb`: Clustered Multi-Agent Linear Bandits, Algorithm 2 of the paper, to the letter.
+//!
+//! ```text
+//!  2  T_explore ← ⌈C² d (NT)^{2α} ln(1/δ)⌉
+//!  3  all users play OFUL(δ) independently for T_explore rounds
+//!  5  clusters ← MAXIMAL-CLUSTER({θ̂_i}, γ, p*)
+//!  6  a fresh OFUL(δ) per cluster
+//!  9  all users of a cluster play the arm of its OFUL
+//! 10  the average of their rewards updates it
+//! ```
+//!
+//! The letter forgets: what was learned individually only serves to cluster (`cmlb-warm` keeps
+//! it). If T_explore ≥ T the whole horizon is individual learning.
+//!
+//! | constant | range | meaning |
+//! | --- | --- | --- |
+//! | `alpha` α | (0, 1/2] | clusters 5/(NT)^α apart can be told apart; the theorems need < 1/2, the paper's Last.FM run uses 1/2 |
+//! | `c` C | (0, ∞) | length of the individual phase |
+//! | `gamma` γ | [0, ∞) | users whose estimates are within γ are alike; 3/(NT)^α unless set |
+//! | `min_share` p* | [0, 1] | clusters with fewer than p*·N users are put together |
+//! | `explore_rho_min` | (0, 1] | divides T_explore as in the proofs; 1, as in the algorithm, unless set |
+//!
+//! and those of OFUL ([`OFUL_PARAMS`]). Defaults are those of the paper's simulations.
+//!
+//! Reference: Ghosh, Sankararaman, Ramchandran, Algorithm 2 (CMLB) and Algorithm 3.
+
+use std::ops::Bound;
+
+use super::shared::PerCluster;
+use crate::cluster::maximal_cluster;
+use crate::linear::{Bank, Confidence, OFUL_PARAMS};
+use crate::params::{Kind, NOT_NEGATIVE, POSITIVE, Param, SHARE, Settings};
+use crate::registry::PolicyInfo;
+use crate::{Arm, Contexts, Error, Policy, Problem};
+
+/// What is known of it before it is made.
+pub const INFO: PolicyInfo = PolicyInfo {
+    name: "cmlb",
+    summary: "explore alone, cluster once, then one OFUL per cluster (the letter)",
+    reference: "Ghosh et al., Algorithm 2",
+    params: CMLB_PARAMS,
+    build,
+};
+
+/// α, as CMLB and SCLB have it.
+pub(crate) const ALPHA: Param = Param::real(
+    "alpha",
+    Kind::Real(Bound::Excluded(0.0), Bound::Included(0.5)),
+    0.2,
+    "α: clusters 5/(NT)^α apart can be told apart",
+);
+/// C, as CMLB and SCLB have it.
+pub(crate) const C: Param = Param::real("c", POSITIVE, 0.2, "C: length of the individual phase");
+/// Whether T_explore is divided by ρ_min.
+pub(crate) const EXPLORE_RHO_MIN: Param = Param::real(
+    "explore_rho_min",
+    Kind::Real(Bound::Excluded(0.0), Bound::Included(1.0)),
+    1.0,
+    "divides T_explore as in the proofs; the algorithm does not (1)",
+);
+
+/// The parameters of `cmlb` and `cmlb-warm`.
+pub(crate) const CMLB_PARAMS: &[&[Param]] = &[
+    &[
+        ALPHA,
+        C,
+        Param::derived(
+            "gamma",
+            NOT_NEGATIVE,
+            "3/(NT)^alpha",
+            "γ: users whose estimates are this close are alike",
+        ),
+        Param::real("min_share", SHARE, 0.0, "p*: clusters with a smaller share are put together"),
+        EXPLORE_RHO_MIN,
+    ],
+    OFUL_PARAMS,
+];
+
+/// Line 2: T_explore = ⌈C² d (NT)^{2α} ln(1/δ) / ρ⌉, with ρ = 1 in the algorithm.
+pub fn explore_rounds(
+    c: f64,
+    dim: usize,
+    users: usize,
+    rounds: usize,
+    alpha: f64,
+    delta: f64,
+    rho: f64,
+) -> usize {
+    let played = users as f64 * rounds as f64;
+    (c * c * dim as f64 * played.powf(2.0 * alpha) * (1.0 / delta).ln() / rho).ceil() as usize
+}
+
+/// γ = 3/(NT)^α, the threshold of Lemma 1.
+pub fn default_gamma(users: usize, rounds: usize, alpha: f64) -> f64 {
+    3.0 / (users as f64 * rounds as f64).powf(alpha)
+}
+
+/// What one run of CMLB is told.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    /// T_explore.
+    pub explore_rounds: usize,
+    /// γ.
+    pub gamma: f64,
+    /// p*.
+    pub min_share: f64,
+    /// OFUL(δ).
+    pub confidence: Confidence,
+}
+
+impl Plan {
+    /// From the parameters of `cmlb` and `cmlb-warm`.
+    pub(crate) fn from_settings(problem: &Problem, settings: &Settings) -> Result<Self, Error> {
+        let rounds = problem.rounds.ok_or(Error::Needs {
+            policy: settings.policy(),
+            what: "the number of rounds (its T_explore and γ depend on T)",
+        })?;
+        let confidence = Confidence::from_settings(problem, settings)?;
+        let alpha = settings.real("alpha");
+        Ok(Self {
+            explore_rounds: explore_rounds(
+                settings.real("c"),
+                problem.dim,
+                problem.users,
+                rounds,
+                alpha,
+                confidence.delta,
+                settings.real("explore_rho_min"),
+            ),
+            gamma: settings.derived("gamma", || default_gamma(problem.users, rounds, alpha)),
+            min_share: settings.real("min_share"),
+            confidence,
+        })
+    }
+}
+
+/// One run of CMLB; SCLB runs one after the other.
+pub(crate) struct Cmlb {
+    plan: Plan,
+    dim: usize,
+    rounds_played: usize,
+    phase: Phase,
+}
+
+enum Phase {
+    /// Line 3.
+    Individual(Bank),
+    /// Lines 6–12.
+    Collaborative(PerCluster),
+}
+
+fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Error> {
+    let plan = Plan::from_settings(problem, settings)?;
+    Ok(Box::new(Cmlb::new(problem.users, problem.dim, plan)))
+}
+
+impl Cmlb {
+    pub(crate) fn new(users: usize, dim: usize, plan: Plan) -> Self {
+        let ofuls = Bank::new(users, dim, plan.confidence.lambda);
+        Self { plan, dim, rounds_played: 0, phase: Phase::Individual(ofuls) }
+    }
+
+    /// Lines 4–6: cluster the users' estimates, and start afresh.
+    fn cluster(&mut self, estimates: &[f64]) {
+        let labels = maximal_cluster(estimates, self.dim, self.plan.gamma, self.plan.min_share)
+            .expect("estimates are finite and the plan was checked");
+        self.phase = Phase::Collaborative(PerCluster::new(labels, self.dim, &self.plan.confidence));
+    }
+}
+
+impl Policy for Cmlb {
+    fn choose(&mut self, contexts: &Contexts, arms: &mut [Arm]) {
+        // Line 5 comes when the individual phase is over and another round is played at all.
+        if let Phase::Individual(ofuls) = &self.phase
+            && self.rounds_played >= self.plan.explore_rounds
+        {
+            let estimates = ofuls.estimates();
+            self.cluster(&estimates);
+        }
+        match &mut self.phase {
+            Phase::Individual(ofuls) => {
+                let confidence = &self.plan.confidence;
+                let radius = |_, progress| confidence.radius(progress);
+                ofuls.choose(contexts, confidence.shape, radius, None, arms);
+            }
+            Phase::Collaborative(clusters) => clusters.choose(contexts, arms),
+        }
+    }
+
+    fn learn(&mut self, contexts: &Contexts, arms: &[Arm], rewards: &[f64]) {
+        self.rounds_played += 1;
+        match &mut self.phase {
+            Phase::Individual(ofuls) => ofuls.learn(contexts, arms, rewards),
+            Phase::Collaborative(clusters) => clusters.learn(contexts, arms, rewards),
+        }
+    }
+
+    fn clusters(&self) -> Option<Vec<usize>> {
+        match &self.phase {
+            Phase::Individual(_) => None,
+            Phase::Collaborative(clusters) => Some(clusters.labels().to_vec()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_paper_explores_for_55_rounds() {
+        // N = 100, T = 1000, d = 15, α = C = 0.2, δ = 0.4: 0.04·15·100·0.9163 = 54.98.
+        assert_eq!(explore_rounds(0.2, 15, 100, 1000, 0.2, 0.4, 1.0), 55);
+        // Divided by ρ_min = 1/45 it would be longer than the horizon.
+        assert_eq!(explore_rounds(0.2, 15, 100, 1000, 0.2, 0.4, 1.0 / 45.0), 2474);
+    }
+}

@@ -1,0 +1,45 @@
+//! `common`: one OFUL for everybody on the average reward of all users. What PMLB's first stage
+//! would be if it never ended.
+//!
+//! Constants: those of OFUL ([`OFUL_PARAMS`]); the noise scale is σ/√N.
+//!
+//! Reference: the paper, Algorithm 4 (PMLB), lines 2–6.
+
+use super::shared::PerCluster;
+use crate::linear::{Confidence, OFUL_PARAMS};
+use crate::params::Settings;
+use crate::registry::PolicyInfo;
+use crate::{Arm, Contexts, Error, Policy, Problem};
+
+/// What is known of it before it is made.
+pub const INFO: PolicyInfo = PolicyInfo {
+    name: "common",
+    summary: "one OFUL for everybody on the average reward of all users",
+    reference: "Ghosh et al., Algorithm 4, lines 2–6, without end",
+    params: &[OFUL_PARAMS],
+    build,
+};
+
+struct Common {
+    everybody: PerCluster,
+}
+
+fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Error> {
+    let confidence = Confidence::from_settings(problem, settings)?;
+    let labels = vec![0; problem.users];
+    Ok(Box::new(Common { everybody: PerCluster::new(labels, problem.dim, &confidence) }))
+}
+
+impl Policy for Common {
+    fn choose(&mut self, contexts: &Contexts, arms: &mut [Arm]) {
+        self.everybody.choose(contexts, arms);
+    }
+
+    fn learn(&mut self, contexts: &Contexts, arms: &[Arm], rewards: &[f64]) {
+        self.everybody.learn(contexts, arms, rewards);
+    }
+
+    fn clusters(&self) -> Option<Vec<usize>> {
+        Some(self.everybody.labels().to_vec())
+    }
+}

@@ -1,0 +1,55 @@
+//! `oracle-individual`: told every θ*_i, plays `argmax_x ⟨x, θ*_i⟩`. Its regret is zero: the lower
+//! end of every plot.
+
+use rayon::prelude::*;
+
+use crate::linear::{argmax, dot};
+use crate::params::Settings;
+use crate::registry::PolicyInfo;
+use crate::{Arm, Contexts, Error, Policy, Problem, Turns};
+
+/// What is known of it before it is made.
+pub const INFO: PolicyInfo = PolicyInfo {
+    name: "oracle-individual",
+    summary: "told every user's vector; plays the best arm (regret zero)",
+    reference: "the frame of every comparison",
+    params: &[],
+    build,
+};
+
+struct OracleIndividual {
+    thetas: Vec<f64>,
+}
+
+fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Error> {
+    let truth = problem.truth.ok_or(Error::Needs {
+        policy: settings.policy(),
+        what: "the users' true vectors, which only an environment can tell",
+    })?;
+    Ok(Box::new(OracleIndividual { thetas: truth.thetas.to_vec() }))
+}
+
+impl Policy for OracleIndividual {
+    fn choose(&mut self, contexts: &Contexts, arms: &mut [Arm]) {
+        (arms.par_iter_mut().zip(self.thetas.par_chunks_exact(contexts.dim())))
+            .with_min_len(64)
+            .for_each(|(arm, theta)| *arm = argmax(contexts.iter().map(|x| dot(x, theta))));
+    }
+
+    fn learn(&mut self, _contexts: &Contexts, _arms: &[Arm], _rewards: &[f64]) {}
+
+    fn turns(&mut self) -> Option<&mut dyn Turns> {
+        Some(self)
+    }
+}
+
+impl Turns for OracleIndividual {
+    fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
+        let dim = contexts.dim();
+        // Of a user that nobody told it about it knows nothing.
+        let Some(theta) = self.thetas.get(user * dim..(user + 1) * dim) else { return 0 };
+        argmax(contexts.iter().map(|x| dot(x, theta)))
+    }
+
+    fn learn_one(&mut self, _user: usize, _context: &[f64], _reward: f64) {}
+}

@@ -1,0 +1,133 @@
+//! `pmlb-warm`: PMLB that never throws a reward away and plays for θ_i.
+//!
+//! ```text
+//!  2–6  one common OFUL on every reward of every user, for ⌊√T⌋ rounds
+//!  7'   m ← its estimate, and again at the start of every epoch, from all rewards so far
+//!  9'   user i: θ̂_i = ridge regression towards m on *all* of i's rewards, the common phase included
+//! 11'   play argmax_β ⟨β, θ̂_i⟩ + β_i‖β‖_{V_i⁻¹} with norm bound b_i on ‖θ_i − m‖
+//!       epochs as in ALB-Norm: b_i ← max ‖θ − m‖ over the confidence set, δ halved; no reset
+//! ```
+//!
+//! Constants: those of OFUL ([`OFUL_PARAMS`]); `norm_bound` is b_1.
+
+use rayon::prelude::*;
+
+use super::alb_norm::epoch_lengths;
+use super::pmlb::{common_rounds, rounds};
+use crate::linear::{Bank, Confidence, OFUL_PARAMS, Oful};
+use crate::params::Settings;
+use crate::registry::PolicyInfo;
+use crate::{Arm, Contexts, Error, Policy, Problem};
+
+/// What is known of it before it is made.
+pub const INFO: PolicyInfo = PolicyInfo {
+    name: "pmlb-warm",
+    summary: "PMLB that shrinks each user to the average user and keeps every reward",
+    reference: "a variant of Ghosh et al., Algorithm 4",
+    params: &[OFUL_PARAMS],
+    build,
+};
+
+struct PmlbWarm {
+    /// Lengths of the stages to come, last first: the common phase, then the epochs.
+    coming: Vec<usize>,
+    rounds_left: usize,
+    in_common_phase: bool,
+    /// Everybody's rewards together.
+    common: Oful,
+    /// m, the prior mean of every user.
+    prior_mean: Vec<f64>,
+    /// θ̂_i = ridge regression towards m.
+    users: Bank,
+    norm_bounds: Vec<f64>,
+    confidence: Confidence,
+    /// How often each arm was played in a round, and the sum of its rewards.
+    tally: Vec<(f64, f64)>,
+}
+
+fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Error> {
+    let rounds = rounds(problem, settings)?;
+    let confidence = Confidence::from_settings(problem, settings)?;
+    let common_rounds = common_rounds(rounds);
+    let mut coming = epoch_lengths(rounds - common_rounds);
+    coming.reverse();
+    Ok(Box::new(PmlbWarm {
+        coming,
+        rounds_left: common_rounds,
+        in_common_phase: true,
+        common: Oful::new(problem.dim, confidence.lambda),
+        prior_mean: vec![0.0; problem.dim],
+        users: Bank::new(problem.users, problem.dim, confidence.lambda),
+        norm_bounds: vec![confidence.norm_bound; problem.users],
+        confidence,
+        tally: Vec::new(),
+    }))
+}
+
+impl PmlbWarm {
+    /// Line 7' and the end of an epoch. The first epoch has the norm bound it was given.
+    fn next_stage(&mut self) {
+        if !self.in_common_phase {
+            self.bound_norms();
+            self.confidence = self.confidence.with_delta(self.confidence.delta / 2.0);
+        }
+        self.in_common_phase = false;
+        self.recentre();
+    }
+
+    /// b_i = max ‖θ − m‖ over user i's confidence set.
+    fn bound_norms(&mut self) {
+        let (users, confidence, mean) = (&self.users, &self.confidence, &self.prior_mean);
+        (self.norm_bounds.par_iter_mut().enumerate()).for_each(|(user, bound)| {
+            *bound = users.largest_distance(user, mean, confidence, *bound);
+        });
+    }
+
+    /// Moves every user's prior mean to what everybody's rewards say now: ridge regression towards
+    /// m' instead of m is θ̂ + λV⁻¹(m' − m).
+    fn recentre(&mut self) {
+        let step: Vec<f64> = self
+            .common
+            .estimate()
+            .iter()
+            .zip(&self.prior_mean)
+            .map(|(new, old)| new - old)
+            .collect();
+        self.users.shift_prior(&step);
+        self.prior_mean.copy_from_slice(self.common.estimate());
+    }
+}
+
+impl Policy for PmlbWarm {
+    fn choose(&mut self, contexts: &Contexts, arms: &mut [Arm]) {
+        if self.rounds_left == 0
+            && let Some(length) = self.coming.pop()
+        {
+            self.next_stage();
+            self.rounds_left = length;
+        }
+        if self.in_common_phase {
+            return arms.fill(self.common.choose(contexts, &self.confidence));
+        }
+        let (confidence, bounds) = (&self.confidence, &self.norm_bounds);
+        let radius = |user: usize, progress| confidence.radius_for(bounds[user], progress);
+        self.users.choose(contexts, confidence.shape, radius, None, arms);
+    }
+
+    fn learn(&mut self, contexts: &Contexts, arms: &[Arm], rewards: &[f64]) {
+        self.rounds_left = self.rounds_left.saturating_sub(1);
+        self.users.learn(contexts, arms, rewards);
+        // Users that play the same arm are one weighted update: O(users + K·d²).
+        self.tally.clear();
+        self.tally.resize(contexts.arms(), (0.0, 0.0));
+        for (arm, reward) in arms.iter().zip(rewards) {
+            self.tally[*arm].0 += 1.0;
+            self.tally[*arm].1 += reward;
+        }
+        for (x, (count, sum)) in contexts.iter().zip(&self.tally) {
+            if *count > 0.0 {
+                self.common.learn_weighted(x, *count, *sum);
+            }
+        }
+    }
+}

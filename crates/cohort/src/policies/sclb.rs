@@ -1,0 +1,161 @@
+//! `sclb`: Successive Clustering of Linear Bandits, Algorithm 1 of the paper, to the letter.
+//!
+//! ```text
+//! 2  for phases i = 1, 2, …, ⌈log₂T⌉
+//! 3     play a fresh CMLB(γ = 3/(N·2^i)^α, horizon 2^i, δ/2^i, p* = i⁻²) for 2^i rounds
+//! ```
+//!
+//! The last phase keeps its parameters (from 2^i) and is simply cut off at T; nothing else depends
+//! on T, so none need be known. In phase 1, p* = 1: everybody shares one cluster.
+//!
+//! | constant | range | meaning |
+//! | --- | --- | --- |
+//! | `alpha` α | (0, 1/2] | as for `cmlb` |
+//! | `c` C | (0, ∞) | as for `cmlb` |
+//! | `explore_rho_min` | (0, 1] | as for `cmlb` |
+//!
+//! and those of OFUL ([`OFUL_PARAMS`]); its `delta` is the δ of line 1.
+//!
+//! Reference: Ghosh, Sankararaman, Ramchandran, Algorithm 1 (SCLB).
+
+use super::cmlb::{ALPHA, C, Cmlb, EXPLORE_RHO_MIN, Plan, default_gamma, explore_rounds};
+use crate::linear::{Confidence, OFUL_PARAMS};
+use crate::params::{Param, Settings};
+use crate::registry::PolicyInfo;
+use crate::{Arm, Contexts, Error, Policy, Problem};
+
+/// What is known of it before it is made.
+pub const INFO: PolicyInfo = PolicyInfo {
+    name: "sclb",
+    summary: "a fresh CMLB in phases of 2, 4, 8, … rounds, told no gap and no sizes (the letter)",
+    reference: "Ghosh et al., Algorithm 1",
+    params: SCLB_PARAMS,
+    build,
+};
+
+/// The parameters of `sclb` and `sclb-warm`.
+pub(crate) const SCLB_PARAMS: &[&[Param]] = &[&[ALPHA, C, EXPLORE_RHO_MIN], OFUL_PARAMS];
+
+/// What all phases follow from.
+#[derive(Clone, Debug)]
+pub(crate) struct Phases {
+    alpha: f64,
+    c: f64,
+    explore_rho_min: f64,
+    confidence: Confidence,
+    users: usize,
+    dim: usize,
+}
+
+impl Phases {
+    pub(crate) fn from_settings(problem: &Problem, settings: &Settings) -> Result<Self, Error> {
+        Ok(Self {
+            alpha: settings.real("alpha"),
+            c: settings.real("c"),
+            explore_rho_min: settings.real("explore_rho_min"),
+            confidence: Confidence::from_settings(problem, settings)?,
+            users: problem.users,
+            dim: problem.dim,
+        })
+    }
+
+    /// 2^i, how many rounds phase i lasts.
+    pub(crate) fn rounds(phase: u32) -> usize {
+        1usize.checked_shl(phase).unwrap_or(usize::MAX)
+    }
+
+    /// Line 3: what phase i tells its CMLB.
+    pub(crate) fn plan(&self, phase: u32) -> Plan {
+        let rounds = Self::rounds(phase);
+        let delta = self.confidence.delta / rounds as f64;
+        Plan {
+            explore_rounds: explore_rounds(
+                self.c,
+                self.dim,
+                self.users,
+                rounds,
+                self.alpha,
+                delta,
+                self.explore_rho_min,
+            ),
+            gamma: default_gamma(self.users, rounds, self.alpha),
+            min_share: f64::from(phase).powi(-2),
+            confidence: self.confidence.with_delta(delta),
+        }
+    }
+}
+
+struct Sclb {
+    phases: Phases,
+    /// i.
+    phase: u32,
+    rounds_left: usize,
+    cmlb: Cmlb,
+    /// The clusters of the last phase that found any.
+    found: Option<Vec<usize>>,
+}
+
+fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Error> {
+    let phases = Phases::from_settings(problem, settings)?;
+    Ok(Box::new(Sclb::new(phases)))
+}
+
+impl Sclb {
+    fn new(phases: Phases) -> Self {
+        let cmlb = Cmlb::new(phases.users, phases.dim, phases.plan(1));
+        Self { phases, phase: 1, rounds_left: Phases::rounds(1), cmlb, found: None }
+    }
+
+    fn next_phase(&mut self) {
+        self.found = self.cmlb.clusters().or(self.found.take());
+        self.phase += 1;
+        self.rounds_left = Phases::rounds(self.phase);
+        self.cmlb = Cmlb::new(self.phases.users, self.phases.dim, self.phases.plan(self.phase));
+    }
+}
+
+impl Policy for Sclb {
+    fn choose(&mut self, contexts: &Contexts, arms: &mut [Arm]) {
+        if self.rounds_left == 0 {
+            self.next_phase();
+        }
+        self.cmlb.choose(contexts, arms);
+    }
+
+    fn learn(&mut self, contexts: &Contexts, arms: &[Arm], rewards: &[f64]) {
+        self.rounds_left -= 1;
+        self.cmlb.learn(contexts, arms, rewards);
+    }
+
+    fn clusters(&self) -> Option<Vec<usize>> {
+        self.cmlb.clusters().or_else(|| self.found.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phases_follow_line_3() {
+        let phases = Phases {
+            alpha: 0.2,
+            c: 0.2,
+            explore_rho_min: 1.0,
+            confidence: Confidence::from_settings(&Problem::new(100, 15), &INFO.check([]).unwrap())
+                .unwrap(),
+            users: 100,
+            dim: 15,
+        };
+        let first = phases.plan(1);
+        assert_eq!(first.min_share, 1.0);
+        assert_eq!(first.confidence.delta, 0.2);
+        let ninth = phases.plan(9);
+        assert_eq!(Phases::rounds(9), 512);
+        assert!((ninth.min_share - 1.0 / 81.0).abs() < 1e-15);
+        assert!((ninth.confidence.delta - 0.4 / 512.0).abs() < 1e-15);
+        assert!((ninth.gamma - 3.0 / 51_200f64.powf(0.2)).abs() < 1e-15);
+        // 0.04·15·51200^0.4·ln(1280)
+        assert_eq!(ninth.explore_rounds, 329);
+    }
+}

@@ -1,0 +1,7 @@
+//! What several algorithms have in common.
+
+mod per_cluster;
+mod pooled;
+
+pub(crate) use per_cluster::PerCluster;
+pub(crate) use pooled::{PooledClusters, UserHistories};

@@ -1,0 +1,60 @@
+//! Collaborative learning, lines 6–12 of CMLB (Algorithm 2): one fresh OFUL per cluster; all
+//! members play its arm; it is updated with the members' average reward.
+
+use crate::cluster::partition;
+use crate::linear::{Bank, Confidence};
+use crate::{Arm, Contexts};
+
+/// One OFUL per cluster on averaged rewards.
+pub(crate) struct PerCluster {
+    /// The cluster of every user.
+    labels: Vec<usize>,
+    /// How many members each cluster has.
+    sizes: Vec<usize>,
+    ofuls: Bank,
+    /// R = σ/√m: an average of m rewards is less noisy than one. That is the collaborative gain.
+    confidences: Vec<Confidence>,
+    arms: Vec<Arm>,
+    averages: Vec<f64>,
+}
+
+impl PerCluster {
+    pub(crate) fn new(labels: Vec<usize>, dim: usize, confidence: &Confidence) -> Self {
+        let sizes = partition::sizes(&labels);
+        Self {
+            ofuls: Bank::new(sizes.len(), dim, confidence.lambda),
+            confidences: sizes.iter().map(|&size| confidence.averaged_over(size)).collect(),
+            arms: vec![0; sizes.len()],
+            averages: vec![0.0; sizes.len()],
+            labels,
+            sizes,
+        }
+    }
+
+    pub(crate) fn labels(&self) -> &[usize] {
+        &self.labels
+    }
+
+    /// Line 9: all users of a cluster play the arm given by its OFUL. Only clusters are scored.
+    pub(crate) fn choose(&mut self, contexts: &Contexts, arms: &mut [Arm]) {
+        let confidences = &self.confidences;
+        let radius = |cluster: usize, progress| confidences[cluster].radius(progress);
+        self.ofuls.choose(contexts, confidences[0].shape, radius, None, &mut self.arms);
+        for (arm, label) in arms.iter_mut().zip(&self.labels) {
+            *arm = self.arms[*label];
+        }
+    }
+
+    /// Line 10: the average of the members' rewards updates the cluster's OFUL.
+    pub(crate) fn learn(&mut self, contexts: &Contexts, arms: &[Arm], rewards: &[f64]) {
+        self.averages.fill(0.0);
+        for ((label, arm), reward) in self.labels.iter().zip(arms).zip(rewards) {
+            self.averages[*label] += reward;
+            self.arms[*label] = *arm;
+        }
+        for (average, size) in self.averages.iter_mut().zip(&self.sizes) {
+            *average /= *size as f64;
+        }
+        self.ofuls.learn(contexts, &self.arms, &self.averages);
+    }
+}

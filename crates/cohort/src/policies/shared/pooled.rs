@@ -1,0 +1,132 @@
+//! What the warm variants have in common: users' statistics that live for ever, and clusters
+//! whose statistic is the sum of their members', all history included.
+
+use rayon::prelude::*;
+
+use crate::cluster::partition;
+use crate::linear::{Bank, Confidence, Oful, Statistics, Symmetric};
+use crate::{Arm, Contexts};
+
+/// The statistics of every user since the first round.
+pub(crate) struct UserHistories {
+    users: Vec<Statistics>,
+    lambda: f64,
+}
+
+impl UserHistories {
+    pub(crate) fn new(users: usize, dim: usize, lambda: f64) -> Self {
+        Self { users: vec![Statistics::new(dim); users], lambda }
+    }
+
+    pub(crate) fn learn(&mut self, contexts: &Contexts, arms: &[Arm], rewards: &[f64]) {
+        for ((user, arm), reward) in self.users.iter_mut().zip(arms).zip(rewards) {
+            user.learn(contexts.arm(*arm), *reward);
+        }
+    }
+
+    /// One OFUL per user that knows the user's whole history.
+    pub(crate) fn ofuls(&self) -> Bank {
+        let dim = self.users.first().map_or(1, |user| user.moment.len());
+        let mut bank = Bank::new(self.users.len(), dim, self.lambda);
+        for (at, user) in self.users.iter().enumerate() {
+            bank.set(at, &Oful::from_statistics(user, self.lambda));
+        }
+        bank
+    }
+
+    /// Every user's own estimate, row by row.
+    pub(crate) fn estimates(&self) -> Vec<f64> {
+        (self.users.par_iter())
+            .flat_map_iter(|user| {
+                Oful::from_statistics(user, self.lambda).estimate().to_vec().into_iter()
+            })
+            .collect()
+    }
+}
+
+/// One OFUL per cluster on the sum of its members' statistics.
+pub(crate) struct PooledClusters {
+    labels: Vec<usize>,
+    ofuls: Vec<Oful>,
+    /// Σxxᵀ and n since the clusters were formed. All members of a cluster play the same arms, so
+    /// this is the same for each of them and is kept once: a round costs O(users·d), not
+    /// O(users·d²).
+    since: Vec<(Symmetric, f64)>,
+    arms: Vec<Arm>,
+    sums: Vec<f64>,
+    counts: Vec<f64>,
+}
+
+impl PooledClusters {
+    pub(crate) fn new(labels: Vec<usize>, histories: &UserHistories) -> Self {
+        let clusters = partition::sizes(&labels).len();
+        let dim = histories.users.first().map_or(1, |user| user.moment.len());
+        let mut pooled = vec![Statistics::new(dim); clusters];
+        for (label, user) in labels.iter().zip(&histories.users) {
+            pooled[*label].add(user);
+        }
+        Self {
+            labels,
+            ofuls: pooled.iter().map(|sum| Oful::from_statistics(sum, histories.lambda)).collect(),
+            since: vec![(Symmetric::zero(dim), 0.0); clusters],
+            arms: vec![0; clusters],
+            sums: vec![0.0; clusters],
+            counts: vec![0.0; clusters],
+        }
+    }
+
+    pub(crate) fn labels(&self) -> &[usize] {
+        &self.labels
+    }
+
+    pub(crate) fn choose(
+        &mut self,
+        contexts: &Contexts,
+        confidence: &Confidence,
+        arms: &mut [Arm],
+    ) {
+        (self.arms.par_iter_mut().zip(&self.ofuls))
+            .for_each(|(arm, oful)| *arm = oful.choose(contexts, confidence));
+        for (arm, label) in arms.iter_mut().zip(&self.labels) {
+            *arm = self.arms[*label];
+        }
+    }
+
+    /// Every reward counts, for the cluster now and for its user for ever.
+    pub(crate) fn learn(
+        &mut self,
+        contexts: &Contexts,
+        arms: &[Arm],
+        rewards: &[f64],
+        histories: &mut UserHistories,
+    ) {
+        self.sums.fill(0.0);
+        self.counts.fill(0.0);
+        for (user, label) in self.labels.iter().enumerate() {
+            let (x, y) = (contexts.arm(arms[user]), rewards[user]);
+            let history = &mut histories.users[user];
+            for (b, x) in history.moment.iter_mut().zip(x) {
+                *b += x * y;
+            }
+            history.squares += y * y;
+            self.arms[*label] = arms[user];
+            self.sums[*label] += y;
+            self.counts[*label] += 1.0;
+        }
+        for cluster in 0..self.ofuls.len() {
+            let x = contexts.arm(self.arms[cluster]);
+            self.ofuls[cluster].learn_weighted(x, self.counts[cluster], self.sums[cluster]);
+            self.since[cluster].0.add_outer(1.0, x);
+            self.since[cluster].1 += 1.0;
+        }
+    }
+
+    /// The clusters are given up: what their members played goes into the members' histories.
+    pub(crate) fn dissolve(self, histories: &mut UserHistories) {
+        for (label, user) in self.labels.iter().zip(&mut histories.users) {
+            let (gram, rewards) = &self.since[*label];
+            user.gram.add(1.0, gram);
+            user.rewards += rewards;
+        }
+    }
+}

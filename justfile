@@ -1,0 +1,28 @@
+# Everyday commands; `just` lists them.
+
+default:
+    @just --list
+
+# All tests, as the README and CI run them
+test *ARGS:
+    scripts/test {{ARGS}}
+
+# Format everything
+fmt:
+    cargo fmt --all
+
+# Lints, warnings denied
+lint:
+    cargo clippy --workspace --all-targets -- -D warnings
+
+# A first look: every kind of policy on clustered users
+demo:
+    cargo run --release -- simulate
+
+# The API documentation
+doc:
+    cargo doc --workspace --no-deps --open
+
+# Licences, sources and duplicate versions of all dependencies (needs cargo-deny)
+deny:
+    cargo deny check licenses bans sources
