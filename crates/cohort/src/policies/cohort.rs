@@ -2,9 +2,9 @@
 
 use rayon::prelude::*;
 
-use crate::linear::{Statistics, argmax};
+use crate::linear::argmax;
 use crate::params::{NOT_NEGATIVE, Param, Settings};
-use crate::population::{Belief, Population};
+use crate::population::{Belief, Believer, Given, Ledger, Outlook, Population};
 use crate::registry::PolicyInfo;
 use crate::{Arm, Contexts, Error, Policy, Problem};
 
@@ -21,10 +21,9 @@ pub const INFO: PolicyInfo = PolicyInfo {
 };
 
 struct Cohort {
-    statistics: Vec<Statistics>,
+    ledger: Ledger,
     beliefs: Vec<Belief>,
     population: Option<Population>,
-    rewards: f64,
     next_refit: f64,
     exploration: f64,
     ratio: f64,
@@ -32,10 +31,9 @@ struct Cohort {
 
 fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Error> {
     Ok(Box::new(Cohort {
-        statistics: vec![Statistics::new(problem.dim); problem.users],
+        ledger: Ledger::new(problem.users, problem.dim, None),
         beliefs: Vec::new(),
         population: None,
-        rewards: 0.0,
         next_refit: 1.0,
         exploration: settings.real("exploration"),
         ratio: settings.real("refit_ratio"),
@@ -60,28 +58,25 @@ impl Policy for Cohort {
     }
 
     fn learn(&mut self, contexts: &Contexts, arms: &[Arm], rewards: &[f64]) {
-        self.statistics.par_iter_mut().zip(arms).zip(rewards).with_min_len(64).for_each(
-            |((user, arm), y)| {
-                user.learn(contexts.arm(*arm), *y);
-            },
-        );
-        self.rewards += rewards.len() as f64;
-        if self.rewards >= self.next_refit {
-            self.next_refit = self.rewards * self.ratio;
-            if let Some((population, spectra)) =
-                Population::fit(&self.statistics, self.population.as_ref())
+        self.ledger.learn(contexts, arms, rewards);
+        if self.ledger.rewards() >= self.next_refit {
+            self.next_refit = self.ledger.rewards() * self.ratio;
+            if let Some(fit) =
+                Population::fit(&self.ledger, self.population.as_ref(), &Given::default())
             {
+                let believer = Believer::new(&fit.population, Outlook::default());
                 self.beliefs =
-                    spectra.par_iter().map(|user| Belief::new(user, &population)).collect();
-                self.population = Some(population);
+                    fit.spectra.par_iter().flat_map_iter(|users| believer.believe(users)).collect();
+                self.beliefs.truncate(self.ledger.users());
+                self.population = Some(fit.population);
             }
             if std::env::var("COHORT_TRACE").is_ok()
                 && let Some(p) = &self.population
             {
                 eprintln!(
                     "{:8} n/user {:6.1} noise {:.4} spread0 {:.5} spread {:.5} cohorts {} weights {:?}",
-                    self.rewards,
-                    self.rewards / self.statistics.len() as f64,
+                    self.ledger.rewards(),
+                    self.ledger.rewards() / self.ledger.users() as f64,
                     p.noise.sqrt(),
                     p.components[0].spread,
                     p.components.get(1).map_or(-1.0, |c| c.spread),
@@ -101,7 +96,7 @@ impl Policy for Cohort {
             return None;
         }
         let mut labels: Vec<usize> =
-            self.beliefs.iter().map(|belief| belief.guesses[0].component).collect();
+            self.beliefs.iter().map(|belief| belief.likeliest().component).collect();
         crate::cluster::partition::number_by_smallest_member(&mut labels);
         Some(labels)
     }

@@ -3,12 +3,14 @@
 //!
 //! ```text
 //! ln p(y_i | μ, τ, σ) = log + ⟨pull, μ⟩ − ½ μᵀ information μ
-//! information = Q diag(λ/(σ² + τ²λ)) Qᵀ,   pull = Q (c/(σ² + τ²λ))
+//! information = Qᵀ diag(λ/(σ² + τ²λ)) Q,   pull = Qᵀ (c/(σ² + τ²λ))
 //! ```
 //!
-//! Components of the same spread share a user's message: the expected log likelihood under each
-//! is then one dot product of d(d+1)/2 + d numbers.
+//! (up to a number that depends on the user's contexts alone). Components of the same spread
+//! share a user's message: the expected log likelihood under each is then one dot product of
+//! d(d+1)/2 + d + 1 numbers.
 
+use super::lanes::{LANES, Lane, ZERO, add_product, add_scaled, each, widest};
 use super::model::Component;
 use super::spectrum::Spectrum;
 use crate::linear::symmetric::packed_len;
@@ -18,30 +20,52 @@ pub fn message_len(dim: usize) -> usize {
     packed_len(dim) + dim + 1
 }
 
-/// Writes the message of a user.
-pub fn write(user: &Spectrum, spread: f64, noise: f64, out: &mut [f64]) {
-    let d = user.dim();
-    let (information, rest) = out.split_at_mut(packed_len(d));
-    let (pull, log) = rest.split_at_mut(d);
-    information.fill(0.0);
-    pull.fill(0.0);
-    let mut total = user.freedom * noise.ln() + user.residual / noise;
-    for j in user.seen() {
-        let (value, along, q) = (user.values[j], user.along[j], user.vector(j));
-        let variance = noise + spread * value;
-        total += variance.ln() + along * along / (value * variance);
-        let (weight, along) = (value / variance, along / variance);
-        let mut at = 0;
-        for i in 0..d {
-            pull[i] += along * q[i];
-            let scaled = weight * q[i];
-            for (sum, q) in information[at..=at + i].iter_mut().zip(q) {
-                *sum += scaled * q;
+/// Writes the messages of eight users.
+pub fn write(users: &Spectrum, spread: f64, noise: f64, out: &mut [Lane]) {
+    let d = users.dim();
+    let mut log: Lane =
+        each(|lane| users.freedom[lane] * noise.ln() + users.residual[lane] / noise);
+    for (value, along) in users.values().iter().zip(users.along()) {
+        for lane in 0..LANES {
+            let variance = noise + spread * value[lane];
+            log[lane] += variance.ln();
+            if value[lane] > 0.0 {
+                log[lane] += along[lane] * along[lane] / (value[lane] * variance);
             }
-            at += i + 1;
         }
     }
-    log[0] = -0.5 * total;
+    write_quadratic(users, spread, noise, out);
+    out[packed_len(d) + d] = log.map(|log| -0.5 * log);
+}
+
+widest! {
+    /// Information and pull.
+    fn write_quadratic(users: &Spectrum, spread: f64, noise: f64, out: &mut [Lane])
+        = write_quadratic_kernel
+}
+
+#[inline(always)]
+fn write_quadratic_kernel(users: &Spectrum, spread: f64, noise: f64, out: &mut [Lane]) {
+    let d = users.dim();
+    let (values, vectors, along) = (users.values(), users.vectors(), users.along());
+    let (information, pull) = out.split_at_mut(packed_len(d));
+    information.fill(ZERO);
+    pull[..d].fill(ZERO);
+    for j in 0..d {
+        let per: Lane = each(|lane| 1.0 / (noise + spread * values[j][lane]));
+        let weight: Lane = each(|lane| values[j][lane] * per[lane]);
+        let along: Lane = each(|lane| along[j][lane] * per[lane]);
+        let q = &vectors[j * d..(j + 1) * d];
+        let mut at = 0;
+        for i in 0..d {
+            add_product(&mut pull[i], &along, &q[i]);
+            let scaled: Lane = each(|lane| weight[lane] * q[i][lane]);
+            for k in 0..=i {
+                add_product(&mut information[at], &scaled, &q[k]);
+                at += 1;
+            }
+        }
+    }
 }
 
 /// A component as messages see it: `−½ (μμᵀ + C)` packed with off-diagonals doubled, μ, and 1.
@@ -62,47 +86,35 @@ pub fn probe(component: &Component) -> Vec<f64> {
     probe
 }
 
-/// ⟨a, b⟩, in four strands that need not wait for each other.
-pub fn dot4(a: &[f64], b: &[f64]) -> f64 {
-    let mut sums = [0.0; 8];
-    let (a8, b8) = (a.chunks_exact(8), b.chunks_exact(8));
-    let rest: f64 = a8.remainder().iter().zip(b8.remainder()).map(|(a, b)| a * b).sum();
-    for (a, b) in a8.zip(b8) {
-        for k in 0..8 {
-            sums[k] += a[k] * b[k];
-        }
-    }
-    sums.iter().sum::<f64>() + rest
+widest! {
+    /// The expected log likelihood of eight users under one component.
+    pub fn expect(message: &[Lane], probe: &[f64], out: &mut Lane) = expect_kernel
 }
 
-/// Factors a packed positive definite matrix in place and solves L x = b in place; returns
-/// ln det A and ‖x‖² = bᵀA⁻¹b, `None` where it is not positive definite.
-pub fn determinant_and_square(packed: &mut [f64], b: &mut [f64]) -> Option<(f64, f64)> {
-    let (mut log_det, mut square) = (0.0, 0.0);
-    let mut row = 0;
-    for i in 0..b.len() {
-        let (above, this) = packed.split_at_mut(row);
-        let mut other = 0;
-        for j in 0..i {
-            let known: f64 = (above[other..other + j].iter().zip(&this[..j]))
-                .map(|(a, b)| a * b)
-                .sum();
-            this[j] = (this[j] - known) / above[other + j];
-            other += j + 1;
-        }
-        let (mut pivot, mut rest) = (this[i], b[i]);
-        for j in 0..i {
-            pivot -= this[j] * this[j];
-            rest -= this[j] * b[j];
-        }
-        if pivot.is_nan() || pivot <= 0.0 {
-            return None;
-        }
-        this[i] = pivot.sqrt();
-        b[i] = rest / this[i];
-        log_det += pivot.ln();
-        square += b[i] * b[i];
-        row += i + 1;
+#[inline(always)]
+fn expect_kernel(message: &[Lane], probe: &[f64], out: &mut Lane) {
+    // Four sums that need not wait for each other.
+    let mut sums = [ZERO; 4];
+    let (messages, probes) = (message.chunks_exact(4), probe.chunks_exact(4));
+    for (message, probe) in messages.remainder().iter().zip(probes.remainder()) {
+        add_scaled(&mut sums[0], message, *probe);
     }
-    Some((log_det, square))
+    for (message, probe) in messages.zip(probes) {
+        for k in 0..4 {
+            add_scaled(&mut sums[k], &message[k], probe[k]);
+        }
+    }
+    *out = each(|lane| (sums[0][lane] + sums[1][lane]) + (sums[2][lane] + sums[3][lane]));
+}
+
+widest! {
+    /// `sums += share·message`, user by user.
+    pub fn accumulate(sums: &mut [Lane], share: &Lane, message: &[Lane]) = accumulate_kernel
+}
+
+#[inline(always)]
+fn accumulate_kernel(sums: &mut [Lane], share: &Lane, message: &[Lane]) {
+    for (sum, message) in sums.iter_mut().zip(message) {
+        add_product(sum, share, message);
+    }
 }

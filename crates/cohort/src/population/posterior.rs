@@ -1,13 +1,14 @@
-//! What is believed of one user: a mixture of Gaussians, one for each component it may belong to,
+//! What is believed of a user: a mixture of Gaussians, one for each component it may belong to,
 //! that moves with every reward.
 
-use super::fit::softmax;
-use super::message::{dot4, message_len, probe, write};
+use super::lanes::{LANES, Lane, ZERO, add_product, each, widest};
 use super::model::{Component, Population};
+use super::pass::Lens;
 use super::spectrum::Spectrum;
+use crate::linear::symmetric::packed_len;
 use crate::linear::{Symmetric, dot};
 
-/// θ_i under one component.
+/// θ of a user under one component.
 #[derive(Clone, Debug)]
 pub struct Guess {
     /// Which component.
@@ -23,46 +24,84 @@ pub struct Guess {
 /// What is believed of one user.
 #[derive(Clone, Debug)]
 pub struct Belief {
-    /// The components it may belong to, most probable first.
+    /// The components it may belong to, most probable first when the belief was formed.
     pub guesses: Vec<Guess>,
+}
+
+/// What of the mixture decisions look at: for ablations.
+#[derive(Clone, Copy, Debug)]
+pub struct Outlook {
+    /// Whether a user may belong to several components, or is taken to be of the likeliest.
+    pub soft: bool,
+    /// Whether centres count as uncertain.
+    pub doubt: bool,
+}
+
+impl Default for Outlook {
+    fn default() -> Self {
+        Self { soft: true, doubt: true }
+    }
 }
 
 /// Components less probable than this are left out.
 const NEGLIGIBLE: f64 = 1e-3;
 
-impl Belief {
-    /// From all that was seen of the user and all that is known of the population.
-    pub fn new(user: &Spectrum, population: &Population) -> Self {
-        let spreads = population.spreads();
-        let mut messages = [vec![0.0; message_len(user.dim())], vec![0.0; message_len(user.dim())]];
-        for k in 0..2 {
-            write(user, spreads[k], population.noise, &mut messages[k]);
-        }
-        let mut shares: Vec<f64> = population
-            .components
-            .iter()
-            .enumerate()
-            .map(|(c, component)| {
-                component.weight.ln() + dot4(&messages[c.min(1)], &probe(component))
-            })
-            .collect();
-        softmax(&mut shares);
-        let mut order: Vec<usize> = (0..shares.len()).collect();
-        order.sort_by(|a, b| shares[*b].total_cmp(&shares[*a]));
-        order.retain(|c| shares[*c] > NEGLIGIBLE);
-        let kept: f64 = order.iter().map(|c| shares[*c]).sum();
-        let guesses = order
-            .into_iter()
-            .map(|c| {
-                let (mean, covariance) =
-                    given(user, &population.components[c], population.noise);
-                Guess { component: c, share: shares[c] / kept, mean, covariance }
-            })
-            .collect();
-        Self { guesses }
+/// How beliefs follow from a population.
+pub struct Believer<'a> {
+    population: &'a Population,
+    lens: Lens,
+    outlook: Outlook,
+}
+
+impl<'a> Believer<'a> {
+    /// In a population.
+    pub fn new(population: &'a Population, outlook: Outlook) -> Self {
+        Self { population, lens: Lens::new(population), outlook }
     }
 
-    /// Mean and standard deviation of ⟨x, θ⟩.
+    /// What is believed of the users of a block, from all that was seen of them.
+    pub fn believe(&self, users: &Spectrum) -> [Belief; LANES] {
+        let d = users.dim();
+        let components = &self.population.components;
+        let mut shares = vec![ZERO; components.len()];
+        self.lens.look(users, &mut self.lens.room(d), &mut shares);
+        let likely: [Vec<(usize, f64)>; LANES] =
+            std::array::from_fn(|lane| self.likely(&shares, lane));
+        let mut beliefs: [Belief; LANES] =
+            std::array::from_fn(|_| Belief { guesses: Vec::new() });
+        let most = likely.iter().map(Vec::len).max().unwrap_or(0);
+        let mut posterior = Posterior::new(d);
+        for at in 0..most {
+            let chosen: [usize; LANES] = std::array::from_fn(|lane| {
+                likely[lane].get(at).unwrap_or(&likely[lane][0]).0
+            });
+            posterior.write(users, components, &chosen, self.population.noise, self.outlook.doubt);
+            for lane in 0..LANES {
+                let Some((component, share)) = likely[lane].get(at).copied() else { continue };
+                let (mean, covariance) = posterior.of(lane);
+                beliefs[lane].guesses.push(Guess { component, share, mean, covariance });
+            }
+        }
+        beliefs
+    }
+
+    /// The components that one user may belong to, most probable first.
+    fn likely(&self, shares: &[Lane], lane: usize) -> Vec<(usize, f64)> {
+        let mut likely: Vec<(usize, f64)> =
+            shares.iter().enumerate().map(|(c, share)| (c, share[lane])).collect();
+        likely.sort_by(|a, b| b.1.total_cmp(&a.1));
+        likely.retain(|(_, share)| *share > NEGLIGIBLE);
+        if !self.outlook.soft {
+            likely.truncate(1);
+        }
+        let kept: f64 = likely.iter().map(|(_, share)| share).sum();
+        likely.iter().map(|(c, share)| (*c, share / kept)).collect()
+    }
+}
+
+impl Belief {
+    /// Mean and standard deviation of ⟨x, θ⟩ over everything that is uncertain: θ given the
+    /// component, and the component.
     pub fn predict(&self, x: &[f64]) -> (f64, f64) {
         let (mut mean, mut square) = (0.0, 0.0);
         for guess in &self.guesses {
@@ -73,66 +112,148 @@ impl Belief {
         (mean, (square - mean * mean).max(0.0).sqrt())
     }
 
-    /// One reward.
+    /// The most probable guess.
+    pub fn likeliest(&self) -> &Guess {
+        let first = &self.guesses[0];
+        self.guesses.iter().fold(first, |best, one| if one.share > best.share { one } else { best })
+    }
+
+    /// One reward: every guess learns it, and is the likelier the better it foresaw it.
     pub fn learn(&mut self, x: &[f64], y: f64, noise: f64) {
         let mut gain = vec![0.0; x.len()];
-        let mut logs: Vec<f64> = Vec::with_capacity(self.guesses.len());
+        let mut most = f64::NEG_INFINITY;
         for guess in &mut self.guesses {
             guess.covariance.times(x, &mut gain);
             let variance = noise + dot(x, &gain).max(0.0);
             let surprise = y - dot(x, &guess.mean);
-            logs.push(
-                guess.share.max(1e-300).ln()
-                    - 0.5 * (variance.ln() + surprise * surprise / variance),
-            );
+            guess.share = guess.share.max(1e-300).ln()
+                - 0.5 * (variance.ln() + surprise * surprise / variance);
+            most = most.max(guess.share);
             for (mean, gain) in guess.mean.iter_mut().zip(&gain) {
                 *mean += gain * surprise / variance;
             }
             guess.covariance.add_outer(-1.0 / variance, &gain);
         }
-        softmax(&mut logs);
-        for (guess, share) in self.guesses.iter_mut().zip(logs) {
-            guess.share = share;
+        let mut total = 0.0;
+        for guess in &mut self.guesses {
+            guess.share = (guess.share - most).exp();
+            total += guess.share;
+        }
+        for guess in &mut self.guesses {
+            guess.share /= total;
         }
     }
 }
 
-/// θ given its component and its own rewards: `A μ + B`, `S + A C Aᵀ` where C is what is not
-/// known of the centre.
-fn given(user: &Spectrum, component: &Component, noise: f64) -> (Vec<f64>, Symmetric) {
-    let d = user.dim();
-    let spread = component.spread;
-    let mut mean = vec![0.0; d];
-    // A = Σ_j a_j q_j q_jᵀ
-    let shrink: Vec<f64> = user.values.iter().map(|v| noise / (noise + spread * v)).collect();
-    let mut covariance = Symmetric::zero(d);
+/// θ of eight users, each given its component and its own rewards: with S = τ²σ²/(σ² + τ²λ) and
+/// A = σ²/(σ² + τ²λ) along its eigenvectors, the mean is A μ + Sc/σ² and the covariance
+/// S + A C Aᵀ, where C is what is not known of the centre.
+struct Posterior {
+    dim: usize,
+    centre: Vec<Lane>,
+    doubt: Vec<Lane>,
+    spread: Lane,
+    /// A packed, then C A in full.
+    scratch: Vec<Lane>,
+    /// The mean, then the covariance packed.
+    out: Vec<Lane>,
+}
+
+impl Posterior {
+    fn new(dim: usize) -> Self {
+        Self {
+            dim,
+            centre: vec![ZERO; dim],
+            doubt: vec![ZERO; packed_len(dim)],
+            spread: ZERO,
+            scratch: vec![ZERO; packed_len(dim) + dim * dim],
+            out: vec![ZERO; dim + packed_len(dim)],
+        }
+    }
+
+    fn write(
+        &mut self,
+        users: &Spectrum,
+        components: &[Component],
+        chosen: &[usize; LANES],
+        noise: f64,
+        doubt: bool,
+    ) {
+        for lane in 0..LANES {
+            let component = &components[chosen[lane]];
+            self.spread[lane] = component.spread;
+            for (lanes, value) in self.centre.iter_mut().zip(&component.centre) {
+                lanes[lane] = *value;
+            }
+            for (lanes, value) in self.doubt.iter_mut().zip(component.doubt.packed()) {
+                lanes[lane] = if doubt { *value } else { 0.0 };
+            }
+        }
+        given(users, noise, self);
+    }
+
+    fn of(&self, lane: usize) -> (Vec<f64>, Symmetric) {
+        let mut numbers = self.out.iter().map(|lanes| lanes[lane]);
+        let mean = numbers.by_ref().take(self.dim).collect();
+        (mean, Symmetric::from_packed(self.dim, numbers.collect()))
+    }
+}
+
+widest! {
+    fn given(users: &Spectrum, noise: f64, posterior: &mut Posterior) = given_kernel
+}
+
+#[inline(always)]
+fn given_kernel(users: &Spectrum, noise: f64, posterior: &mut Posterior) {
+    let d = users.dim();
+    let (values, vectors, along) = (users.values(), users.vectors(), users.along());
+    let Posterior { centre, doubt, spread, scratch, out, .. } = posterior;
+    let (shrink, product) = scratch.split_at_mut(packed_len(d));
+    let (mean, covariance) = out.split_at_mut(d);
+    shrink.fill(ZERO);
+    mean.fill(ZERO);
     for j in 0..d {
-        let q = user.vector(j);
-        covariance.add_outer(spread * shrink[j], q);
-        let along = shrink[j] * dot(q, &component.centre)
-            + spread * user.along[j] / (noise + spread * user.values[j]);
+        let q = &vectors[j * d..(j + 1) * d];
+        let per = each(|lane| 1.0 / (noise + spread[lane] * values[j][lane]));
+        let mut projection = ZERO;
         for k in 0..d {
-            mean[k] += along * q[k];
+            add_product(&mut projection, &q[k], &centre[k]);
+        }
+        let a = each(|lane| noise * per[lane]);
+        let toward = each(|lane| {
+            a[lane] * projection[lane] + spread[lane] * along[j][lane] * per[lane]
+        });
+        let mut at = 0;
+        for i in 0..d {
+            add_product(&mut mean[i], &toward, &q[i]);
+            let scaled = each(|lane| a[lane] * q[i][lane]);
+            for k in 0..=i {
+                add_product(&mut shrink[at], &scaled, &q[k]);
+                at += 1;
+            }
         }
     }
-    // A C Aᵀ through the eigenbasis: (A q-rows).
-    let mut a = Symmetric::zero(d);
-    for j in 0..d {
-        a.add_outer(shrink[j], user.vector(j));
+    // S = τ²A, then + A (C A).
+    for (covariance, shrink) in covariance.iter_mut().zip(shrink.iter()) {
+        *covariance = each(|lane| spread[lane] * shrink[lane]);
     }
-    let mut column = vec![0.0; d];
-    let mut product = vec![0.0; d * d]; // C A, column by column
-    for k in 0..d {
-        let unit: Vec<f64> = (0..d).map(|i| a.at(i, k)).collect();
-        component.doubt.times(&unit, &mut column);
-        product[k * d..(k + 1) * d].copy_from_slice(&column);
-    }
-    for k in 0..d {
-        a.times(&product[k * d..(k + 1) * d], &mut column);
-        let packed = covariance.packed_mut();
-        for i in k..d {
-            packed[i * (i + 1) / 2 + k] += column[i];
+    let place = |i: usize, k: usize| if i < k { packed_len(k) + i } else { packed_len(i) + k };
+    for i in 0..d {
+        for k in 0..d {
+            let mut sum = ZERO;
+            for m in 0..d {
+                add_product(&mut sum, &doubt[place(i, m)], &shrink[place(m, k)]);
+            }
+            product[i * d + k] = sum;
         }
     }
-    (mean, covariance)
+    for i in 0..d {
+        for k in 0..=i {
+            let mut sum = covariance[packed_len(i) + k];
+            for m in 0..d {
+                add_product(&mut sum, &shrink[place(i, m)], &product[m * d + k]);
+            }
+            covariance[packed_len(i) + k] = sum;
+        }
+    }
 }

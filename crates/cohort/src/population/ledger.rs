@@ -1,0 +1,204 @@
+//! All that was ever seen of every user: V = Σxxᵀ, b = Σxy, Σy² and n, in blocks of eight users.
+//! Sums are never thrown away and add up.
+
+use rayon::prelude::*;
+
+use super::lanes::{LANES, Lane, ZERO, widest};
+use crate::linear::symmetric::packed_len;
+use crate::linear::{Statistics, Symmetric};
+use crate::{Arm, Contexts};
+
+/// Blocks a task works on; fixed, so that sums are the same on any number of threads.
+pub const BLOCKS_PER_TASK: usize = 8;
+
+/// The statistics of all users.
+#[derive(Clone, Debug)]
+pub struct Ledger {
+    dim: usize,
+    users: usize,
+    blocks: Vec<Record>,
+    rewards: f64,
+    /// What an earlier reward still counts when the user gets another one: 1 is for ever.
+    memory: f64,
+}
+
+/// The statistics of eight users.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// V packed, b, Σy², n.
+    numbers: Vec<Lane>,
+}
+
+impl Record {
+    /// V, packed.
+    pub fn gram(&self, dim: usize) -> &[Lane] {
+        &self.numbers[..packed_len(dim)]
+    }
+
+    /// b.
+    pub fn moment(&self, dim: usize) -> &[Lane] {
+        &self.numbers[packed_len(dim)..packed_len(dim) + dim]
+    }
+
+    /// Σy².
+    pub fn squares(&self) -> &Lane {
+        &self.numbers[self.numbers.len() - 2]
+    }
+
+    /// n.
+    pub fn rewards(&self) -> &Lane {
+        &self.numbers[self.numbers.len() - 1]
+    }
+}
+
+impl Ledger {
+    /// Of users of whom nothing was seen. `half_life` is in a user's own rewards; without one
+    /// everything counts for ever.
+    pub fn new(users: usize, dim: usize, half_life: Option<f64>) -> Self {
+        let memory = half_life.map_or(1.0, |rewards| 0.5_f64.powf(1.0 / rewards));
+        let mut ledger = Self { dim, users: 0, blocks: Vec::new(), rewards: 0.0, memory };
+        ledger.grow(users);
+        ledger
+    }
+
+    /// Makes room for more users.
+    pub fn grow(&mut self, users: usize) {
+        self.users = self.users.max(users);
+        let len = packed_len(self.dim) + self.dim + 2;
+        self.blocks
+            .resize_with(self.users.div_ceil(LANES), || Record { numbers: vec![ZERO; len] });
+    }
+
+    /// d.
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// N.
+    pub fn users(&self) -> usize {
+        self.users
+    }
+
+    /// How many rewards there were, of all users together.
+    pub fn rewards(&self) -> f64 {
+        self.rewards
+    }
+
+    /// The blocks of eight users; the last is filled up with users who saw nothing.
+    pub fn blocks(&self) -> &[Record] {
+        &self.blocks
+    }
+
+    /// One reward for every user: `rewards[i]` for `arms[i]`.
+    pub fn learn(&mut self, contexts: &Contexts, arms: &[Arm], rewards: &[f64]) {
+        let (dim, memory) = (self.dim, self.memory);
+        self.rewards += rewards.len() as f64;
+        (self.blocks.par_iter_mut())
+            .zip(arms.par_chunks(LANES))
+            .zip(rewards.par_chunks(LANES))
+            .with_min_len(2 * BLOCKS_PER_TASK)
+            .for_each_init(
+                || vec![ZERO; dim + 1],
+                |x, ((block, arms), rewards)| {
+                    let mut keep = [1.0; LANES];
+                    x.fill(ZERO);
+                    for lane in 0..arms.len() {
+                        keep[lane] = memory;
+                        for (x, value) in x.iter_mut().zip(contexts.arm(arms[lane])) {
+                            x[lane] = *value;
+                        }
+                        x[dim][lane] = rewards[lane];
+                    }
+                    let count = super::lanes::each(|lane| f64::from(lane < arms.len()));
+                    add_rewards(&mut block.numbers, x, &keep, &count);
+                },
+            );
+    }
+
+    /// One reward for one user.
+    pub fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {
+        let lane = user % LANES;
+        let mut x = vec![ZERO; self.dim + 1];
+        for (x, value) in x.iter_mut().zip(context.iter().chain([&reward])) {
+            x[lane] = *value;
+        }
+        let (mut keep, mut count) = ([1.0; LANES], ZERO);
+        keep[lane] = self.memory;
+        count[lane] = 1.0;
+        self.rewards += 1.0;
+        add_rewards(&mut self.blocks[user / LANES].numbers, &x, &keep, &count);
+    }
+
+    /// The statistics of one user.
+    pub fn statistics(&self, user: usize) -> Statistics {
+        let (block, lane) = (&self.blocks[user / LANES], user % LANES);
+        let of = |lanes: &[Lane]| lanes.iter().map(|numbers| numbers[lane]).collect::<Vec<f64>>();
+        Statistics {
+            gram: Symmetric::from_packed(self.dim, of(block.gram(self.dim))),
+            moment: of(block.moment(self.dim)),
+            squares: block.squares()[lane],
+            rewards: block.rewards()[lane],
+        }
+    }
+}
+
+widest! {
+    /// `numbers ← keep·numbers + (xxᵀ, xy, y², count)` where y follows x.
+    fn add_rewards(numbers: &mut [Lane], x: &[Lane], keep: &Lane, count: &Lane) = add_rewards_kernel
+}
+
+#[inline(always)]
+fn add_rewards_kernel(numbers: &mut [Lane], x: &[Lane], keep: &Lane, count: &Lane) {
+    // (x, y)(x, y)ᵀ packed is V, b and y², in the ledger's order.
+    let mut at = 0;
+    for i in 0..x.len() {
+        for j in 0..=i {
+            for lane in 0..LANES {
+                numbers[at][lane] = keep[lane] * numbers[at][lane] + x[i][lane] * x[j][lane];
+            }
+            at += 1;
+        }
+    }
+    for lane in 0..LANES {
+        numbers[at][lane] = keep[lane] * numbers[at][lane] + count[lane];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_and_turns_end_in_the_same_statistics() {
+        let values = [0.5, -0.2, 0.1, 0.3, 0.9, -0.4];
+        let contexts = Contexts::new(&values, 2).unwrap();
+        let (mut rounds, mut turns) = (Ledger::new(11, 2, None), Ledger::new(0, 2, None));
+        let mut plain = vec![Statistics::new(2); 11];
+        for t in 0..20 {
+            let arms: Vec<Arm> = (0..11).map(|user| (user * t) % 3).collect();
+            let rewards: Vec<f64> = (0..11).map(|user| (user + t) as f64 * 0.1).collect();
+            rounds.learn(&contexts, &arms, &rewards);
+            for user in 0..11 {
+                turns.grow(user + 1);
+                turns.learn_one(user, contexts.arm(arms[user]), rewards[user]);
+                plain[user].learn(contexts.arm(arms[user]), rewards[user]);
+            }
+        }
+        for user in 0..11 {
+            assert_eq!(rounds.statistics(user), plain[user]);
+            assert_eq!(turns.statistics(user), plain[user]);
+        }
+    }
+
+    #[test]
+    fn a_half_life_halves() {
+        let values = [1.0];
+        let contexts = Contexts::new(&values, 1).unwrap();
+        let mut ledger = Ledger::new(1, 1, Some(3.0));
+        ledger.learn(&contexts, &[0], &[8.0]);
+        for _ in 0..3 {
+            ledger.learn(&contexts, &[0], &[0.0]);
+        }
+        assert!((ledger.statistics(0).moment[0] - 4.0).abs() < 1e-12);
+    }
+}
