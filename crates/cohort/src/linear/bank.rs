@@ -139,6 +139,25 @@ impl Bank {
         self.blocks[learner / LANES].learn_lanes(&xs, &ys, lane..lane + 1);
     }
 
+    /// Puts one learner where its estimate, its V⁻¹ and its number of updates are these.
+    pub fn set_state(&mut self, learner: usize, estimate: &[f64], inverse: &Symmetric, updates: f64) {
+        let (block, lane) = (&mut self.blocks[learner / LANES], learner % LANES);
+        for (lanes, value) in block.estimate.iter_mut().zip(estimate) {
+            lanes[lane] = *value;
+        }
+        for (lanes, value) in block.inverse.iter_mut().zip(inverse.packed()) {
+            lanes[lane] = *value;
+        }
+        block.log_det[lane] = 0.0;
+        block.updates[lane] = updates;
+    }
+
+    /// θ̂ of one learner.
+    pub fn estimate(&self, learner: usize) -> Vec<f64> {
+        let (block, lane) = self.place(learner);
+        block.estimate.iter().map(|lanes| lanes[lane]).collect()
+    }
+
     /// How far one learner has come.
     pub fn progress(&self, learner: usize) -> Progress {
         let (block, lane) = self.place(learner);

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::evidence::{LaneSums, Sums};
 use super::fit::Fitting;
-use super::lanes::{LANES, Lane, ZERO, each, widest};
+use super::lanes::{LANES, Lane, ZERO, each};
 use super::ledger::BLOCKS_PER_TASK;
 use super::message::{expect, message_len, probe, write};
 use super::model::{Component, Population};

@@ -1,6 +1,6 @@
 //! What users say about a component: sums that add up over users, and over partitions of them.
 
-use super::lanes::{LANES, Lane, ZERO, add_product, add_scaled, each, widest};
+use super::lanes::{LANES, Lane, ZERO, add_product, add_scaled, each};
 use super::message::{accumulate, message_len};
 use super::model::Component;
 use super::spectrum::Spectrum;

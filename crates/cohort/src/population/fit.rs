@@ -10,11 +10,9 @@
 //! A fit reads a ledger and an earlier fit and returns a new one: it can run beside decisions, and
 //! every sum it takes over users adds up over partitions of them.
 
-use rayon::prelude::*;
-
 use super::evidence::{LaneSums, Slopes, Sums, everybody};
 use super::lanes::{LANES, ZERO};
-use super::ledger::{BLOCKS_PER_TASK, Ledger};
+use super::ledger::Ledger;
 use super::message::{message_len, write};
 use super::model::{Component, Population};
 use super::pass::Pass;
@@ -59,12 +57,7 @@ impl Population {
     /// one. `None` while no reward and no context was anything but zero.
     pub fn fit(ledger: &Ledger, warm: Option<&Population>, given: &Given) -> Option<Fit> {
         let scales = Scales::of(ledger)?;
-        let spectra: Vec<Spectrum> = ledger
-            .blocks()
-            .par_iter()
-            .with_min_len(BLOCKS_PER_TASK)
-            .map(|block| Spectrum::new(block, ledger.dim()))
-            .collect();
+        let spectra = ledger.spectra();
         let mut fitting = Fitting {
             spectra: &spectra,
             population: match warm {

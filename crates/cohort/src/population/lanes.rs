@@ -67,4 +67,3 @@ macro_rules! widest {
         }
     };
 }
-pub(crate) use widest;

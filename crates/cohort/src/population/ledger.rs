@@ -3,7 +3,8 @@
 
 use rayon::prelude::*;
 
-use super::lanes::{LANES, Lane, ZERO, widest};
+use super::lanes::{LANES, Lane, ZERO};
+use super::spectrum::Spectrum;
 use crate::linear::symmetric::packed_len;
 use crate::linear::{Statistics, Symmetric};
 use crate::{Arm, Contexts};
@@ -127,6 +128,23 @@ impl Ledger {
         count[lane] = 1.0;
         self.rewards += 1.0;
         add_rewards(&mut self.blocks[user / LANES].numbers, &x, &keep, &count);
+    }
+
+    /// n of one user.
+    pub fn rewards_of(&self, user: usize) -> f64 {
+        self.blocks[user / LANES].rewards()[user % LANES]
+    }
+
+    /// One eigendecomposition per user.
+    pub fn spectra(&self) -> Vec<Spectrum> {
+        (self.blocks.par_iter().with_min_len(BLOCKS_PER_TASK))
+            .map(|block| Spectrum::new(block, self.dim))
+            .collect()
+    }
+
+    /// The spectra of a user's block, and its place there.
+    pub fn spectrum_of(&self, user: usize) -> (Spectrum, usize) {
+        (Spectrum::new(&self.blocks[user / LANES], self.dim), user % LANES)
     }
 
     /// The statistics of one user.

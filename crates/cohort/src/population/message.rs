@@ -10,7 +10,7 @@
 //! share a user's message: the expected log likelihood under each is then one dot product of
 //! d(d+1)/2 + d + 1 numbers.
 
-use super::lanes::{LANES, Lane, ZERO, add_product, add_scaled, each, widest};
+use super::lanes::{LANES, Lane, ZERO, add_product, add_scaled, each};
 use super::model::Component;
 use super::spectrum::Spectrum;
 use crate::linear::symmetric::packed_len;

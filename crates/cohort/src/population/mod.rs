@@ -12,13 +12,16 @@
 //! | `scoring` | what follows for spreads and noise? |
 //! | `structure`, `births` | how many cohorts are there? |
 //! | [`Belief`] | what follows for one user? |
+//! | [`Explanation`] | why that arm? |
 //! | `lanes` | how is that done for eight users at once? |
+
+#[macro_use]
+mod lanes;
 
 mod births;
 mod evidence;
+mod explanation;
 mod fit;
-#[macro_use]
-mod lanes;
 mod ledger;
 mod message;
 mod model;
@@ -28,6 +31,8 @@ mod scoring;
 mod spectrum;
 mod structure;
 
+pub use explanation::{ArmReport, Explanation, Membership};
+pub(crate) use explanation::Inherited;
 pub use fit::{Fit, Given};
 pub use ledger::{Ledger, Record};
 pub use model::{Component, Population};

@@ -1,12 +1,13 @@
 //! What is believed of a user: a mixture of Gaussians, one for each component it may belong to,
 //! that moves with every reward.
 
-use super::lanes::{LANES, Lane, ZERO, add_product, each, widest};
+use super::lanes::{LANES, Lane, ZERO, add_product, each};
 use super::model::{Component, Population};
 use super::pass::Lens;
 use super::spectrum::Spectrum;
 use crate::linear::symmetric::packed_len;
-use crate::linear::{Symmetric, dot};
+use crate::linear::{Symmetric, argmax, dot};
+use crate::{Arm, Contexts};
 
 /// θ of a user under one component.
 #[derive(Clone, Debug)]
@@ -100,6 +101,40 @@ impl<'a> Believer<'a> {
 }
 
 impl Belief {
+    /// Of a user whose component is beyond doubt.
+    pub fn certain(component: usize, mean: Vec<f64>, covariance: Symmetric) -> Self {
+        Self { guesses: vec![Guess { component, share: 1.0, mean, covariance }] }
+    }
+
+    /// Plays `argmax_x mean + width·deviation`.
+    pub fn choose(&self, contexts: &Contexts, width: f64) -> Arm {
+        argmax(contexts.iter().map(|x| {
+            let (mean, deviation) = self.predict(x);
+            mean + width * deviation
+        }))
+    }
+
+    /// A θ drawn from the mixture, its deviations multiplied by `scale`. `which` ∈ [0, 1) draws
+    /// the component.
+    pub fn draw(&self, scale: f64, which: f64, normal: impl FnMut() -> f64) -> Vec<f64> {
+        let mut rest = which;
+        let guess = (self.guesses.iter())
+            .find(|guess| {
+                rest -= guess.share;
+                rest < 0.0
+            })
+            .unwrap_or(&self.guesses[0]);
+        let mut theta = guess.mean.clone();
+        let z: Vec<f64> = std::iter::repeat_with(normal).take(theta.len()).collect();
+        // A covariance that rounding has made singular draws its mean.
+        if let Some(factor) = guess.covariance.cholesky() {
+            for (theta, noise) in theta.iter_mut().zip(factor.times(&z)) {
+                *theta += scale * noise;
+            }
+        }
+        theta
+    }
+
     /// Mean and standard deviation of ⟨x, θ⟩ over everything that is uncertain: θ given the
     /// component, and the component.
     pub fn predict(&self, x: &[f64]) -> (f64, f64) {

@@ -9,7 +9,7 @@
 //! Directions that have not been seen count as λ = 0, c = 0 with variance σ²; in return the
 //! degrees of freedom are n − d, below zero if need be: the two cancel.
 
-use super::lanes::{LANES, Lane, ZERO, add_product, each, widest};
+use super::lanes::{LANES, Lane, ZERO, add_product, each};
 use super::ledger::Record;
 use crate::linear::symmetric::packed_len;
 
@@ -41,6 +41,11 @@ impl Spectrum {
             record.squares(),
             record.rewards(),
         )
+    }
+
+    /// Of users who have seen nothing.
+    pub fn unseen(dim: usize) -> Self {
+        Self::of(dim, vec![ZERO; packed_len(dim)], &vec![ZERO; dim], &ZERO, &ZERO)
     }
 
     /// The same from its parts.
@@ -150,24 +155,28 @@ fn rotate(a: &mut [Lane], q: &mut [Lane], d: usize, i: usize, j: usize) {
         a[jj][lane] = ajj[lane] + tangent * off[lane];
         a[ij][lane] = 0.0;
     }
-    let mut turn = |a: &mut [Lane], at_i: usize, at_j: usize| {
-        let (u, v) = (a[at_i], a[at_j]);
-        for lane in 0..LANES {
-            a[at_i][lane] = cosine[lane] * u[lane] - sine[lane] * v[lane];
-            a[at_j][lane] = sine[lane] * u[lane] + cosine[lane] * v[lane];
-        }
-    };
+    let angle = (&cosine, &sine);
     for k in 0..j {
-        turn(a, packed_len(i) + k, packed_len(j) + k);
+        turn(a, packed_len(i) + k, packed_len(j) + k, angle);
     }
     for k in j + 1..i {
-        turn(a, packed_len(i) + k, packed_len(k) + j);
+        turn(a, packed_len(i) + k, packed_len(k) + j, angle);
     }
     for k in i + 1..d {
-        turn(a, packed_len(k) + i, packed_len(k) + j);
+        turn(a, packed_len(k) + i, packed_len(k) + j, angle);
     }
     for k in 0..d {
-        turn(q, i * d + k, j * d + k);
+        turn(q, i * d + k, j * d + k, angle);
+    }
+}
+
+/// Turns two numbers of every user by its angle.
+#[inline(always)]
+fn turn(a: &mut [Lane], i: usize, j: usize, (cosine, sine): (&Lane, &Lane)) {
+    let (u, v) = (a[i], a[j]);
+    for lane in 0..LANES {
+        a[i][lane] = cosine[lane] * u[lane] - sine[lane] * v[lane];
+        a[j][lane] = sine[lane] * u[lane] + cosine[lane] * v[lane];
     }
 }
 
