@@ -70,6 +70,7 @@ fn main() {
     let env = arg("env", "clustered");
     let policies = arg("policy", "linucb-ind:1,linucb-ind:0.3,linucb-ind:0.1,linucb-ind:0.03,oracle:1,oracle:0.3,oracle:0.1,oracle:0.03,cohort:1");
     let curve = arg("curve", "0") == "1";
+    let fixed = arg("fixed", "0") == "1"; let shift: f64 = arg("shift", "0").parse().unwrap(); let tail: f64 = arg("tail", "0").parse().unwrap(); let binary = arg("binary", "0") == "1"; let zipf: f64 = arg("zipf", "0").parse().unwrap(); let vary = arg("vary", "0") == "1";
     for policy in policies.split(',') {
         let (name, set) = policy.split_once(':').unwrap_or((policy, "1"));
         let (set, extra) = set.split_once(':').unwrap_or((set, ""));
@@ -95,14 +96,26 @@ fn main() {
             let bound = 1.0 / (d as f64).sqrt();
             let mut ari200 = f64::NAN;
             for round in 0..t {
-                for v in &mut values { *v = rng.random_range(-bound..bound); }
-                let contexts = Contexts::new(&values, d).unwrap();
+                if round == 0 || !fixed { for v in &mut values { *v = rng.random_range(-bound..bound) + shift * bound; } }
+                let shown = if vary { 2 + round * 7 % (k - 1) } else { k };
+                let contexts = Contexts::new(&values[..shown * d], d).unwrap();
+                if zipf > 0.0 {
+                    let turns = policy.turns().unwrap();
+                    for i in 0..n { if rng.random::<f64>() < (i as f64 + 1.0).powf(-zipf) {
+                        let a = turns.decide(i, &contexts);
+                        let means: Vec<f64> = contexts.iter().map(|x| dot(x, &inst.thetas[i])).collect();
+                        regret += means.iter().copied().fold(f64::NEG_INFINITY, f64::max) - means[a];
+                        turns.learn_one(i, contexts.arm(a), means[a] + sigma * normal(&mut rng));
+                    } }
+                    continue;
+                }
                 policy.choose(&contexts, &mut arms);
                 for i in 0..n {
                     let means: Vec<f64> = contexts.iter().map(|x| dot(x, &inst.thetas[i])).collect();
                     let best = means.iter().copied().fold(f64::NEG_INFINITY, f64::max);
                     regret += best - means[arms[i]];
-                    rewards[i] = means[arms[i]] + sigma * normal(&mut rng);
+                    let noise = if tail > 0.0 { let c: f64 = (0..tail as usize).map(|_| normal(&mut rng).powi(2)).sum(); normal(&mut rng) / (c / tail).sqrt() } else { normal(&mut rng) };
+                    rewards[i] = if binary { f64::from(rng.random::<f64>() < 0.5 + 0.5 * means[arms[i]]) } else { means[arms[i]] + sigma * noise };
                 }
                 policy.learn(&contexts, &arms, &rewards);
                 if [10, 20, 50, 100, 200, 400, 700, 1000].contains(&(round + 1)) { curve.push(regret / n as f64); }

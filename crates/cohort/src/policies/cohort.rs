@@ -45,7 +45,7 @@ const PARAMS: &[Param] = &[
         &["ucb", "thompson"],
         "optimism on the posterior, or an arm drawn from it",
     ),
-    Param::real("refit_ratio", RATIO, 1.15, "rewards seen from one refit to the next, as a ratio"),
+    Param::real("refit_ratio", RATIO, 1.25, "rewards seen from one refit to the next, as a ratio"),
     Param::derived(
         "half_life",
         POSITIVE,
@@ -168,6 +168,7 @@ impl Cohort {
     /// Everybody's posterior afresh.
     fn take_on(&mut self, fit: Fit) {
         self.fitted_rewards = self.ledger.rewards();
+        if std::env::var("COHORT_TRACE").is_ok() { let p = &fit.population; eprintln!("{:8} n/user {:6.1} noise {:.4} spread0 {:.5} reach {:.4} spread {:.5} cohorts {} weights {:?}", self.ledger.rewards(), self.ledger.rewards() / self.ledger.users() as f64, p.noise.sqrt(), p.components[0].spread, p.reach, p.components.get(1).map_or(-1.0, |c| c.spread), p.components.len() - 1, p.components.iter().map(|c| (c.weight * 1000.0).round()/10.0).collect::<Vec<_>>()); }
         let believer = Believer::new(&fit.population, self.settings.outlook);
         let beliefs: Vec<Belief> =
             fit.spectra.par_iter().flat_map_iter(|users| believer.believe(users)).collect();

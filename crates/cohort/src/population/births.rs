@@ -21,15 +21,13 @@ use crate::linear::{Symmetric, dot};
 /// Nats that a birth must gain: less is noise.
 const MARGIN: f64 = 1.0;
 /// Births tried in vain before a refit gives up.
-const VAIN: usize = 3;
+const VAIN: usize = 4;
 /// Births of one refit at most.
 const BIRTHS: usize = 40;
 /// Users that are tried as seeds.
 const SEEDS: usize = 48;
 /// Blocks of users that seeds are compared with.
 const SAMPLE: usize = 32;
-/// Blocks of users among which cohorts are looked for, at most.
-const NURSERY: usize = 512;
 
 /// Where new cohorts are tried.
 pub(super) struct Nursery {
@@ -50,6 +48,8 @@ struct Bed {
 }
 
 struct Seed {
+    /// A user, or a place.
+    user: bool,
     cohort: Component,
     /// ln p(y_i | the seed) of the users of the sample.
     logs: Vec<Lane>,
@@ -61,14 +61,13 @@ impl Nursery {
         let Fitting { spectra, population, scales, .. } = fitting;
         let dim = population.components[0].centre.len();
         let turn = scales.rewards as usize;
-        let blocks = evenly(spectra.len(), NURSERY, turn);
-        let beds: Vec<Bed> = blocks
-            .par_iter()
+        let beds: Vec<Bed> = (0..spectra.len())
+            .into_par_iter()
             .with_min_len(BLOCKS_PER_TASK)
-            .map(|&block| {
+            .map(|block| {
                 let mut messages = vec![ZERO; message_len(dim)];
-                write(&spectra[block], spread, population.noise, &mut messages);
-                Bed { messages, logs: pass.logs[block], active: active(&spectra[block]) }
+                write(spectra[block], spread, population.noise, &mut messages);
+                Bed { messages, logs: pass.logs[block], active: active(spectra[block]) }
             })
             .collect();
         let sample = evenly(beds.len(), SAMPLE, turn / 3);
@@ -81,7 +80,7 @@ impl Nursery {
             .filter(|(bed, lane)| nursery.beds[*bed].active[*lane] > 0.0)
             .collect();
         let lonely: Vec<(usize, usize)> = (everyone.iter().copied())
-            .filter(|(bed, lane)| pass.shares[blocks[*bed] * count][*lane] > 0.2)
+            .filter(|(bed, lane)| pass.shares[*bed * count][*lane] > 0.2)
             .collect();
         let some = |from: &[(usize, usize)], most: usize| {
             evenly(from.len(), most, turn / 7).into_iter().map(|at| from[at]).collect::<Vec<_>>()
@@ -101,7 +100,8 @@ impl Nursery {
         let before = population.components.len();
         let mut vain = 0;
         while vain < VAIN && population.components.len() < before + BIRTHS {
-            let Some(best) = self.most_promising() else { break };
+            // What users and places promise cannot be compared: they take turns.
+            let Some(best) = self.most_promising(vain % 2 == 0) else { break };
             let seed = self.seeds.swap_remove(best);
             let (gain, cohort, logs) = self.grow(&seed, population);
             if gain > MARGIN {
@@ -130,7 +130,7 @@ impl Nursery {
                 logs
             })
             .collect();
-        Seed { cohort, logs }
+        Seed { user: false, cohort, logs }
     }
 
     /// A cohort whose only known member is one user.
@@ -168,18 +168,22 @@ impl Nursery {
                 each(|lane| log[lane] + together[lane] - alone[lane])
             })
             .collect();
-        Seed { cohort, logs }
+        Seed { user: true, cohort, logs }
     }
 
     /// The seed that would gain most among the users of the sample.
-    fn most_promising(&self) -> Option<usize> {
+    fn most_promising(&self, user: bool) -> Option<usize> {
         let gains: Vec<f64> = (self.seeds.par_iter())
             .map(|seed| {
                 let gains = self.sample.iter().zip(&seed.logs);
                 gains.map(|(bed, new)| self.beds[*bed].join(new, seed.cohort.weight).0).sum()
             })
             .collect();
-        (0..gains.len()).max_by(|a, b| gains[*a].total_cmp(&gains[*b]))
+        let rank = |at: &usize| (self.seeds[*at].user == user, gains[*at]);
+        (0..gains.len()).max_by(|a, b| {
+            let ((a_kind, a), (b_kind, b)) = (rank(a), rank(b));
+            a_kind.cmp(&b_kind).then(a.total_cmp(&b))
+        })
     }
 
     /// The cohort that a seed becomes, what it gains, and users' logs with it.
@@ -321,7 +325,7 @@ fn half_square_less_log_det_kernel(joint: &mut [Lane], dim: usize, out: &mut Lan
 }
 
 /// Up to `most` of `count` places, evenly spaced, from a start that moves with `turn`.
-fn evenly(count: usize, most: usize, turn: usize) -> Vec<usize> {
+pub(super) fn evenly(count: usize, most: usize, turn: usize) -> Vec<usize> {
     if count <= most {
         return (0..count).collect();
     }
@@ -329,7 +333,7 @@ fn evenly(count: usize, most: usize, turn: usize) -> Vec<usize> {
 }
 
 /// Along the axes in which the users of a component differ most, to either side.
-fn axes(spectra: &[Spectrum], population: &Population, pass: &Pass) -> Vec<Component> {
+fn axes(spectra: &[&Spectrum], population: &Population, pass: &Pass) -> Vec<Component> {
     let count = pass.sums.len();
     let blocks = evenly(spectra.len(), 4 * SAMPLE, 0);
     let mut seeds = Vec::new();
@@ -343,7 +347,7 @@ fn axes(spectra: &[Spectrum], population: &Population, pass: &Pass) -> Vec<Compo
             for lane in 0..LANES {
                 let share = pass.shares[block * count + c][lane];
                 if share > 0.01 {
-                    let far = deviation(&spectra[block], lane, component, population.noise);
+                    let far = deviation(spectra[block], lane, component, population.noise);
                     scatter.add_outer(share, &far);
                 }
             }

@@ -19,10 +19,13 @@ use super::pass::Pass;
 use super::scoring::{Variances, keep_from_zero, step};
 use super::spectrum::Spectrum;
 use super::structure;
+use super::births::evenly;
 use crate::linear::Symmetric;
 
 /// Passes of a refit before it looks at the number of cohorts, and after.
-const PASSES: usize = 3;
+const PASSES: usize = 2;
+/// Blocks of users on which a fit iterates, at most; all others are asked once, at its end.
+const SAMPLE: usize = 256;
 /// Passes of the first fit, which starts from nothing.
 const FIRST_PASSES: usize = 15;
 /// Cohorts differ less within than this part of how much the population does, in squares.
@@ -59,7 +62,7 @@ impl Population {
         let scales = Scales::of(ledger)?;
         let spectra = ledger.spectra();
         let mut fitting = Fitting {
-            spectra: &spectra,
+            spectra: evenly(spectra.len(), SAMPLE, 0).iter().map(|at| &spectra[*at]).collect(),
             population: match warm {
                 Some(warm) => warm.clone(),
                 None => scales.first_guess(ledger.dim()),
@@ -74,6 +77,10 @@ impl Population {
         if given.cohorts {
             structure::improve(&mut fitting);
             fitting.iterate(PASSES);
+        }
+        if spectra.len() > SAMPLE {
+            fitting.spectra = spectra.iter().collect();
+            fitting.iterate(1);
         }
         let population = fitting.population;
         Some(Fit { population, spectra })
@@ -145,7 +152,7 @@ impl Scales {
 
 /// A fit under way.
 pub(super) struct Fitting<'a> {
-    pub spectra: &'a [Spectrum],
+    pub spectra: Vec<&'a Spectrum>,
     pub population: Population,
     pub scales: Scales,
     pub given: Given,
@@ -162,7 +169,7 @@ impl Fitting<'_> {
 
     /// Expectation.
     pub fn pass(&self) -> Pass {
-        Pass::over(self.spectra, &self.population)
+        Pass::over(&self.spectra, &self.population)
     }
 
     /// Maximisation: everything afresh from the sums of a pass.

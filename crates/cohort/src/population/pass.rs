@@ -101,7 +101,7 @@ pub fn active(users: &Spectrum) -> Lane {
 
 impl Pass {
     /// Over all users.
-    pub fn over(spectra: &[Spectrum], population: &Population) -> Self {
+    pub fn over(spectra: &[&Spectrum], population: &Population) -> Self {
         let dim = population.components[0].centre.len();
         let lens = Lens::new(population);
         let stride = spectra.len().div_ceil(SLOPE_BLOCKS);
