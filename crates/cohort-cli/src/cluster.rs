@@ -41,6 +41,7 @@ pub struct Cluster {
 impl Cluster {
     /// Read, cluster, write, print.
     pub fn run(self) -> Result<Done, Failure> {
+        self.labels.as_deref().map_or(Ok(()), results::check_place)?;
         let points = npy::read::<f64>(&self.points, &["points", "coordinates"])?;
         let started = Instant::now();
         let labels = maximal_cluster(&points.values, points.shape[1], self.gamma, self.min_share)?;

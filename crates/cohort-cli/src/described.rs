@@ -93,7 +93,7 @@ fn note(option: &str) -> String {
     if names.len() == ENVIRONMENTS.len() {
         String::new()
     } else {
-        format!("{}: ", names.join(", "))
+        format!(" [{}]", names.join(", "))
     }
 }
 
@@ -106,7 +106,7 @@ fn flag(param: &Param, note: &str) -> Arg {
     };
     let arg = Arg::new(param.name)
         .long(param.name.replace('_', "-"))
-        .help(format!("{note}{}{default}", param.meaning));
+        .help(format!("{}{note}{default}", capitalised(param.meaning)));
     match param.kind {
         _ if param.kind.is_flag() => arg.action(ArgAction::SetTrue),
         Kind::Count(_) => arg.value_name("N").allow_hyphen_values(true),
@@ -114,6 +114,15 @@ fn flag(param: &Param, note: &str) -> Arg {
         Kind::Choice(words) => arg.value_name(words.join("|")),
         Kind::Text(_) => arg.value_name("PATH"),
     }
+}
+
+/// The first word with a capital letter, unless it is a symbol like σ or d.
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    if text.chars().nth(1).is_none_or(|second| !second.is_alphabetic()) {
+        return text.to_owned();
+    }
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
 fn given<'a>(

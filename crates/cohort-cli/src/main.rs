@@ -11,6 +11,7 @@ mod summary_table;
 
 use std::process::ExitCode;
 
+use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand as MissingSubcommand;
 use clap::{Parser, Subcommand};
 
 use failure::Failure;
@@ -42,8 +43,8 @@ fn main() -> ExitCode {
 fn parse() -> Result<Command, Failure> {
     match Cohort::try_parse() {
         Ok(cohort) => Ok(cohort.command),
-        Err(error) if error.use_stderr() => Err(error.into()),
-        // --help and --version are no failures.
-        Err(help) => help.exit(),
+        // Help that was asked for, or that was needed because nothing was.
+        Err(help) if !help.use_stderr() || help.kind() == MissingSubcommand => help.exit(),
+        Err(error) => Err(error.into()),
     }
 }

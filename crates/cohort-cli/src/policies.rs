@@ -3,6 +3,7 @@
 use clap::Args;
 use cohort::params::{Default, Param};
 use cohort::registry::{self, POLICIES, PolicyInfo};
+use cohort_lab::text::wrapped;
 use serde_json::json;
 
 use crate::failure::{Done, Failure, print};
@@ -63,36 +64,49 @@ fn as_json(info: &PolicyInfo) -> serde_json::Value {
 /// Its name, one line, and one line a parameter: name, default, range, meaning.
 fn as_text(info: &PolicyInfo) -> String {
     let mut text = format!("{}: {}\n  [{}]\n", info.name, info.summary, info.reference);
+    let name_width = widest(|param| param.name.to_owned());
+    let default_width = widest(default);
+    let range_width = widest(range);
     for param in params(info) {
-        let (default, rule) = match param.default {
-            Default::Derived(rule) => ("derived".to_owned(), format!("; by default {rule}")),
-            ref fixed => (fixed.to_string(), String::new()),
+        let first = format!(
+            "  {:<name_width$}  {:<default_width$}  {:<range_width$}  ",
+            param.name,
+            default(param),
+            range(param),
+        );
+        let rule = match param.default {
+            Default::Derived(rule) => format!("; by default {rule}"),
+            _ => String::new(),
         };
-        let range = param.kind.to_string();
-        let range = range.strip_prefix("a number in ").unwrap_or(&range);
-        let first = format!("  {:<13} {default:<10} {range:<19} ", param.name);
-        text += &wrapped(&first, &format!("{}{rule}", param.meaning));
+        text += &below_each_other(&first, &format!("{}{rule}", param.meaning));
     }
     text
 }
 
-/// `text` after `first`, on lines of up to 100 characters that begin below each other.
-fn wrapped(first: &str, text: &str) -> String {
-    let indent = first.chars().count();
-    let mut lines = first.to_owned();
-    let mut length = indent;
-    for (at, word) in text.split(' ').enumerate() {
-        let word_length = word.chars().count();
-        if at > 0 && length + 1 + word_length > 100 {
-            lines += &format!("\n{:indent$}", "");
-            length = indent;
-        } else if at > 0 {
-            lines.push(' ');
-            length += 1;
-        }
-        lines += word;
-        length += word_length;
+fn default(param: &Param) -> String {
+    match param.default {
+        // √2 and the like: four digits tell; the JSON has them all.
+        Default::Real(number) if number.to_string().len() > 8 => format!("{number:.4}"),
+        Default::Real(number) => number.to_string(),
+        Default::Choice(word) => word.to_owned(),
+        Default::Derived(_) => "derived".to_owned(),
     }
-    lines.push('\n');
-    lines
+}
+
+fn range(param: &Param) -> String {
+    let range = param.kind.to_string();
+    range.strip_prefix("a number in ").unwrap_or(&range).to_owned()
+}
+
+/// How wide a column is, so that it is the same for all policies.
+fn widest(cell: impl Fn(&Param) -> String) -> usize {
+    let width = |param: &Param| cell(param).chars().count();
+    POLICIES.iter().flat_map(params).map(width).max().unwrap_or(0)
+}
+
+/// `text` after `first`, on lines of up to 100 characters that begin below each other.
+fn below_each_other(first: &str, text: &str) -> String {
+    let indent = first.chars().count();
+    let lines = wrapped(text, 100 - indent.min(60));
+    format!("{first}{}\n", lines.join(&format!("\n{:indent$}", "")))
 }

@@ -9,8 +9,8 @@ pub struct Progress(ProgressBar);
 impl Progress {
     /// For a plan that begins now.
     pub fn new(plan: &Plan) -> Self {
-        let rounds = plan.rounds * plan.repetitions * plan.contenders.len();
-        let bar = ProgressBar::new(rounds as u64);
+        let runs = plan.repetitions.saturating_mul(plan.contenders.len());
+        let bar = ProgressBar::new(plan.rounds.saturating_mul(runs) as u64);
         let style = "{bar:40} {percent:>3} %  {elapsed} gone, about {eta} left";
         if let Ok(style) = ProgressStyle::with_template(style) {
             bar.set_style(style);

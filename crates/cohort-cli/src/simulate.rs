@@ -41,6 +41,9 @@ pub struct Simulate {
     /// A parameter of a policy (by label, or by name for all of that name); may be repeated
     #[arg(long, value_name = "POLICY.PARAM=VALUE")]
     set: Vec<String>,
+    /// Print an experiment file with every key there is, documented, and do nothing else
+    #[arg(long)]
+    example: bool,
     /// Print the summary as JSON, and nothing else
     #[arg(long)]
     json: bool,
@@ -56,6 +59,10 @@ pub struct Simulate {
 impl Simulate {
     /// Describe, check, run, write, print.
     pub fn run(self) -> Result<Done, Failure> {
+        if self.example {
+            print(&cohort_lab::experiment::example())?;
+            return Ok(Done::Complete);
+        }
         let experiment = self.draft()?.resolve()?;
         let folder = experiment.out.as_deref().map(Folder::new).transpose()?;
         self.check_arms_out(&experiment)?;
@@ -101,14 +108,15 @@ impl Simulate {
     }
 
     fn check_arms_out(&self, experiment: &Experiment) -> Result<(), Failure> {
+        let Some(path) = &self.arms_out else { return Ok(()) };
         let (policies, reps) = (experiment.plan.contenders.len(), experiment.plan.repetitions);
-        if self.arms_out.is_some() && (policies, reps) != (1, 1) {
+        if (policies, reps) != (1, 1) {
             return Err(Failure::bad_input(format!(
                 "--arms-out: found {policies} policies and {reps} repetitions, expected one of \
                  each: add --policy NAME --reps 1"
             )));
         }
-        Ok(())
+        Ok(results::check_place(path)?)
     }
 
     fn write_arms(&self, experiment: &Experiment, runs: &Runs) -> Result<(), Failure> {

@@ -4,7 +4,7 @@
 //! one repetition sees it. What a reward is and what was lost is the world's own business: the
 //! runner only asks.
 
-use cohort::params::{Param, Settings, Value};
+use cohort::params::{Param, Settings};
 use cohort::{Arm, Contexts, Truth};
 
 use crate::Error;
@@ -68,6 +68,9 @@ pub struct Size {
     pub rounds: Option<usize>,
 }
 
+/// Makes an environment from options that were checked.
+pub type Build = fn(&Settings) -> Result<Box<dyn Environment>, Error>;
+
 /// What is known of an environment before it is made.
 #[derive(Debug)]
 pub struct EnvironmentInfo {
@@ -78,21 +81,12 @@ pub struct EnvironmentInfo {
     /// Its options, in groups that environments share.
     pub params: &'static [&'static [Param]],
     /// Makes one.
-    pub build: fn(&Settings) -> Result<Box<dyn Environment>, Error>,
+    pub build: Build,
 }
 
 impl EnvironmentInfo {
     /// All of its options.
     pub fn options(&self) -> impl Iterator<Item = &'static Param> {
         self.params.iter().copied().flatten()
-    }
-
-    /// Checks options without making the environment.
-    pub fn check(
-        &self,
-        options: impl IntoIterator<Item = (String, Value)>,
-    ) -> Result<Settings, Error> {
-        Settings::check(self.name, self.params, options)
-            .map_err(|error| Error::of(format!("environment `{}`", self.name), error))
     }
 }

@@ -1,5 +1,6 @@
 //! What can go wrong in the lab, as sentences for people.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Everything that the lab refuses or fails at. Each message is one line: where, what was found,
@@ -106,7 +107,15 @@ impl Error {
     /// Whether what was given is at fault, and not the machine it runs on.
     pub fn is_bad_input(&self) -> bool {
         match self {
-            Error::Write { .. } | Error::Threads(_) => false,
+            Error::Threads(_) => false,
+            // A place that is not there was given; a disk that is full was not.
+            Error::Write { source, .. } => matches!(
+                source.kind(),
+                ErrorKind::NotFound
+                    | ErrorKind::NotADirectory
+                    | ErrorKind::IsADirectory
+                    | ErrorKind::PermissionDenied
+            ),
             Error::In { source, .. } => source.is_bad_input(),
             _ => true,
         }

@@ -8,6 +8,7 @@
 //! | [`experiment`] | what is to be run? |
 //! | [`runner`] | how is it run, on many threads, with the same bits on any number? |
 //! | [`results`] | what came of it, as tables and in one page? |
+//! | [`text`] | how does text fit a line? |
 //! | [`npy`] | how do arrays come in and go out? |
 //!
 //! The lab drives the engine of the `cohort` crate and has no learning step of its own.
@@ -20,5 +21,6 @@ pub mod npy;
 pub mod results;
 pub mod runner;
 pub mod seed;
+pub mod text;
 
 pub use error::Error;

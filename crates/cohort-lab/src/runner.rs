@@ -5,6 +5,7 @@
 //! workers, and each worker has a thread pool of its own, so that the parallel loops inside a
 //! policy never pick up another task's work and learning time is what learning took.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -101,6 +102,9 @@ pub struct Checkpoint {
     pub adjusted_rand: Option<f64>,
 }
 
+/// More threads than this are never started, whatever a plan says.
+const MOST_THREADS: usize = 1024;
+
 /// How many checkpoints a run has.
 const CHECKPOINTS: usize = 100;
 
@@ -121,11 +125,12 @@ pub fn run(plan: &Plan, observer: &dyn Observer, stop: &AtomicBool) -> Result<Ru
     check_that_all_can_start(plan)?;
     let contenders = plan.contenders.len();
     let tasks = plan.repetitions * contenders;
-    let workers = plan.threads.min(tasks).max(1);
-    let threads_each = (plan.threads / workers).max(1);
+    let threads = plan.threads.min(MOST_THREADS);
+    let workers = threads.min(tasks).max(1);
+    let threads_each = (threads / workers).max(1);
 
     let next = AtomicUsize::new(0);
-    let runs: Vec<Mutex<Option<Run>>> = (0..tasks).map(|_| Mutex::new(None)).collect();
+    let runs: Mutex<BTreeMap<usize, Run>> = Mutex::default();
     let failed = AtomicBool::new(false);
     let halted = || stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
     let work = || -> Result<(), Error> {
@@ -138,8 +143,9 @@ pub fn run(plan: &Plan, observer: &dyn Observer, stop: &AtomicBool) -> Result<Ru
                 }
                 let seed = Seed { seed: plan.seed, repetition: task / contenders };
                 let contender = &plan.contenders[task % contenders];
-                let run = play(plan, seed, contender, observer, &halted)?;
-                *runs[task].lock().unwrap_or_else(PoisonError::into_inner) = run;
+                if let Some(run) = play(plan, seed, contender, observer, &halted)? {
+                    runs.lock().unwrap_or_else(PoisonError::into_inner).insert(task, run);
+                }
             }
         })
     };
@@ -153,16 +159,24 @@ pub fn run(plan: &Plan, observer: &dyn Observer, stop: &AtomicBool) -> Result<Ru
         workers.into_iter().map(join).collect::<Result<Vec<()>, Error>>()
     })?;
 
-    let mut runs = runs.into_iter().map(|run| run.into_inner().unwrap_or(None));
-    let repetitions: Vec<Repetition> = (0..plan.repetitions)
-        .filter_map(|number| {
-            let runs: Vec<Option<Run>> = runs.by_ref().take(contenders).collect();
-            let runs = runs.into_iter().collect::<Option<_>>()?;
-            Some(Repetition { number, runs })
-        })
-        .collect();
+    let runs = runs.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let repetitions = complete_repetitions(runs, contenders);
     let interrupted = repetitions.len() < plan.repetitions;
     Ok(Runs { repetitions, interrupted })
+}
+
+/// Puts the runs of tasks together: those of each repetition, where all are there.
+fn complete_repetitions(runs: BTreeMap<usize, Run>, contenders: usize) -> Vec<Repetition> {
+    let mut repetitions: Vec<Repetition> = Vec::new();
+    for (task, run) in runs {
+        let number = task / contenders;
+        match repetitions.last_mut().filter(|last| last.number == number) {
+            Some(last) => last.runs.push(run),
+            None => repetitions.push(Repetition { number, runs: vec![run] }),
+        }
+    }
+    repetitions.retain(|repetition| repetition.runs.len() == contenders);
+    repetitions
 }
 
 /// A policy that cannot be made is found out now, not after hours of others.
@@ -205,7 +219,7 @@ fn play(
     let mut policy = make_policy(plan, seed, world.as_ref(), contender)?;
     let mut answers = Answers::new(plan.environment.size().users);
     let mut run = Run {
-        regret: Vec::with_capacity(plan.rounds),
+        regret: Vec::new(),
         checkpoints: Vec::new(),
         learning: Duration::ZERO,
         environment: Duration::ZERO,
@@ -314,3 +328,6 @@ impl Answers {
         self.regrets.iter().sum::<f64>() / self.regrets.len() as f64
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -29,3 +29,8 @@ pub use contexts::{Arm, Contexts};
 pub use error::{Error, nearest};
 pub use policy::{Order, Policy, Turns};
 pub use problem::{Problem, Truth};
+
+/// The README's examples compile and hold.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

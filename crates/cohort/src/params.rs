@@ -298,9 +298,20 @@ impl Settings {
         self.choice(name) == FLAG[1]
     }
 
-    /// What was set, if anything was.
-    pub fn given(&self, name: &str) -> Option<&Value> {
-        self.set.get(name)
+    /// A number, if it was set.
+    pub fn optional(&self, name: &str) -> Option<f64> {
+        match self.set.get(name) {
+            Some(Value::Real(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// Some text, if it was set.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.set.get(name) {
+            Some(Value::Text(text)) => Some(text),
+            _ => None,
+        }
     }
 
     /// Every parameter with its value: as set, or its fixed default; `None` where it is to follow

@@ -31,6 +31,8 @@ pub const POLICIES: &[PolicyInfo] = &[
     p::oracle_individual::INFO,
     p::common::INFO,
     p::linucb_ind::INFO,
+    p::club::INFO,
+    p::sclub::INFO,
     p::cmlb::INFO,
     p::sclb::INFO,
     p::alb_norm::INFO,

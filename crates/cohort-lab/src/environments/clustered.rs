@@ -9,7 +9,7 @@ use cohort::params::{Kind, Param, Settings};
 use std::ops::Bound;
 
 use super::parts::centres::{CLUSTER_OPTIONS, Centres, cluster_of_every_user};
-use super::parts::laws::{LAW_OPTIONS, Laws};
+use super::parts::laws::{LAW_OPTIONS, Laws, check_fits};
 use super::parts::linear::{LinearWorld, Users};
 use crate::Error;
 use crate::environment::{Environment, EnvironmentInfo, Size, World};
@@ -27,15 +27,15 @@ const CENTRE_OPTIONS: &[Param] = &[
     Param::derived(
         "separation",
         Kind::Real(Bound::Excluded(0.0), Bound::Included(2.0)),
-        "none: uniform on the unit sphere",
-        "centres are at least this far apart",
+        "uniform on the unit sphere",
+        "no two centres are closer than this",
     ),
     Param::derived(
         "spacing",
-        Kind::Real(Bound::Excluded(0.0), Bound::Included(std::f64::consts::SQRT_2)),
-        "none: uniform on the unit sphere",
-        "centres lie around one point of the unit sphere, this far from each other (exactly with \
-         fewer clusters than dimensions, else about)",
+        Kind::Real(Bound::Excluded(0.0), Bound::Included(1.0)),
+        "uniform on the unit sphere",
+        "centres lie close together, all this far from each other (about, where there are as many \
+         clusters as dimensions or more)",
     ),
 ];
 
@@ -47,9 +47,8 @@ struct Clustered {
 }
 
 fn build(settings: &Settings) -> Result<Box<dyn Environment>, Error> {
-    let laws = Laws::from_settings(settings);
-    let real = |name| settings.given(name).map(|_| settings.derived(name, || f64::NAN));
-    let centres = match (real("separation"), real("spacing")) {
+    let laws = Laws::from_settings(settings)?;
+    let centres = match (settings.optional("separation"), settings.optional("spacing")) {
         (Some(_), Some(_)) => {
             return Err(Error::unexpected(
                 "separation and spacing",
@@ -62,6 +61,7 @@ fn build(settings: &Settings) -> Result<Box<dyn Environment>, Error> {
         (None, None) => Centres::Uniform,
     };
     let count = settings.count("clusters");
+    check_fits("clusters", count, laws.dim)?;
     let clusters = cluster_of_every_user(laws.users, count, settings.real("imbalance"));
     Ok(Box::new(Clustered { laws, clusters, count, centres }))
 }

@@ -33,7 +33,7 @@ struct Gaussian {
 
 fn build(settings: &Settings) -> Result<Box<dyn Environment>, Error> {
     Ok(Box::new(Gaussian {
-        laws: Laws::from_settings(settings),
+        laws: Laws::from_settings(settings)?,
         spread: settings.real("spread"),
         unit_ball: settings.flag("unit_ball"),
     }))

@@ -6,7 +6,7 @@
 use cohort::params::Settings;
 
 use super::parts::centres::{CLUSTER_OPTIONS, Centres, cluster_of_every_user};
-use super::parts::laws::{LAW_OPTIONS, Laws, SPREAD, normal};
+use super::parts::laws::{LAW_OPTIONS, Laws, SPREAD, check_fits, normal};
 use super::parts::linear::{LinearWorld, Users};
 use crate::Error;
 use crate::environment::{Environment, EnvironmentInfo, Size, World};
@@ -28,8 +28,9 @@ struct Mixture {
 }
 
 fn build(settings: &Settings) -> Result<Box<dyn Environment>, Error> {
-    let laws = Laws::from_settings(settings);
+    let laws = Laws::from_settings(settings)?;
     let count = settings.count("clusters");
+    check_fits("clusters", count, laws.dim)?;
     let clusters = cluster_of_every_user(laws.users, count, settings.real("imbalance"));
     Ok(Box::new(Mixture { laws, clusters, count, spread: settings.real("spread") }))
 }

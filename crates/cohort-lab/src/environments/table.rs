@@ -9,7 +9,7 @@ use std::hash::Hash;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cohort::params::{Kind, NOT_NEGATIVE, Param, Settings, Value};
+use cohort::params::{Kind, NOT_NEGATIVE, Param, Settings};
 
 use super::parts::linear::{LinearWorld, Rounds, Users};
 use crate::Error;
@@ -29,14 +29,14 @@ const COUNT: Kind = Kind::Count(1);
 const OF_TABLE: &str = "that of the tables";
 
 const TABLE_OPTIONS: &[Param] = &[
-    Param::text("contexts", "a file", "it must be given", "X.npy, (T, K, d) float64"),
-    Param::text("thetas", "a file", "it must be given", "TH.npy, (N, d) float64: users' vectors"),
-    Param::text("noise_table", "a file", "it must be given", "E.npy, (T, N) float64"),
+    Param::text("contexts", "a file", "none, it is needed", "X.npy: contexts, (T, K, d) float64"),
+    Param::text("thetas", "a file", "none, it is needed", "TH.npy: users' vectors, (N, d) float64"),
+    Param::text("noise_table", "a file", "none, it is needed", "E.npy: noise, (T, N) float64"),
     Param::text(
         "clusters_table",
         "a file",
         "users with equal vectors are a cluster",
-        "C.npy, (N,) int64: the true clusters, for `oracle`",
+        "C.npy: true clusters, (N,) int64",
     ),
     Param::derived(
         "noise",
@@ -72,14 +72,14 @@ fn build(settings: &Settings) -> Result<Box<dyn Environment>, Error> {
     same_length(&noise_path, "rounds", noise.shape[0], &contexts_path, rounds)?;
     same_length(&noise_path, "users", noise.shape[1], &thetas_path, users)?;
     for (name, length) in [("users", users), ("dim", dim), ("arms", arms)] {
-        if settings.given(name).is_some_and(|given| *given != Value::Real(length as f64)) {
-            let given = settings.derived(name, || f64::NAN).to_string();
-            return Err(Error::unexpected(name, given, format!("{length}, {OF_TABLE}")));
+        if let Some(given) = settings.optional(name).filter(|given| *given != length as f64) {
+            let expected = format!("{length}, {OF_TABLE}");
+            return Err(Error::unexpected(name, given.to_string(), expected));
         }
     }
 
-    let clusters = match path(settings, "clusters_table") {
-        Some(path) => read_clusters(&path, users, &thetas_path)?,
+    let clusters = match settings.text("clusters_table") {
+        Some(path) => read_clusters(Path::new(path), users, &thetas_path)?,
         None => equal_rows(&thetas.values, dim),
     };
     let sigma = settings.derived("noise", || {
@@ -95,19 +95,12 @@ fn build(settings: &Settings) -> Result<Box<dyn Environment>, Error> {
     }))
 }
 
-fn path(settings: &Settings, name: &str) -> Option<PathBuf> {
-    match settings.given(name) {
-        Some(Value::Text(path)) => Some(PathBuf::from(path)),
-        _ => None,
-    }
-}
-
 fn read_table(
     settings: &Settings,
     name: &'static str,
     axes: &[&str],
 ) -> Result<(Array<f64>, PathBuf), Error> {
-    let Some(path) = path(settings, name) else {
+    let Some(path) = settings.text(name).map(PathBuf::from) else {
         let what = format!("environment `table`: {name}");
         return Err(Error::unexpected(what, "nothing", "the name of a .npy file"));
     };
@@ -172,5 +165,102 @@ impl Rounds for Arc<Tables> {
         contexts.clear();
         contexts.extend_from_slice(&self.contexts.values[row(&self.contexts)]);
         noise.copy_from_slice(&self.noise.values[row(&self.noise)]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cohort::params::Value;
+    use std::fs::File;
+
+    /// Two rounds, two arms, R², three users of whom two are the same.
+    struct Files {
+        folder: tempfile::TempDir,
+    }
+
+    impl Files {
+        fn new() -> Self {
+            let files = Self { folder: tempfile::tempdir().unwrap() };
+            files.write("x.npy", &[2, 2, 2], &[1.0, 0.0, 0.0, 1.0, 0.5, 0.5, -1.0, 2.0]);
+            files.write("th.npy", &[3, 2], &[1.0, 2.0, 3.0, 4.0, 1.0, 2.0]);
+            files.write("e.npy", &[2, 3], &[0.1, -0.1, 0.1, 0.3, 0.3, -0.3]);
+            files
+        }
+
+        fn write<T: npy::Number>(&self, name: &str, shape: &[usize], values: &[T]) {
+            let mut file = File::create(self.folder.path().join(name)).unwrap();
+            npy::write(&mut file, shape, values).unwrap();
+        }
+
+        fn build(&self, more: &[(&str, Value)]) -> Result<Box<dyn Environment>, Error> {
+            let file =
+                |name: &str| Value::Text(self.folder.path().join(name).display().to_string());
+            let mut options = vec![
+                ("contexts", file("x.npy")),
+                ("thetas", file("th.npy")),
+                ("noise_table", file("e.npy")),
+            ];
+            options.extend(more.iter().cloned().map(|(name, value)| match value {
+                Value::Text(path) => (name, file(path.as_str())),
+                number => (name, number),
+            }));
+            let options = options.into_iter().map(|(name, value)| (name.to_owned(), value));
+            build(&INFO.check(options).unwrap())
+        }
+
+        fn refusal(&self, more: &[(&str, Value)]) -> String {
+            match self.build(more) {
+                Ok(_) => panic!("nothing was refused"),
+                Err(error) => error.to_string(),
+            }
+        }
+    }
+
+    const SEED: Seed = Seed { seed: 0, repetition: 0 };
+
+    #[test]
+    fn rewards_are_those_of_the_contract() {
+        let environment = Files::new().build(&[]).unwrap();
+        assert_eq!(environment.size(), Size { users: 3, dim: 2, arms: 2, rounds: Some(2) });
+        let mut world = environment.world(SEED).unwrap();
+        world.start_round(1);
+        // X[1,1]·TH[1] + E[1,1] = −3 + 8 + 0.3, and X[1,0]·TH[1] = 3.5 is 1.5 less.
+        assert_eq!(world.play(1, 1).reward, 5.0 + 0.3);
+        assert_eq!(world.play(1, 1).regret, 0.0);
+        assert_eq!(world.play(1, 0).regret, 1.5);
+    }
+
+    #[test]
+    fn what_is_not_told_follows_from_the_tables() {
+        let files = Files::new();
+        let world = files.build(&[]).unwrap().world(SEED).unwrap();
+        assert!((world.sigma() - 0.05f64.sqrt()).abs() < 1e-12, "root mean square of the noise");
+        assert_eq!(world.truth().unwrap().clusters, [0, 1, 0], "equal rows");
+
+        files.write("c.npy", &[3], &[7i64, 7, -2]);
+        let told = [("clusters_table", Value::from("c.npy")), ("noise", Value::Real(0.5))];
+        let world = files.build(&told).unwrap().world(SEED).unwrap();
+        assert_eq!((world.sigma(), world.truth().unwrap().clusters), (0.5, &[0, 0, 1][..]));
+    }
+
+    #[test]
+    fn tables_that_do_not_fit_each_other_are_refused_by_name() {
+        let files = Files::new();
+        assert!(
+            files.refusal(&[("users", Value::Real(4.0))]).contains("users: found 4, expected 3")
+        );
+        files.write("th.npy", &[2, 3], &[0.0; 6]);
+        let refusal = files.refusal(&[]);
+        assert!(refusal.contains("th.npy: dim: found 3, expected 2 as in"), "{refusal}");
+        files.write("th.npy", &[2, 2], &[0.0; 4]);
+        let refusal = files.refusal(&[]);
+        assert!(refusal.contains("e.npy: users: found 3, expected 2 as in"), "{refusal}");
+        files.write("e.npy", &[1, 2], &[0.0; 2]);
+        assert!(files.refusal(&[]).contains("e.npy: rounds: found 1, expected 2 as in"));
+        files.write("e.npy", &[2, 2], &[0.0; 4]);
+        files.write("c.npy", &[3], &[0i64; 3]);
+        let refusal = files.refusal(&[("clusters_table", Value::from("c.npy"))]);
+        assert!(refusal.contains("c.npy: users: found 3, expected 2"), "{refusal}");
     }
 }

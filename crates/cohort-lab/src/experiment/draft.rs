@@ -123,7 +123,7 @@ impl Draft {
         let environment = (info.build)(&options)?;
 
         let limit = environment.size().rounds;
-        let count = |name| run.given(name).map(|_| run.derived(name, || 0.0) as usize);
+        let count = |name| run.optional(name).map(|count| count as usize);
         let rounds = count("rounds").or(limit).unwrap_or(DEFAULT_ROUNDS);
         if let Some(limit) = limit.filter(|limit| rounds > *limit) {
             let expected = format!("at most {limit}, all that the environment has");
@@ -142,10 +142,7 @@ impl Draft {
             },
             environment: info,
             options,
-            out: match run.given("out") {
-                Some(Value::Text(folder)) => Some(PathBuf::from(folder)),
-                _ => None,
-            },
+            out: run.text("out").map(PathBuf::from),
         })
     }
 
@@ -173,5 +170,84 @@ impl Draft {
             contenders.push(Contender { label, policy, settings });
         }
         Ok(contenders)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(draft: Draft) -> String {
+        match draft.resolve() {
+            Ok(_) => panic!("nothing was refused"),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn a_policy_may_play_under_several_labels() {
+        let mut draft = Draft::default();
+        draft.set_policies("linucb-ind, narrow=linucb-ind");
+        draft.set_param("narrow.exploration=0.1").unwrap();
+        let contenders = draft.resolve().unwrap().plan.contenders;
+        let widths: Vec<(&str, f64)> = (contenders.iter())
+            .map(|contender| (contender.label.as_str(), contender.settings.real("exploration")))
+            .collect();
+        assert_eq!(widths, [("linucb-ind", 1.0), ("narrow", 0.1)]);
+    }
+
+    #[test]
+    fn a_name_that_is_no_label_means_all_policies_of_that_name() {
+        let mut draft = Draft::default();
+        draft.set_policies("a=linucb-ind,b=linucb-ind,random");
+        draft.set_param("linucb-ind.delta = 0.2").unwrap();
+        let contenders = draft.resolve().unwrap().plan.contenders;
+        assert_eq!(contenders[0].settings.real("delta"), 0.2);
+        assert_eq!(contenders[1].settings.real("delta"), 0.2);
+    }
+
+    #[test]
+    fn what_is_wrong_is_refused_by_name() {
+        let with = |change: &dyn Fn(&mut Draft)| {
+            let mut draft = Draft::default();
+            change(&mut draft);
+            refusal(draft)
+        };
+        let refused = with(&|draft| draft.set_policies("random,random"));
+        assert!(refused.contains("`random` twice"), "{refused}");
+        let refused = with(&|draft| draft.set_policies("linucb"));
+        assert!(refused.contains("did you mean `linucb-ind`?"), "{refused}");
+        let refused = with(&|draft| {
+            draft.set_policies("linucb-ind");
+            draft.set_param("linucb-ind.delta=1").unwrap();
+        });
+        assert_eq!(refused, "linucb-ind.delta = 1: expected a number in (0, 1)");
+        let refused = with(&|draft| {
+            draft.run.insert("rounds".into(), Value::Real(0.0));
+        });
+        assert_eq!(refused, "experiment.rounds = 0: expected a whole number, 1 or more");
+
+        let mut draft = Draft::default();
+        draft.set_policies("random");
+        let refused = draft.set_param("linucb-ind.delta=0.1").unwrap_err().to_string();
+        assert!(refused.contains("one of the policies that play: random"), "{refused}");
+        assert!(draft.set_param("delta=0.1").unwrap_err().to_string().contains("POLICY.PARAM="));
+    }
+
+    #[test]
+    fn another_environment_keeps_the_options_that_it_has() {
+        let mut draft = Draft::parse("[env]\nname = 'clustered'\nusers = 7\nclusters = 2").unwrap();
+        draft.set_environment("gaussian").unwrap();
+        let experiment = draft.resolve().unwrap();
+        assert_eq!(experiment.plan.environment.size().users, 7);
+    }
+
+    #[test]
+    fn flags_that_name_policies_keep_what_the_file_says_of_them() {
+        let mut draft = Draft::parse("[[policy]]\nname = 'linucb-ind'\ndelta = 0.25").unwrap();
+        draft.set_policies("random,linucb-ind");
+        let contenders = draft.resolve().unwrap().plan.contenders;
+        assert_eq!(contenders.len(), 2);
+        assert_eq!(contenders[1].settings.real("delta"), 0.25);
     }
 }

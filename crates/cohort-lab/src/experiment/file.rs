@@ -114,3 +114,76 @@ fn not_toml(text: &str, error: &toml::de::Error) -> Error {
     let message = error.message().lines().collect::<Vec<_>>().join(", ");
     Error::Toml { line, message }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_resolved_experiment_is_a_file_that_gives_itself() {
+        let text = "
+            rounds = 20
+            seed = 3
+            [env]
+            name = 'gaussian'
+            unit_ball = true
+            spread = 1
+            [[policy]]
+            name = 'linucb-ind'
+            [[policy]]
+            name = 'linucb-ind'
+            label = 'narrow'
+            exploration = 0.1
+            confidence = 'ball'
+        ";
+        let once = Draft::parse(text).unwrap().resolve().unwrap().to_toml();
+        let twice = Draft::parse(&once).unwrap().resolve().unwrap().to_toml();
+        assert_eq!(once, twice);
+        for line in ["rounds = 20", "unit_ball = true", "label = \"narrow\"", "users = 100"] {
+            assert!(once.contains(line), "{line} is missing in\n{once}");
+        }
+    }
+
+    #[test]
+    fn what_a_file_should_not_say_is_refused_with_its_place() {
+        let cases = [
+            ("round = 5", "no key `round` (did you mean `rounds`?)"),
+            ("rounds = 0", "rounds = 0: expected a whole number, 1 or more"),
+            ("rounds = 2.5", "rounds = 2.5: expected a whole number"),
+            ("rounds = 'many'", "rounds = \"many\": expected a whole number"),
+            ("rounds = [1]", "rounds: found array"),
+            ("seed = -1", "seed = -1: expected a whole number, 0 or more"),
+            ("out = 5", "out = 5: expected a folder"),
+            ("env = 'clustered'", "env: found string, expected a table: [env]"),
+            ("[env]\nname = 'clusterd'", "did you mean `clustered`?"),
+            (
+                "[env]\nusrs = 5",
+                "environment `clustered` has no key `usrs` (did you mean `users`?)",
+            ),
+            ("[env]\nnoise = nan", "clustered.noise = NaN: expected a number in [0, ∞)"),
+            ("[policy]\nname = 'random'", "policy: found table, expected tables: [[policy]]"),
+            ("[[policy]]\ndelta = 0.1", "[[policy]]: found no name"),
+            ("[[policy]]\nname = 'linucb-ind'\ndelt = 1", "did you mean `delta`?"),
+            ("[[policy]]\nname = 'linucb-ind'\ndelta = 1", "expected a number in (0, 1)"),
+            ("[[policy]]\nname = 'cmbl'", "did you mean `cmlb`?"),
+            ("rounds = 5\nrounds = 6", "line 2: duplicate key"),
+            ("rounds 5", "line 1: "),
+        ];
+        for (text, expected) in cases {
+            let error = Draft::parse(text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error} does not say {expected}");
+            assert!(!error.contains('\n'), "{error} is more than one line");
+        }
+    }
+
+    #[test]
+    fn errors_name_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mine.toml");
+        std::fs::write(&path, "reps = 0").unwrap();
+        let error = Draft::read(&path).unwrap_err().to_string();
+        assert!(error.contains("mine.toml: experiment.reps = 0"), "{error}");
+        let error = Draft::read(&folder.path().join("none.toml")).unwrap_err().to_string();
+        assert!(error.contains("none.toml: cannot be read"), "{error}");
+    }
+}

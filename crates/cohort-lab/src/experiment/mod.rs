@@ -4,9 +4,11 @@
 //! every default filled in.
 
 mod draft;
+mod example;
 mod file;
 
 pub use draft::{Draft, PolicyDraft};
+pub use example::example;
 
 use std::path::PathBuf;
 
@@ -31,14 +33,14 @@ pub const RUN_PARAMS: &[Param] = &[
         "all cores",
         "how many threads; results are the same on any number",
     ),
-    Param::text("out", "a folder", "none: nothing is written", "folder for tables and summary"),
+    Param::text("out", "a folder", "nothing is written", "where all results are written"),
 ];
 
 /// T where neither the experiment nor the environment says.
 pub const DEFAULT_ROUNDS: usize = 1000;
 
 /// Who plays where nobody is named.
-pub const DEFAULT_POLICIES: &[&str] = &["random", "linucb-ind"];
+pub const DEFAULT_POLICIES: &[&str] = &["random", "linucb-ind", "cmlb", "sclb-warm", "oracle"];
 
 /// What is to be run, checked and complete.
 pub struct Experiment {

@@ -141,3 +141,53 @@ fn split<T: Copy>(values: &[Option<T>]) -> (Vec<T>, Vec<i16>) {
     let present = values.iter().flatten().copied().collect();
     (present, values.iter().map(|value| i16::from(value.is_some())).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+
+    fn table() -> Table<'static> {
+        let chunk = |label, clusters| {
+            vec![
+                ("policy", Column::Text(label, 2)),
+                ("round", Column::Int(vec![1, 2])),
+                ("regret", Column::Real(vec![0.1, 1.0 / 3.0])),
+                ("clusters", Column::MaybeInt(vec![None, clusters])),
+                ("adjusted_rand", Column::MaybeReal(vec![Some(0.5), None])),
+            ]
+        };
+        Table { chunks: vec![chunk("a, b", Some(4)), chunk("c", None)] }
+    }
+
+    #[test]
+    fn csv_has_every_digit_and_an_empty_field_for_nothing() {
+        let mut text = Vec::new();
+        write_csv(&mut text, &table()).unwrap();
+        assert_eq!(
+            String::from_utf8(text).unwrap(),
+            "policy,round,regret,clusters,adjusted_rand\n\
+             \"a, b\",1,0.1,,0.5\n\
+             \"a, b\",2,0.3333333333333333,4,\n\
+             c,1,0.1,,0.5\n\
+             c,2,0.3333333333333333,,\n"
+        );
+    }
+
+    #[test]
+    fn parquet_is_read_back_as_it_was() {
+        let mut file = tempfile::tempfile().unwrap();
+        write_parquet(&mut file, &table()).unwrap();
+        let reader = SerializedFileReader::new(file).unwrap();
+        assert_eq!(reader.num_row_groups(), 2);
+        let rows: Vec<String> =
+            reader.get_row_iter(None).unwrap().map(|row| row.unwrap().to_string()).collect();
+        assert_eq!(
+            rows[1],
+            "{policy: \"a, b\", round: 2, regret: 0.3333333333333333, clusters: 4, \
+             adjusted_rand: null}"
+        );
+        assert_eq!(rows.len(), 4);
+        assert!(rows[3].contains("clusters: null"));
+    }
+}

@@ -13,7 +13,7 @@ mod student;
 mod summary;
 mod tables;
 
-pub use folder::{Folder, write_whole};
+pub use folder::{Folder, check_place, write_whole};
 pub use student::half_width_95;
 pub use summary::{PolicySummary, Summary};
 
@@ -31,7 +31,7 @@ pub fn write(
     runs: &Runs,
     summary: &Summary,
 ) -> Result<(), Error> {
-    let staged = folder.stage()?;
+    let mut staged = folder.stage()?;
     let labels: Vec<&str> =
         experiment.plan.contenders.iter().map(|contender| contender.label.as_str()).collect();
     let users = experiment.plan.environment.size().users;

@@ -5,11 +5,14 @@
 //! | this one | what is a cluster? |
 //! | `components` | which points hang together within γ? |
 //! | [`partition`] | how are clusters numbered? |
+//! | [`ShrinkingGraph`] | which clusters are left when edges are cut one by one? |
 
 mod components;
 pub mod partition;
+mod shrinking_graph;
 
 pub use components::components;
+pub use shrinking_graph::{ShrinkingGraph, Split};
 
 use crate::Error;
 
@@ -63,6 +66,13 @@ fn check(points: &[f64], dim: usize, gamma: f64, min_share: f64) -> Result<(), E
             expected: format!("rows of {dim}"),
         });
     }
+    if points.len() / dim >= u32::MAX as usize {
+        return Err(Error::Shape {
+            what: "points",
+            found: format!("{} points", points.len() / dim),
+            expected: format!("fewer than {}", u32::MAX),
+        });
+    }
     if let Some(at) = points.iter().position(|v| !v.is_finite()) {
         return Err(Error::NotFinite {
             what: "points",
@@ -85,4 +95,40 @@ fn check(points: &[f64], dim: usize, gamma: f64, min_share: f64) -> Result<(), E
         });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_clusters_are_those_with_strictly_fewer_than_the_share() {
+        // Sizes 4, 3, 2, 1 of 10.
+        let labels = [0, 0, 0, 0, 1, 1, 1, 2, 2, 3];
+        let collapsed = |share: f64| {
+            let mut labels = labels;
+            collapse_small(&mut labels, share);
+            labels
+        };
+        assert_eq!(collapsed(0.0), labels);
+        // One has a single member: exactly 1/10 of all is not fewer.
+        assert_eq!(collapsed(0.1), labels);
+        assert_eq!(collapsed(0.2), labels);
+        assert_eq!(collapsed(0.3), [0, 0, 0, 0, 1, 1, 1, 2, 2, 2]);
+        assert_eq!(collapsed(0.31), [0, 0, 0, 0, 1, 1, 1, 1, 1, 1]);
+        assert_eq!(collapsed(1.0), [0; 10]);
+    }
+
+    #[test]
+    fn what_is_not_points_is_refused() {
+        let refused = |points: &[f64], dim, gamma, share| {
+            maximal_cluster(points, dim, gamma, share).unwrap_err()
+        };
+        assert!(matches!(refused(&[1.0; 5], 2, 1.0, 0.0), Error::Shape { what: "points", .. }));
+        assert!(matches!(refused(&[1.0; 5], 0, 1.0, 0.0), Error::Shape { what: "points", .. }));
+        assert!(matches!(refused(&[1.0, f64::NAN], 2, 1.0, 0.0), Error::NotFinite { .. }));
+        assert!(matches!(refused(&[1.0], 1, -1.0, 0.0), Error::Shape { what: "gamma", .. }));
+        assert!(matches!(refused(&[1.0], 1, f64::NAN, 0.0), Error::Shape { what: "gamma", .. }));
+        assert!(matches!(refused(&[1.0], 1, 1.0, 1.1), Error::Shape { what: "min_share", .. }));
+    }
 }

@@ -116,11 +116,13 @@ impl Confidence {
     /// The radius of a learner that has come so far:
     /// `β = R·√(2 ln(1/δ) + log_det) + √λ·S`, times the exploration scale, and for the ball
     /// shrunk as its definition says.
+    #[inline]
     pub fn radius(&self, progress: Progress) -> f64 {
         self.radius_for(self.norm_bound, progress)
     }
 
     /// [`Self::radius`] with another norm bound S.
+    #[inline]
     pub fn radius_for(&self, norm_bound: f64, progress: Progress) -> f64 {
         let Progress { log_det, updates } = progress;
         let noise = self.sigma * (2.0 * (1.0 / self.delta).ln() + log_det).sqrt();

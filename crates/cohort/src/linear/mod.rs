@@ -6,17 +6,19 @@
 //! | [`Statistics`] | what has been seen? (Σxxᵀ, Σxy, Σy², n) |
 //! | [`Confidence`] | how sure is one of it? |
 //! | [`Oful`] | what follows for one learner? |
+//! | [`Oful::best_arm`] | which arm of one request is best for one learner? |
 //! | [`Bank`] | what follows for many learners at once? |
 //! | [`largest_norm`] | how long can θ be within an ellipsoid? |
 
 mod bank;
+mod best_arm;
 mod confidence;
 mod largest_norm;
 mod oful;
 mod statistics;
 pub mod symmetric;
 
-pub use bank::Bank;
+pub use bank::{Bank, InstructionSet};
 pub use confidence::{Confidence, OFUL_PARAMS, Progress, Shape, default_rho_min, tau_min};
 pub use largest_norm::largest_norm;
 pub use oful::Oful;

@@ -103,6 +103,30 @@ impl Oful {
         self.log_det += step.ln_1p();
     }
 
+    /// Takes in all that other learners with the same λ have seen: V ← V + Σ(V_l − λI).
+    pub fn absorb<'a>(&mut self, others: impl IntoIterator<Item = &'a Self>) {
+        for other in others {
+            self.add(1.0, other);
+            self.updates += other.updates;
+        }
+        self.refresh();
+    }
+
+    /// Gives up all that another learner, absorbed before, has seen: V ← V − (V_l − λI).
+    pub fn release(&mut self, other: &Self) {
+        self.add(-1.0, other);
+        self.updates -= other.updates;
+        self.refresh();
+    }
+
+    fn add(&mut self, sign: f64, other: &Self) {
+        self.precision.add(sign, &other.precision);
+        self.precision.add_diagonal(-sign * self.lambda);
+        for (a, b) in self.moment.iter_mut().zip(&other.moment) {
+            *a += sign * b;
+        }
+    }
+
     /// V⁻¹, θ̂ and ln det V afresh from V and Σxy.
     fn refresh(&mut self) {
         // V = λI + Σxxᵀ is positive definite; if rounding at extreme scales says otherwise, what

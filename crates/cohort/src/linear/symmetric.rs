@@ -91,29 +91,26 @@ impl Symmetric {
 
     /// A ← A + scale·xxᵀ.
     pub fn add_outer(&mut self, scale: f64, x: &[f64]) {
-        let mut at = 0;
+        let mut rest = self.packed.as_mut_slice();
         for i in 0..self.dim {
+            let (row, below) = rest.split_at_mut(i + 1);
             let scaled = scale * x[i];
-            for j in 0..=i {
-                self.packed[at] += scaled * x[j];
-                at += 1;
+            for (a, x) in row.iter_mut().zip(x) {
+                *a += scaled * x;
             }
+            rest = below;
         }
     }
 
     /// out ← A x.
     pub fn times(&self, x: &[f64], out: &mut [f64]) {
         out.fill(0.0);
-        let mut at = 0;
         for i in 0..self.dim {
-            let mut sum = 0.0;
-            for j in 0..i {
-                sum += self.packed[at] * x[j];
-                out[j] += self.packed[at] * x[i];
-                at += 1;
+            let row = self.row(i);
+            out[i] += super::dot(&row[..i], x) + row[i] * x[i];
+            for (out, a) in out.iter_mut().zip(&row[..i]) {
+                *out += a * x[i];
             }
-            out[i] += sum + self.packed[at] * x[i];
-            at += 1;
         }
     }
 

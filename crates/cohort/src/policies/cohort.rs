@@ -131,7 +131,7 @@ impl Cohort {
 
     /// Takes on a population that was fitted elsewhere, for what has been seen by now.
     pub fn adopt(&mut self, population: Population) {
-        let spectra = self.ledger.spectra();
+        let spectra = self.ledger.spectra(population.level);
         self.take_on(Fit { population, spectra });
     }
 
@@ -168,7 +168,7 @@ impl Cohort {
     /// Everybody's posterior afresh.
     fn take_on(&mut self, fit: Fit) {
         self.fitted_rewards = self.ledger.rewards();
-        if std::env::var("COHORT_TRACE").is_ok() { let p = &fit.population; eprintln!("{:8} n/user {:6.1} noise {:.4} spread0 {:.5} reach {:.4} spread {:.5} cohorts {} weights {:?}", self.ledger.rewards(), self.ledger.rewards() / self.ledger.users() as f64, p.noise.sqrt(), p.components[0].spread, p.reach, p.components.get(1).map_or(-1.0, |c| c.spread), p.components.len() - 1, p.components.iter().map(|c| (c.weight * 1000.0).round()/10.0).collect::<Vec<_>>()); }
+        if std::env::var("COHORT_TRACE").is_ok() { let p = &fit.population; eprintln!("{:8} n/user {:6.1} noise {:.4} spread0 {:.5} reach {:.4} level {:.4} spread {:.5} cohorts {} weights {:?}", self.ledger.rewards(), self.ledger.rewards() / self.ledger.users() as f64, p.noise.sqrt(), p.components[0].spread, p.reach, p.level, p.components.get(1).map_or(-1.0, |c| c.spread), p.components.len() - 1, p.components.iter().map(|c| (c.weight * 1000.0).round()/10.0).collect::<Vec<_>>()); }
         let believer = Believer::new(&fit.population, self.settings.outlook);
         let beliefs: Vec<Belief> =
             fit.spectra.par_iter().flat_map_iter(|users| believer.believe(users)).collect();
@@ -237,23 +237,23 @@ impl Cohort {
         let memberships: Vec<Membership> = (belief.guesses.iter())
             .map(|guess| Membership { component: guess.component, share: guess.share })
             .collect();
-        let (users, lane) = self.ledger.spectrum_of(user);
+        let (users, lane) = self.ledger.spectrum_of(user, population.level);
         let inherited = Inherited::new(&users, lane, &memberships, population);
         let width = self.settings.exploration * widening(self.ledger.rewards_of(user));
         let reports = contexts.iter().map(|x| {
             let (mean, deviation) = belief.predict(x);
             let (own, cohort, at_large) = inherited.parts(x, mean);
+            let (mean, population) = (mean + population.level, at_large + population.level);
             let width = width * deviation;
-            let score = mean + width;
-            ArmReport { mean, own, cohort, population: at_large, deviation, width, score }
+            ArmReport { mean, own, cohort, population, deviation, width, score: mean + width }
         });
         Some(Explanation::new(memberships, reports.collect()))
     }
 }
 
 /// How many standard deviations of optimism a user with so many rewards gets.
-fn widening(_rewards: f64) -> f64 {
-    1.0
+fn widening(rewards: f64) -> f64 {
+    (1.0 + 0.5 * rewards.ln_1p()).sqrt()
 }
 
 impl Policy for Cohort {
@@ -297,9 +297,10 @@ impl Policy for Cohort {
         self.grow(arms.len());
         self.ledger.learn(contexts, arms, rewards);
         let Some(population) = &self.population else { return };
-        let noise = population.noise;
-        self.bank.learn(contexts, arms, rewards);
-        (self.undecided.par_iter_mut().zip(arms).zip(rewards)).with_min_len(64).for_each(
+        let (noise, level) = (population.noise, population.level);
+        let counted: Vec<f64> = rewards.iter().map(|reward| reward - level).collect();
+        self.bank.learn(contexts, arms, &counted);
+        (self.undecided.par_iter_mut().zip(arms).zip(&counted)).with_min_len(64).for_each(
             |((belief, arm), y)| {
                 if let Some(belief) = belief {
                     belief.learn(contexts.arm(*arm), *y, noise);
@@ -355,8 +356,8 @@ impl Turns for Cohort {
         self.ledger.learn_one(user, context, reward);
         let Some(population) = &self.population else { return };
         match &mut self.undecided[user] {
-            Some(belief) => belief.learn(context, reward, population.noise),
-            None => self.bank.learn_one(user, context, reward),
+            Some(belief) => belief.learn(context, reward - population.level, population.noise),
+            None => self.bank.learn_one(user, context, reward - population.level),
         }
     }
 }

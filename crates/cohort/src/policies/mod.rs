@@ -3,6 +3,7 @@
 
 pub mod cohort;
 pub mod alb_norm;
+pub mod club;
 pub mod cmlb;
 pub mod cmlb_warm;
 pub mod common;
@@ -15,4 +16,5 @@ pub mod pmlb_warm;
 pub mod random;
 pub mod sclb;
 pub mod sclb_warm;
+pub mod sclub;
 mod shared;

@@ -18,9 +18,10 @@ use super::model::{Component, Population};
 use super::pass::Pass;
 use super::scoring::{Variances, keep_from_zero, step};
 use super::spectrum::Spectrum;
+use super::posterior::{Believer, Outlook};
 use super::structure;
 use super::births::evenly;
-use crate::linear::Symmetric;
+use crate::linear::{Symmetric, dot};
 
 /// Passes of a refit before it looks at the number of cohorts, and after.
 const PASSES: usize = 2;
@@ -60,7 +61,8 @@ impl Population {
     /// one. `None` while no reward and no context was anything but zero.
     pub fn fit(ledger: &Ledger, warm: Option<&Population>, given: &Given) -> Option<Fit> {
         let scales = Scales::of(ledger)?;
-        let spectra = ledger.spectra();
+        let level = warm.map_or(0.0, |warm| warm.level);
+        let spectra = ledger.spectra(level);
         let mut fitting = Fitting {
             spectra: evenly(spectra.len(), SAMPLE, 0).iter().map(|at| &spectra[*at]).collect(),
             population: match warm {
@@ -82,7 +84,8 @@ impl Population {
             fitting.spectra = spectra.iter().collect();
             fitting.iterate(1);
         }
-        let population = fitting.population;
+        let mut population = fitting.population;
+        population.level += level_step(ledger, &spectra, &population);
         Some(Fit { population, spectra })
     }
 }
@@ -111,7 +114,7 @@ impl Scales {
                 scales.rewards += rewards;
                 scales.squares += block.squares()[lane];
                 for i in 0..d {
-                    scales.lengths += block.gram(d)[i * (i + 1) / 2 + i][lane];
+                    scales.lengths += block.gram()[i * (i + 1) / 2 + i][lane];
                 }
             }
         }
@@ -145,6 +148,7 @@ impl Scales {
             components: vec![everybody],
             noise: self.noise(),
             reach: self.spread(),
+            level: 0.0,
             evidence: 0.0,
         }
     }
@@ -251,4 +255,46 @@ impl Sums {
         one.slopes.spread[2] = 0.0;
         one
     }
+}
+
+/// How much the level that rewards are counted from must move: one step of scoring, towards zero
+/// where little was seen. It counts from the next fit on.
+fn level_step(ledger: &Ledger, spectra: &[Spectrum], population: &Population) -> f64 {
+    let believer = Believer::new(population, Outlook::default());
+    let level = population.level;
+    let (mut rest, mut information) = (0.0, 0.0);
+    for at in evenly(spectra.len(), SAMPLE / 4, 0) {
+        let (record, users) = (&ledger.blocks()[at], &spectra[at]);
+        for (lane, belief) in believer.believe(users).iter().enumerate() {
+            let n = record.rewards()[lane];
+            if n == 0.0 {
+                continue;
+            }
+            let contexts: Vec<f64> = record.contexts().iter().map(|x| x[lane]).collect();
+            let guess = belief.likeliest();
+            rest += record.total()[lane] - level * n - dot(&contexts, &guess.mean);
+            information += n - explained_level(users, lane, &contexts, guess.component, population);
+        }
+    }
+    // As if there had been a few rewards more, all of them zero.
+    let imagined = 2.0 * ledger.dim() as f64;
+    (rest - imagined * level) / (information.max(0.0) + imagined)
+}
+
+/// τ² Σ_j ⟨q_j, Σx⟩²/(σ² + τ²λ_j): how much of a level a user's θ could explain.
+fn explained_level(
+    users: &Spectrum,
+    lane: usize,
+    contexts: &[f64],
+    component: usize,
+    population: &Population,
+) -> f64 {
+    let (d, spread) = (users.dim(), population.components[component].spread);
+    (0..d)
+        .map(|j| {
+            let q = &users.vectors()[j * d..(j + 1) * d];
+            let along: f64 = q.iter().zip(contexts).map(|(q, x)| q[lane] * x).sum();
+            spread * along * along / (population.noise + spread * users.values()[j][lane])
+        })
+        .sum()
 }

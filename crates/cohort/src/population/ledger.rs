@@ -1,5 +1,6 @@
-//! All that was ever seen of every user: V = Σxxᵀ, b = Σxy, Σy² and n, in blocks of eight users.
-//! Sums are never thrown away and add up.
+//! All that was ever seen of every user: V = Σxxᵀ, b = Σxy, Σy², Σx, Σy and n, in blocks of eight
+//! users. Sums are never thrown away and add up; with Σx and Σy among them, rewards can be counted
+//! from any level afterwards.
 
 use rayon::prelude::*;
 
@@ -26,23 +27,39 @@ pub struct Ledger {
 /// The statistics of eight users.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// V packed, b, Σy², n.
+    dim: usize,
+    /// Σ(x, y, 1)(x, y, 1)ᵀ packed, which is V | b, Σy² | Σx, Σy, n.
     numbers: Vec<Lane>,
 }
 
 impl Record {
+    /// d.
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
     /// V, packed.
-    pub fn gram(&self, dim: usize) -> &[Lane] {
-        &self.numbers[..packed_len(dim)]
+    pub fn gram(&self) -> &[Lane] {
+        &self.numbers[..packed_len(self.dim)]
     }
 
     /// b.
-    pub fn moment(&self, dim: usize) -> &[Lane] {
-        &self.numbers[packed_len(dim)..packed_len(dim) + dim]
+    pub fn moment(&self) -> &[Lane] {
+        &self.numbers[packed_len(self.dim)..packed_len(self.dim) + self.dim]
     }
 
     /// Σy².
     pub fn squares(&self) -> &Lane {
+        &self.numbers[packed_len(self.dim) + self.dim]
+    }
+
+    /// Σx.
+    pub fn contexts(&self) -> &[Lane] {
+        &self.numbers[packed_len(self.dim + 1)..packed_len(self.dim + 1) + self.dim]
+    }
+
+    /// Σy.
+    pub fn total(&self) -> &Lane {
         &self.numbers[self.numbers.len() - 2]
     }
 
@@ -65,9 +82,9 @@ impl Ledger {
     /// Makes room for more users.
     pub fn grow(&mut self, users: usize) {
         self.users = self.users.max(users);
-        let len = packed_len(self.dim) + self.dim + 2;
+        let (dim, len) = (self.dim, packed_len(self.dim + 2));
         self.blocks
-            .resize_with(self.users.div_ceil(LANES), || Record { numbers: vec![ZERO; len] });
+            .resize_with(self.users.div_ceil(LANES), || Record { dim, numbers: vec![ZERO; len] });
     }
 
     /// d.
@@ -99,7 +116,7 @@ impl Ledger {
             .zip(rewards.par_chunks(LANES))
             .with_min_len(2 * BLOCKS_PER_TASK)
             .for_each_init(
-                || vec![ZERO; dim + 1],
+                || vec![ZERO; dim + 2],
                 |x, ((block, arms), rewards)| {
                     let mut keep = [1.0; LANES];
                     x.fill(ZERO);
@@ -109,9 +126,9 @@ impl Ledger {
                             x[lane] = *value;
                         }
                         x[dim][lane] = rewards[lane];
+                        x[dim + 1][lane] = 1.0;
                     }
-                    let count = super::lanes::each(|lane| f64::from(lane < arms.len()));
-                    add_rewards(&mut block.numbers, x, &keep, &count);
+                    add_rewards(&mut block.numbers, x, &keep);
                 },
             );
     }
@@ -119,15 +136,14 @@ impl Ledger {
     /// One reward for one user.
     pub fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {
         let lane = user % LANES;
-        let mut x = vec![ZERO; self.dim + 1];
-        for (x, value) in x.iter_mut().zip(context.iter().chain([&reward])) {
+        let mut x = vec![ZERO; self.dim + 2];
+        for (x, value) in x.iter_mut().zip(context.iter().chain([&reward, &1.0])) {
             x[lane] = *value;
         }
-        let (mut keep, mut count) = ([1.0; LANES], ZERO);
+        let mut keep = [1.0; LANES];
         keep[lane] = self.memory;
-        count[lane] = 1.0;
         self.rewards += 1.0;
-        add_rewards(&mut self.blocks[user / LANES].numbers, &x, &keep, &count);
+        add_rewards(&mut self.blocks[user / LANES].numbers, &x, &keep);
     }
 
     /// n of one user.
@@ -135,16 +151,16 @@ impl Ledger {
         self.blocks[user / LANES].rewards()[user % LANES]
     }
 
-    /// One eigendecomposition per user.
-    pub fn spectra(&self) -> Vec<Spectrum> {
+    /// One eigendecomposition per user, of rewards counted from a level.
+    pub fn spectra(&self, level: f64) -> Vec<Spectrum> {
         (self.blocks.par_iter().with_min_len(BLOCKS_PER_TASK))
-            .map(|block| Spectrum::new(block, self.dim))
+            .map(|block| Spectrum::new(block, level))
             .collect()
     }
 
     /// The spectra of a user's block, and its place there.
-    pub fn spectrum_of(&self, user: usize) -> (Spectrum, usize) {
-        (Spectrum::new(&self.blocks[user / LANES], self.dim), user % LANES)
+    pub fn spectrum_of(&self, user: usize, level: f64) -> (Spectrum, usize) {
+        (Spectrum::new(&self.blocks[user / LANES], level), user % LANES)
     }
 
     /// The statistics of one user.
@@ -152,8 +168,8 @@ impl Ledger {
         let (block, lane) = (&self.blocks[user / LANES], user % LANES);
         let of = |lanes: &[Lane]| lanes.iter().map(|numbers| numbers[lane]).collect::<Vec<f64>>();
         Statistics {
-            gram: Symmetric::from_packed(self.dim, of(block.gram(self.dim))),
-            moment: of(block.moment(self.dim)),
+            gram: Symmetric::from_packed(self.dim, of(block.gram())),
+            moment: of(block.moment()),
             squares: block.squares()[lane],
             rewards: block.rewards()[lane],
         }
@@ -161,13 +177,12 @@ impl Ledger {
 }
 
 widest! {
-    /// `numbers ← keep·numbers + (xxᵀ, xy, y², count)` where y follows x.
-    fn add_rewards(numbers: &mut [Lane], x: &[Lane], keep: &Lane, count: &Lane) = add_rewards_kernel
+    /// `numbers ← keep·numbers + xxᵀ`, packed.
+    fn add_rewards(numbers: &mut [Lane], x: &[Lane], keep: &Lane) = add_rewards_kernel
 }
 
 #[inline(always)]
-fn add_rewards_kernel(numbers: &mut [Lane], x: &[Lane], keep: &Lane, count: &Lane) {
-    // (x, y)(x, y)ᵀ packed is V, b and y², in the ledger's order.
+fn add_rewards_kernel(numbers: &mut [Lane], x: &[Lane], keep: &Lane) {
     let mut at = 0;
     for i in 0..x.len() {
         for j in 0..=i {
@@ -176,9 +191,6 @@ fn add_rewards_kernel(numbers: &mut [Lane], x: &[Lane], keep: &Lane, count: &Lan
             }
             at += 1;
         }
-    }
-    for lane in 0..LANES {
-        numbers[at][lane] = keep[lane] * numbers[at][lane] + count[lane];
     }
 }
 

@@ -29,6 +29,8 @@ pub struct Population {
     pub components: Vec<Component>,
     /// σ², the variance of the noise on one reward.
     pub noise: f64,
+    /// α, the level that rewards are counted from: what they are where θ says nothing.
+    pub level: f64,
     /// ν², how far from zero the population's centre is, in each coordinate.
     pub reach: f64,
     /// Σ_i ln Σ_c π_c E p(y_i | c): how well this explains what was seen of the users.

@@ -32,15 +32,20 @@ pub struct Spectrum {
 }
 
 impl Spectrum {
-    /// One eigendecomposition each.
-    pub fn new(record: &Record, dim: usize) -> Self {
-        Self::of(
-            dim,
-            record.gram(dim).to_vec(),
-            record.moment(dim),
-            record.squares(),
-            record.rewards(),
-        )
+    /// One eigendecomposition each, of rewards counted from a level.
+    pub fn new(record: &Record, level: f64) -> Self {
+        // Σx(y − α) = b − αΣx and Σ(y − α)² = Σy² − 2αΣy + α²n
+        let (moment, contexts) = (record.moment(), record.contexts());
+        let moment: Vec<Lane> = moment
+            .iter()
+            .zip(contexts)
+            .map(|(b, x)| each(|lane| b[lane] - level * x[lane]))
+            .collect();
+        let (squares, total, n) = (record.squares(), record.total(), record.rewards());
+        let squares = each(|lane| {
+            (squares[lane] - level * (2.0 * total[lane] - level * n[lane])).max(0.0)
+        });
+        Self::of(record.dim(), record.gram().to_vec(), &moment, &squares, n)
     }
 
     /// Of users who have seen nothing.
@@ -219,7 +224,7 @@ mod tests {
                 ledger.learn_one(user, &x, next());
             }
         }
-        let spectrum = Spectrum::new(&ledger.blocks()[0], d);
+        let spectrum = Spectrum::new(&ledger.blocks()[0], 0.0);
         for user in 0..8 {
             let statistics = ledger.statistics(user);
             let mut again = Symmetric::zero(d);

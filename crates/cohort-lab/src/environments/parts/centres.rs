@@ -10,7 +10,7 @@ use crate::Error;
 /// The options of every environment with clusters.
 pub const CLUSTER_OPTIONS: &[Param] = &[
     Param::count("clusters", 1, 10, "L, how many clusters there are"),
-    Param::real("imbalance", NOT_NEGATIVE, 0.0, "z: the size of the i-th cluster is ∝ i^−z"),
+    Param::real("imbalance", NOT_NEGATIVE, 0.0, "sizes of clusters are ∝ i^−z; 0 = all equal"),
 ];
 
 /// The cluster of every user: clusters one after the other, their sizes ∝ i^−z by the method of

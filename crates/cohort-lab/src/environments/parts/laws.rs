@@ -6,6 +6,7 @@ use rand::{Rng, RngExt};
 use rand_distr::StandardNormal;
 
 use super::linear::Rounds;
+use crate::Error;
 use crate::environment::Size;
 use crate::seed::{Purpose, Seed};
 
@@ -28,12 +29,18 @@ pub const LAW_OPTIONS: &[Param] = &[
 ];
 
 /// The option of every environment whose users scatter.
-pub const SPREAD: &[Param] = &[Param::real(
-    "spread",
-    NOT_NEGATIVE,
-    0.01,
-    "s, variance of each coordinate of users' vectors",
-)];
+pub const SPREAD: &[Param] =
+    &[Param::real("spread", NOT_NEGATIVE, 0.01, "variance of each coordinate of users' vectors")];
+
+/// Refuses so many vectors that no machine holds them.
+pub fn check_fits(name: &str, vectors: usize, dim: usize) -> Result<(), Error> {
+    const MOST_NUMBERS: usize = 1 << 32;
+    if vectors.checked_mul(dim).is_some_and(|numbers| numbers <= MOST_NUMBERS) {
+        return Ok(());
+    }
+    let expected = format!("{name} × dim of at most {MOST_NUMBERS}");
+    Err(Error::unexpected(name, format!("{vectors} with dim = {dim}"), expected))
+}
 
 /// Contexts and noise by their laws.
 #[derive(Clone, Copy, Debug)]
@@ -63,8 +70,11 @@ enum NoiseLaw {
 
 impl Laws {
     /// From [`LAW_OPTIONS`].
-    pub fn from_settings(settings: &Settings) -> Self {
-        Self {
+    pub fn from_settings(settings: &Settings) -> Result<Self, Error> {
+        for rows in ["users", "arms"] {
+            check_fits(rows, settings.count(rows), settings.count("dim"))?;
+        }
+        Ok(Self {
             users: settings.count("users"),
             dim: settings.count("dim"),
             arms: settings.count("arms"),
@@ -77,7 +87,7 @@ impl Laws {
                 "gaussian" => NoiseLaw::Gaussian,
                 _ => NoiseLaw::Uniform,
             },
-        }
+        })
     }
 
     /// The size of a world under these laws: rounds without end.

@@ -1,5 +1,6 @@
 //! What several algorithms have in common.
 
+pub(crate) mod clubs;
 mod per_cluster;
 mod pooled;
 

@@ -1,0 +1,11 @@
+//! The real command, from outside.
+
+mod bad_input;
+mod cluster;
+mod command;
+mod interrupt;
+mod npy;
+mod policies;
+mod readme;
+mod simulate;
+mod table;

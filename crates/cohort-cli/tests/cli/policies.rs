@@ -1,0 +1,27 @@
+//! `cohort policies`: every policy, every parameter.
+
+use cohort::registry::POLICIES;
+
+use crate::command::{cohort, json};
+
+#[test]
+fn every_policy_is_listed_with_its_parameters() {
+    let called = cohort(&["policies"]);
+    assert_eq!((called.code, called.err.as_str()), (0, ""));
+    for info in POLICIES {
+        assert!(called.out.contains(&format!("{}: {}", info.name, info.summary)));
+    }
+    assert!(called.out.contains("exploration"));
+    let widest = called.out.lines().map(|line| line.chars().count()).max();
+    assert!(widest <= Some(100), "{widest:?} columns");
+}
+
+#[test]
+fn the_list_is_json_too() {
+    let list = json(&["policies"]);
+    assert_eq!(list.as_array().map(Vec::len), Some(POLICIES.len()));
+    let one = json(&["policies", "linucb-ind"]);
+    let params = one[0]["parameters"].as_array().unwrap();
+    let delta = params.iter().find(|param| param["name"] == "delta").unwrap();
+    assert_eq!((&delta["default"], &delta["range"]), (&0.4.into(), &"a number in (0, 1)".into()));
+}

@@ -1,0 +1,69 @@
+//! Who hangs together within one leaf.
+
+use super::block::{Block, half_square};
+use super::disjoint::DisjointSets;
+use super::index::Index;
+use super::lanes::{Lanes, MOST_VECTORS, Mask, MeetAll, Row, Shift, first, members};
+
+/// Joins the neighbours within a leaf.
+///
+/// From a point all its neighbours are reached, from them theirs, as long as somebody is left: in a
+/// dense leaf two or three points reach all.
+pub(super) fn join_within(index: &Index, sets: &DisjointSets, leaf: usize) {
+    let block = index.block(leaf);
+    let node = index.tree.nodes[leaf];
+    let points = &index.tree.order[node.positions()];
+    let row = Rows::new(index, block);
+    let mut unreached = first(block.count);
+    while unreached != 0 {
+        let mut to_ask: Mask = 1 << block.nearest_to_centre(unreached);
+        unreached &= !to_ask;
+        while to_ask != 0 && unreached != 0 {
+            let asker = to_ask.trailing_zeros() as usize;
+            to_ask &= to_ask - 1;
+            for other in members(row.proposed(index, block, asker) & unreached) {
+                if index.near.near(points[asker], points[other]) {
+                    sets.join(node.start + asker as u32, node.start + other as u32);
+                    to_ask |= 1 << other;
+                    unreached &= !(1 << other);
+                }
+            }
+        }
+    }
+}
+
+/// A block that meets itself.
+struct Rows {
+    moved: Vec<Row>,
+    limits: Row,
+}
+
+impl Rows {
+    fn new(index: &Index, block: &Block) -> Self {
+        let dim = index.near.dim();
+        let mut moved = vec![[Lanes::all(0.0); MOST_VECTORS]; dim];
+        let mut limits = [Lanes::all(0.0); MOST_VECTORS];
+        index.processor.run(Shift {
+            lanes: &block.lanes,
+            vectors: block.vectors,
+            wanted: first(block.count),
+            offset: &vec![0.0; dim],
+            ball: f32::INFINITY,
+            within: half_square(index.near.unit().gamma, 2.0 * block.radius, dim) as f32,
+            moved: &mut moved,
+            limits: &mut limits,
+        });
+        Self { moved, limits }
+    }
+
+    /// Those who may be neighbours of an asker.
+    fn proposed(&self, index: &Index, block: &Block, asker: usize) -> Mask {
+        index.processor.run(MeetAll {
+            lanes: &block.lanes,
+            vectors: block.vectors,
+            moved: &self.moved,
+            askers: &[asker as u8],
+            limits: &self.limits,
+        })[0]
+    }
+}

@@ -1,0 +1,103 @@
+//! Connected components of the γ-neighbour graph, exact, without storing an edge.
+//!
+//! Points are put into leaves of a tree, up to 128 neighbours in space each. Edges are looked for in
+//! three passes, each of which leaves less to the next: within leaves, from leaves into a few near
+//! ones, and at last from everything but the largest component into everything within reach. An
+//! edge between points that hang together already is never looked for, so a dense cluster costs
+//! little more than reading it; what costs is to be sure that the rest is apart.
+//!
+//! Single precision proposes pairs, with a margin for its rounding; one function in f64 decides.
+//! Threads join what they find in any order: the components are the same in every order.
+//!
+//! | file | question it answers |
+//! | --- | --- |
+//! | this one | in which passes are edges looked for? |
+//! | `near` | when are two points neighbours? |
+//! | `disjoint` | who hangs together so far? |
+//! | `tree`, `block`, `index` | where are the points? |
+//! | `leaf` | who are neighbours within a leaf? |
+//! | `census`, `passes` | who has to ask in other leaves? |
+//! | `search`, `meeting` | how are other leaves asked? |
+//! | `lanes` | how are many distances computed at once? |
+
+mod block;
+mod census;
+mod disjoint;
+mod index;
+mod lanes;
+mod leaf;
+mod meeting;
+mod near;
+mod passes;
+mod search;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+use super::partition::number_by_smallest_member;
+use census::Census;
+use disjoint::DisjointSets;
+use index::Index;
+use lanes::Processor;
+use leaf::join_within;
+use near::Near;
+use passes::{ask_everybody, ask_near_leaves};
+use rayon::prelude::*;
+
+/// The component of every point, numbered by smallest member, where points within `gamma` of
+/// each other are joined.
+///
+/// Points i and j are joined if Σ_k (p_ik − p_jk)² ≤ γ² in f64, and through others. The answer is
+/// exact, and the same on any processor and any number of threads. Memory beyond the points is
+/// about 5·`dim` + 40 bytes a point.
+///
+/// # Panics
+/// If `dim` is 0, or if there are 2³² − 1 points or more.
+pub fn components(points: &[f64], dim: usize, gamma: f64) -> Vec<usize> {
+    components_on(Processor::best(), points, dim, gamma)
+}
+
+fn components_on(processor: Processor, points: &[f64], dim: usize, gamma: f64) -> Vec<usize> {
+    let near = Near::new(points, dim, gamma);
+    if near.count() == 0 {
+        return vec![];
+    }
+    let index = Index::new(near, processor);
+    let sets = DisjointSets::new(index.near.count());
+    index.leaves.par_iter().for_each(|&leaf| join_within(&index, &sets, leaf));
+    let census = join_most(&index, &sets);
+    if census.components > 1 {
+        ask_everybody(&index, &sets, &census);
+    }
+    labels(&index, &sets)
+}
+
+/// Leaves that the first pass may ask.
+const FIRST_VISITS: usize = 16;
+
+/// Asks in more and more near leaves, as long as that joins a good part of what is left. Where there
+/// is less than one component in four leaves, all leaves may as well be asked at once.
+fn join_most(index: &Index, sets: &DisjointSets) -> Census {
+    let leaves = index.leaves.len();
+    let mut census = Census::take(index, sets);
+    let mut visits = FIRST_VISITS;
+    while visits < leaves / 2 && census.components > leaves / 4 {
+        ask_near_leaves(index, sets, &census, visits);
+        let before = census.components;
+        census = Census::take(index, sets);
+        if census.components > before - before / 10 {
+            break;
+        }
+        visits *= 4;
+    }
+    census
+}
+
+fn labels(index: &Index, sets: &DisjointSets) -> Vec<usize> {
+    let mut labels = vec![0; index.near.count()];
+    for (position, &point) in index.tree.order.iter().enumerate() {
+        labels[point as usize] = sets.find(position as u32) as usize;
+    }
+    number_by_smallest_member(&mut labels);
+    labels
+}

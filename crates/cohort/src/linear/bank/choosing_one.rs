@@ -1,0 +1,141 @@
+//! Choosing for one learner: arms as lanes.
+//!
+//! It adds the same products in the same order as [`choosing`](super::choosing) does for many, so
+//! that a learner that is asked alone gives the arm it would give in a round, to the last bit.
+
+use super::layout::{Block, LANES, Lane, Layout};
+use super::offer::euclidean;
+use super::simd::{Kernel, Simd};
+use crate::linear::{Shape, argmax};
+use crate::{Arm, Contexts};
+
+/// Chooses for one learner; arms are lanes.
+pub struct ChooseOne<'a> {
+    /// The learner's block.
+    pub block: Block<'a>,
+    /// The learner's place in it.
+    pub lane: usize,
+    /// What there is to choose from.
+    pub contexts: &'a Contexts<'a>,
+    /// The form of the confidence set.
+    pub shape: Shape,
+    /// Its radius.
+    pub radius: f64,
+    /// [`ChooseOne::scratch_lanes`] lanes.
+    pub scratch: &'a mut [Lane],
+}
+
+/// How many lanes of arms [`ChooseOne`] works on at once: their sums are independent, so that
+/// none waits for the one before it.
+const ABREAST: usize = 4;
+
+impl ChooseOne<'_> {
+    /// How many lanes of scratch memory it needs.
+    pub fn scratch_lanes(layout: Layout, contexts: &Contexts) -> usize {
+        ABREAST * layout.dim + contexts.arms().div_ceil(LANES)
+    }
+}
+
+impl Kernel for ChooseOne<'_> {
+    type Output = Arm;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> Arm {
+        let Self { block, lane, contexts, shape, radius, scratch } = self;
+        let (x, scores) = scratch.split_at_mut(ABREAST * block.estimate.len());
+        let learner = Learner { block, lane, shape, radius };
+        let mut first = 0;
+        for scores in scores.chunks_mut(ABREAST) {
+            match scores.len() {
+                1 => learner.score::<S, 1>(simd, contexts, first, x, scores),
+                2 => learner.score::<S, 2>(simd, contexts, first, x, scores),
+                3 => learner.score::<S, 3>(simd, contexts, first, x, scores),
+                _ => learner.score::<S, ABREAST>(simd, contexts, first, x, scores),
+            }
+            first += ABREAST * LANES;
+        }
+        argmax(scores.iter().flat_map(|lane| lane.0).take(contexts.arms()))
+    }
+}
+
+/// One learner of a block.
+struct Learner<'a> {
+    block: Block<'a>,
+    lane: usize,
+    shape: Shape,
+    radius: f64,
+}
+
+impl Learner<'_> {
+    /// The scores of `WIDTH` lanes of arms from the arm `first` on.
+    #[inline(always)]
+    fn score<S: Simd, const WIDTH: usize>(
+        &self,
+        simd: S,
+        contexts: &Contexts,
+        first: Arm,
+        x: &mut [Lane],
+        scores: &mut [Lane],
+    ) {
+        let dim = self.block.estimate.len();
+        let x = &mut x.as_chunks_mut::<WIDTH>().0[..dim];
+        // Lanes beyond the last arm repeat it; nobody looks at their scores.
+        let arm = |at: usize| contexts.arm((first + at).min(contexts.arms() - 1));
+        for w in 0..WIDTH {
+            let rows: [&[f64]; LANES] = std::array::from_fn(|l| arm(w * LANES + l));
+            for k in 0..dim {
+                x[k][w] = Lane(rows.map(|row| row[k]));
+            }
+        }
+        let Block { inverse, estimate, .. } = self.block;
+        let lane = self.lane;
+
+        let mut length = [simd.splat(0.0); WIDTH];
+        match self.shape {
+            Shape::Ellipsoid => {
+                let mut at = 0;
+                for i in 0..dim {
+                    let (mut x_i, mut doubled) = (length, length);
+                    for w in 0..WIDTH {
+                        x_i[w] = simd.load(&x[i][w]);
+                        doubled[w] = simd.add(x_i[w], x_i[w]);
+                    }
+                    for j in 0..i {
+                        let v = simd.splat(inverse[at].0[lane]);
+                        for w in 0..WIDTH {
+                            let weight = simd.mul(doubled[w], simd.load(&x[j][w]));
+                            length[w] = simd.mul_add(v, weight, length[w]);
+                        }
+                        at += 1;
+                    }
+                    for w in 0..WIDTH {
+                        let weight = simd.mul(x_i[w], x_i[w]);
+                        length[w] =
+                            simd.mul_add(simd.splat(inverse[at].0[lane]), weight, length[w]);
+                    }
+                    at += 1;
+                }
+                for length in &mut length {
+                    *length = simd.root(*length);
+                }
+            }
+            Shape::Ball { .. } => {
+                for w in 0..WIDTH {
+                    let lengths = std::array::from_fn(|l| euclidean(arm(w * LANES + l)));
+                    length[w] = simd.load(&Lane(lengths));
+                }
+            }
+        }
+        let mut mean = [simd.splat(0.0); WIDTH];
+        for k in 0..dim {
+            for w in 0..WIDTH {
+                let estimate = simd.splat(estimate[k].0[lane]);
+                mean[w] = simd.mul_add(estimate, simd.load(&x[k][w]), mean[w]);
+            }
+        }
+        for w in 0..WIDTH {
+            let score = simd.mul_add(simd.splat(self.radius), length[w], mean[w]);
+            simd.store(score, &mut scores[w]);
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Where the numbers of many learners are: in lanes, blocks and runs.
+//!
+//! ```text
+//! lane    one number for each of eight learners, 64 bytes: a register, a cache line
+//! block   V⁻¹ (packed) | θ̂ | ln det V | updates of eight learners, one lane a coefficient
+//! run     blocks side by side in one allocation: what a thread takes at a time
+//! ```
+//!
+//! More learners are more runs: nothing that is there is ever copied, so that a service does not
+//! stop when it grows, and N learners take the memory of their statistics.
+
+use crate::linear::symmetric::packed_len;
+use crate::linear::{Progress, Symmetric};
+
+/// Learners per block: eight f64 fill a 512-bit register.
+pub const LANES: usize = 8;
+
+/// Lanes per run, roughly: 256 KiB, some tens of microseconds of work.
+const RUN_LANES: usize = 4096;
+
+/// One number for each learner of a block.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(C, align(64))]
+pub struct Lane(pub [f64; LANES]);
+
+impl Lane {
+    /// The same number for all.
+    pub const fn splat(value: f64) -> Self {
+        Self([value; LANES])
+    }
+}
+
+/// The form of a block, which follows from the dimension.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    /// d.
+    pub dim: usize,
+    /// d(d+1)/2, the coefficients of V⁻¹.
+    pub packed: usize,
+}
+
+/// A block to look at.
+#[derive(Clone, Copy)]
+pub struct Block<'a> {
+    /// V⁻¹ packed.
+    pub inverse: &'a [Lane],
+    /// θ̂.
+    pub estimate: &'a [Lane],
+    /// ln det V − d ln λ.
+    pub log_det: &'a Lane,
+    /// How many updates.
+    pub updates: &'a Lane,
+}
+
+/// A block to write to.
+pub struct BlockMut<'a> {
+    /// V⁻¹ packed.
+    pub inverse: &'a mut [Lane],
+    /// θ̂.
+    pub estimate: &'a mut [Lane],
+    /// ln det V − d ln λ.
+    pub log_det: &'a mut Lane,
+    /// How many updates.
+    pub updates: &'a mut Lane,
+}
+
+impl Layout {
+    /// For contexts of that dimension.
+    pub fn new(dim: usize) -> Self {
+        Self { dim, packed: packed_len(dim) }
+    }
+
+    /// Lanes per block.
+    pub fn stride(self) -> usize {
+        self.packed + self.dim + 2
+    }
+
+    /// Blocks per run: an even number, since kernels like to take two at a time.
+    pub fn run_blocks(self) -> usize {
+        (RUN_LANES / self.stride()).clamp(2, 64) & !1
+    }
+
+    /// Learners per run.
+    pub fn run_learners(self) -> usize {
+        self.run_blocks() * LANES
+    }
+
+    /// The parts of a block.
+    pub fn view(self, lanes: &[Lane]) -> Block<'_> {
+        let (inverse, rest) = lanes.split_at(self.packed);
+        let (estimate, rest) = rest.split_at(self.dim);
+        Block { inverse, estimate, log_det: &rest[0], updates: &rest[1] }
+    }
+
+    /// The parts of a block, to write to.
+    pub fn view_mut(self, lanes: &mut [Lane]) -> BlockMut<'_> {
+        let (inverse, rest) = lanes.split_at_mut(self.packed);
+        let (estimate, rest) = rest.split_at_mut(self.dim);
+        let (log_det, updates) = rest.split_at_mut(1);
+        BlockMut { inverse, estimate, log_det: &mut log_det[0], updates: &mut updates[0] }
+    }
+
+    /// Adds blocks of learners that have seen nothing until there are `blocks` of them.
+    pub fn grow(self, runs: &mut Vec<Vec<Lane>>, blocks: usize, lambda: f64) {
+        let lanes_per_run = self.run_blocks() * self.stride();
+        let missing = |runs: &[Vec<Lane>]| {
+            let lanes: usize = runs.iter().rev().take(1).map(Vec::len).sum();
+            let full = runs.len().saturating_sub(1) * lanes_per_run;
+            (blocks * self.stride()).saturating_sub(full + lanes)
+        };
+        loop {
+            let missing = missing(runs);
+            if missing == 0 {
+                return;
+            }
+            if runs.last().is_none_or(|run| run.len() == lanes_per_run) {
+                runs.push(Vec::with_capacity(missing.min(lanes_per_run)));
+            }
+            let run = runs.last_mut().expect("pushed where there was none");
+            let end = (run.len() + missing).min(lanes_per_run);
+            let start = run.len();
+            run.resize(end, Lane::splat(0.0));
+            for block in run[start..].chunks_exact_mut(self.stride()) {
+                let inverse = self.view_mut(block).inverse;
+                for k in 0..self.dim {
+                    inverse[packed_len(k) + k] = Lane::splat(1.0 / lambda);
+                }
+            }
+        }
+    }
+}
+
+impl Block<'_> {
+    /// How far one learner has come.
+    pub fn progress(&self, lane: usize) -> Progress {
+        Progress { log_det: self.log_det.0[lane], updates: self.updates.0[lane] }
+    }
+
+    /// θ̂ of one learner.
+    pub fn estimate_of(&self, lane: usize) -> impl Iterator<Item = f64> {
+        self.estimate.iter().map(move |lanes| lanes.0[lane])
+    }
+
+    /// V⁻¹ of one learner.
+    pub fn inverse_of(&self, lane: usize) -> Symmetric {
+        let packed = self.inverse.iter().map(|lanes| lanes.0[lane]).collect();
+        Symmetric::from_packed(self.estimate.len(), packed)
+    }
+}

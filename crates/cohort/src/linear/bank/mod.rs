@@ -1,0 +1,230 @@
+//! Many OFUL learners at once: users as SIMD lanes.
+//!
+//! | file | question it answers |
+//! | --- | --- |
+//! | this one | what can be asked of a bank? |
+//! | `layout` | where are the numbers? |
+//! | `offer` | what can be prepared once for all learners? |
+//! | `choosing` | which arm? |
+//! | `learning` | what follows from a reward? |
+//! | `pending` | why is it not learned at once? |
+//! | `simd` | what can the machine do? |
+//!
+//! Learners are kept in blocks of eight, and inside a block every number of V⁻¹ (packed), of θ̂
+//! and of ln det V is an array of one value per learner. Scoring, choosing and the rank-one update
+//! are then straight vector code, and a block learns and chooses while it is in cache. Blocks are
+//! independent, so they run on as many threads as the caller's rayon pool has and give the same
+//! bits on any number.
+//!
+//! V itself is not kept: Sherman–Morrison contracts its own errors in every direction that is
+//! being updated, so that V⁻¹ stays near the direct inverse for ever (`tests` shows how near).
+//! Only a single update that cancels many digits at once — a context far larger than all before
+//! it — is done the long way.
+
+mod choosing;
+mod choosing_one;
+mod layout;
+mod learning;
+mod offer;
+mod one;
+mod pending;
+mod scratch;
+mod simd;
+#[cfg(test)]
+mod tests;
+
+use rayon::prelude::*;
+
+use super::{Progress, Shape};
+use crate::{Arm, Contexts};
+use choosing::{Choose, MOST_BLOCKS};
+use layout::{Block, LANES, Lane, Layout};
+use offer::Offer;
+use pending::Pending;
+use scratch::with_scratch;
+pub use simd::InstructionSet;
+
+/// Many learners of the same dimension and regulariser.
+#[derive(Clone, Debug)]
+pub struct Bank {
+    layout: Layout,
+    lambda: f64,
+    learners: usize,
+    runs: Vec<Vec<Lane>>,
+    /// The last round's rewards, which are learned when the next round chooses.
+    pending: Pending,
+    set: InstructionSet,
+    /// Two contexts for a learner that learns alone: its own, and zeros for the others.
+    lesson: Vec<f64>,
+}
+
+impl Bank {
+    /// Learners that have seen nothing.
+    pub fn new(learners: usize, dim: usize, lambda: f64) -> Self {
+        let mut bank = Self {
+            layout: Layout::new(dim),
+            lambda,
+            learners: 0,
+            runs: Vec::new(),
+            pending: Pending::default(),
+            set: InstructionSet::best(),
+            lesson: vec![0.0; 2 * dim],
+        };
+        bank.grow(learners);
+        bank
+    }
+
+    /// The same with other instructions than the fastest that the machine has.
+    pub fn using(self, set: InstructionSet) -> Self {
+        Self { set, ..self }
+    }
+
+    /// Makes room for more learners, which have seen nothing.
+    pub fn grow(&mut self, learners: usize) {
+        if learners > self.learners {
+            self.learners = learners;
+            self.layout.grow(&mut self.runs, learners.div_ceil(LANES), self.lambda);
+        }
+    }
+
+    /// How many there are.
+    pub fn learners(&self) -> usize {
+        self.learners
+    }
+
+    /// An arm for every learner: `argmax_x ⟨x, θ̂⟩ + offset(x) + radius·‖x‖` in the norm of the
+    /// confidence set. `radius` is asked once per learner; `offsets`, if any, are added to the
+    /// arms' scores for everybody.
+    pub fn choose(
+        &mut self,
+        contexts: &Contexts,
+        shape: Shape,
+        radius: impl Fn(usize, Progress) -> f64 + Sync,
+        offsets: Option<&[f64]>,
+        arms: &mut [Arm],
+    ) {
+        if self.pending.learners() > arms.len() {
+            self.settle();
+        }
+        let (layout, set, pending, radius) = (self.layout, self.set, &self.pending, &radius);
+        let learners = self.learners;
+        let offer = Offer::new(contexts, shape, offsets, layout, set.arms_at_once());
+        let scratch_lanes = choosing::scratch_lanes(&offer).max(learning::scratch_lanes(layout));
+        let (together, stride) = (set.blocks_at_once(), layout.stride());
+
+        let runs = self.runs.iter_mut().zip(arms.chunks_mut(layout.run_learners()));
+        for_each(runs.enumerate(), |(run, (lanes, arms))| {
+            let mut first = run * layout.run_learners();
+            let blocks = lanes.chunks_mut(together * stride);
+            let work = blocks.zip(arms.chunks_mut(together * LANES));
+            with_scratch(scratch_lanes, |scratch| {
+                for (blocks, arms) in work {
+                    let mut radii = [Lane::splat(0.0); MOST_BLOCKS];
+                    for (block, radii) in blocks.chunks_exact_mut(stride).zip(&mut radii) {
+                        pending.teach(set, layout, first, block, scratch);
+                        let block = layout.view(block);
+                        // The last block may have lanes without a learner.
+                        let of = |lane| match first + lane {
+                            learner if learner < learners => radius(learner, block.progress(lane)),
+                            _ => 0.0,
+                        };
+                        *radii = Lane(std::array::from_fn(of));
+                        first += LANES;
+                    }
+                    let next = blocks.as_ptr_range().end;
+                    let (blocks, radii) = (&*blocks, &radii);
+                    let chosen =
+                        set.run(Choose { layout, offer: &offer, blocks, next, radii, scratch });
+                    for (arm, chosen) in arms.iter_mut().zip(chosen.iter().flat_map(|c| c.0)) {
+                        *arm = chosen as Arm;
+                    }
+                }
+            });
+        });
+        self.pending.clear();
+    }
+
+    /// One reward for every learner: `rewards[i]` for `arms[i]`.
+    ///
+    /// # Panics
+    /// If there are not as many rewards as arms, or an arm was not on offer.
+    pub fn learn(&mut self, contexts: &Contexts, arms: &[Arm], rewards: &[f64]) {
+        self.settle();
+        self.pending.set(contexts, arms, rewards);
+    }
+
+    /// Learns what is waiting to be learned.
+    fn settle(&mut self) {
+        if self.pending.is_empty() {
+            return;
+        }
+        let (layout, set, pending) = (self.layout, self.set, &self.pending);
+        for_each(self.runs.iter_mut().enumerate(), |(run, lanes)| {
+            with_scratch(learning::scratch_lanes(layout), |scratch| {
+                for (at, block) in lanes.chunks_exact_mut(layout.stride()).enumerate() {
+                    let first = run * layout.run_learners() + at * LANES;
+                    pending.teach(set, layout, first, block, scratch);
+                }
+            });
+        });
+        self.pending.clear();
+    }
+
+    /// θ̂ of every learner, row by row.
+    pub fn estimates(&self) -> Vec<f64> {
+        let (dim, per_run) = (self.layout.dim, self.layout.run_learners());
+        let mut estimates = vec![0.0; self.learners * dim];
+        for_each(estimates.chunks_mut(per_run * dim).enumerate(), |(run, estimates)| {
+            for (block, estimates) in estimates.chunks_mut(LANES * dim).enumerate() {
+                self.with_block(run * per_run + block * LANES, |block| {
+                    for (lane, estimate) in estimates.chunks_exact_mut(dim).enumerate() {
+                        for (estimate, lanes) in estimate.iter_mut().zip(block.estimate) {
+                            *estimate = lanes.0[lane];
+                        }
+                    }
+                });
+            }
+        });
+        estimates
+    }
+
+    /// Looks at the block of a learner as it is once it has learned what is waiting for it.
+    fn with_block<R>(&self, learner: usize, look: impl FnOnce(Block) -> R) -> R {
+        let layout = self.layout;
+        let (run, start) = self.place(learner);
+        let block = &self.runs[run][start..start + layout.stride()];
+        if self.pending.is_empty() {
+            return look(layout.view(block));
+        }
+        with_scratch(layout.stride() + learning::scratch_lanes(layout), |scratch| {
+            let (taught, scratch) = scratch.split_at_mut(layout.stride());
+            taught.copy_from_slice(block);
+            let first = learner - learner % LANES;
+            self.pending.teach(self.set, layout, first, taught, scratch);
+            look(layout.view(taught))
+        })
+    }
+
+    /// The block of a learner, to write to. What was waiting is learned before.
+    fn block_mut(&mut self, learner: usize) -> &mut [Lane] {
+        self.settle();
+        let (run, start) = self.place(learner);
+        &mut self.runs[run][start..start + self.layout.stride()]
+    }
+
+    /// The run of a learner, and where in it its block starts.
+    fn place(&self, learner: usize) -> (usize, usize) {
+        let per_run = self.layout.run_learners();
+        (learner / per_run, learner % per_run / LANES * self.layout.stride())
+    }
+}
+
+/// Does all tasks, on all threads of the caller's pool where there are several of both.
+fn for_each<T: Send>(tasks: impl Iterator<Item = T>, work: impl Fn(T) + Sync + Send) {
+    let tasks: Vec<T> = tasks.collect();
+    if tasks.len() > 1 && rayon::current_num_threads() > 1 {
+        tasks.into_par_iter().for_each(work);
+    } else {
+        tasks.into_iter().for_each(work);
+    }
+}

@@ -1,0 +1,68 @@
+//! What CLUB and SCLUB have in common: their parameters, the width of their exploration, and how
+//! unsure they are of an estimate.
+
+use crate::params::{NOT_NEGATIVE, POSITIVE, Param, Settings};
+
+/// α and its multiple.
+pub(crate) const EXPLORATION_PARAMS: &[Param] = &[
+    Param::real("alpha", POSITIVE, 1.0, "α, the exploration of the algorithm's paper"),
+    Param::real("exploration", NOT_NEGATIVE, 1.0, "multiplies α; 1 = α as it is"),
+];
+
+/// exploration·α.
+pub(crate) fn exploration(settings: &Settings) -> f64 {
+    settings.real("exploration") * settings.real("alpha")
+}
+
+/// √ln(1 + t), where t counts the turns (one user served once) up to and with the present one.
+pub(crate) fn width(turns_before: f64) -> f64 {
+    (turns_before + 1.0).ln_1p().sqrt()
+}
+
+/// F(T) = √((1 + ln(1 + T))/(1 + T)): how far an estimate from T rewards may be off. Falls as T
+/// grows, from F(0) = 1.
+pub(crate) fn uncertainty(rewards: f64) -> f64 {
+    ((1.0 + rewards.ln_1p()) / (1.0 + rewards)).sqrt()
+}
+
+/// ‖a − b‖²
+#[inline]
+pub(crate) fn distance_squared(a: &[f64], b: &[f64]) -> f64 {
+    const SUMS: usize = 4;
+    let mut sums = [0.0; SUMS];
+    let (a, b) = (a.chunks_exact(SUMS), b.chunks_exact(SUMS));
+    for (sum, (a, b)) in sums.iter_mut().zip(a.remainder().iter().zip(b.remainder())) {
+        *sum = (a - b) * (a - b);
+    }
+    for (a, b) in a.zip(b) {
+        for at in 0..SUMS {
+            sums[at] += (a[at] - b[at]) * (a[at] - b[at]);
+        }
+    }
+    (sums[0] + sums[1]) + (sums[2] + sums[3])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uncertainty_starts_at_one_and_only_falls() {
+        assert_eq!(uncertainty(0.0), 1.0);
+        assert!((uncertainty(1.0) - ((1.0 + 2f64.ln()) / 2.0).sqrt()).abs() < 1e-15);
+        assert!((1..10_000).all(|t| uncertainty(f64::from(t)) < uncertainty(f64::from(t - 1))));
+    }
+
+    #[test]
+    fn the_first_turn_explores_with_the_logarithm_of_two() {
+        assert!((width(0.0) - 2f64.ln().sqrt()).abs() < 1e-15);
+    }
+
+    #[test]
+    fn distances_in_any_dimension() {
+        for dim in 1..10 {
+            let (a, b) = (vec![1.0; dim], vec![3.0; dim]);
+            assert_eq!(distance_squared(&a, &b), 4.0 * dim as f64);
+        }
+    }
+}
