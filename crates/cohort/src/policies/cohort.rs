@@ -58,6 +58,9 @@ const PARAMS: &[Param] = &[
     Param::derived("sigma", POSITIVE, "learned", "ablation: σ, told instead of learned"),
 ];
 
+/// Users from which on refits are spaced more widely.
+const CROWD: f64 = 2048.0;
+
 /// The policy.
 pub struct Cohort {
     settings: Chosen,
@@ -125,12 +128,14 @@ impl Cohort {
     }
 
     /// All that was seen: a copy of it and [`Population::fit`] are a refit beside decisions.
-    pub fn ledger(&self) -> &Ledger {
+    pub fn ledger(&mut self) -> &Ledger {
+        self.ledger.settle();
         &self.ledger
     }
 
     /// Takes on a population that was fitted elsewhere, for what has been seen by now.
     pub fn adopt(&mut self, population: Population) {
+        self.ledger.settle();
         let spectra = self.ledger.spectra(population.level);
         self.take_on(Fit { population, spectra });
     }
@@ -153,12 +158,20 @@ impl Cohort {
         }
     }
 
+    /// From one refit to the next. With very many users a refit costs more and tells less that is
+    /// new, so they are spaced more widely.
+    fn ratio(&self) -> f64 {
+        let crowd = (self.ledger.users() as f64 / CROWD).max(1.0);
+        1.0 + (self.settings.refit_ratio - 1.0) * crowd.sqrt()
+    }
+
     /// Refits once the rewards seen have grown by the ratio since the last time.
     fn refit_if_due(&mut self) {
         let rewards = self.ledger.rewards();
-        if rewards == 0.0 || rewards < self.fitted_rewards * self.settings.refit_ratio {
+        if rewards == 0.0 || rewards < self.fitted_rewards * self.ratio() {
             return;
         }
+        self.ledger.settle();
         let warm = self.population.as_ref();
         if let Some(fit) = Population::fit(&self.ledger, warm, &self.settings.given) {
             self.take_on(fit);
@@ -168,7 +181,6 @@ impl Cohort {
     /// Everybody's posterior afresh.
     fn take_on(&mut self, fit: Fit) {
         self.fitted_rewards = self.ledger.rewards();
-        if std::env::var("COHORT_TRACE").is_ok() { let p = &fit.population; eprintln!("{:8} n/user {:6.1} noise {:.4} spread0 {:.5} reach {:.4} level {:.4} spread {:.5} cohorts {} weights {:?}", self.ledger.rewards(), self.ledger.rewards() / self.ledger.users() as f64, p.noise.sqrt(), p.components[0].spread, p.reach, p.level, p.components.get(1).map_or(-1.0, |c| c.spread), p.components.len() - 1, p.components.iter().map(|c| (c.weight * 1000.0).round()/10.0).collect::<Vec<_>>()); }
         let believer = Believer::new(&fit.population, self.settings.outlook);
         let beliefs: Vec<Belief> =
             fit.spectra.par_iter().flat_map_iter(|users| believer.believe(users)).collect();
@@ -210,6 +222,15 @@ impl Cohort {
         Some(Belief::certain(self.components[user], self.bank.estimate(user), covariance))
     }
 
+    /// How many standard deviations of optimism a user gets.
+    fn width(&self, user: usize) -> f64 {
+        let rewards = match self.undecided[user] {
+            Some(_) => self.ledger.rewards_of(user),
+            None => self.bank.progress(user).updates,
+        };
+        self.settings.exploration * widening(rewards)
+    }
+
     /// Arms before anything is known: everybody another one.
     fn blind(&self, user: usize, contexts: &Contexts) -> Arm {
         (user + self.ledger.rewards_of(user) as usize) % contexts.arms()
@@ -220,9 +241,8 @@ impl Cohort {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         rng.set_stream(user as u64);
         rng.set_word_pos(u128::from(self.draws[user]) << 20);
-        let theta = belief.draw(self.settings.exploration, rng.random(), || {
-            StandardNormal.sample(&mut rng)
-        });
+        let theta = belief
+            .draw(self.settings.exploration, rng.random(), || StandardNormal.sample(&mut rng));
         argmax(contexts.iter().map(|x| dot(x, &theta)))
     }
 
@@ -239,7 +259,7 @@ impl Cohort {
             .collect();
         let (users, lane) = self.ledger.spectrum_of(user, population.level);
         let inherited = Inherited::new(&users, lane, &memberships, population);
-        let width = self.settings.exploration * widening(self.ledger.rewards_of(user));
+        let width = self.width(user);
         let reports = contexts.iter().map(|x| {
             let (mean, deviation) = belief.predict(x);
             let (own, cohort, at_large) = inherited.parts(x, mean);
@@ -279,8 +299,7 @@ impl Policy for Cohort {
         }
         let exploration = self.settings.exploration;
         let sigma = population.noise.sqrt();
-        let radius =
-            |_, progress: Progress| exploration * widening(progress.updates) * sigma;
+        let radius = |_, progress: Progress| exploration * widening(progress.updates) * sigma;
         self.bank.choose(contexts, Shape::Ellipsoid, radius, None, arms);
         let (undecided, ledger) = (&self.undecided, &self.ledger);
         arms.par_iter_mut().zip(undecided).enumerate().with_min_len(64).for_each(
@@ -336,12 +355,11 @@ impl Turns for Cohort {
         self.refit_if_due();
         let Some(population) = &self.population else { return self.blind(user, contexts) };
         if self.settings.thompson {
-            let arm =
-                self.belief(user).map_or(0, |belief| self.draw(user, &belief, contexts));
+            let arm = self.belief(user).map_or(0, |belief| self.draw(user, &belief, contexts));
             self.draws[user] += 1;
             return arm;
         }
-        let width = self.settings.exploration * widening(self.ledger.rewards_of(user));
+        let width = self.width(user);
         match &self.undecided[user] {
             Some(belief) => belief.choose(contexts, width),
             None => {

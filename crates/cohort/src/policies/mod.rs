@@ -1,11 +1,11 @@
 //! How each algorithm works: one file an algorithm, each with its reference, the lines of its
 //! pseudo-code and the range of every constant.
 
-pub mod cohort;
 pub mod alb_norm;
 pub mod club;
 pub mod cmlb;
 pub mod cmlb_warm;
+pub mod cohort;
 pub mod common;
 pub mod linucb_ind;
 pub mod oracle;

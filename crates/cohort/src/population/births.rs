@@ -37,6 +37,8 @@ pub(super) struct Nursery {
     /// Which beds seeds are compared with.
     sample: Vec<usize>,
     seeds: Vec<Seed>,
+    /// Whether anybody belongs to no cohort.
+    lonely: bool,
 }
 
 /// Eight users.
@@ -71,7 +73,7 @@ impl Nursery {
             })
             .collect();
         let sample = evenly(beds.len(), SAMPLE, turn / 3);
-        let mut nursery = Self { dim, spread, beds, sample, seeds: Vec::new() };
+        let mut nursery = Self { dim, spread, beds, sample, seeds: Vec::new(), lonely: true };
 
         // Those that belong to no cohort are the likelier seeds.
         let count = population.components.len();
@@ -82,6 +84,7 @@ impl Nursery {
         let lonely: Vec<(usize, usize)> = (everyone.iter().copied())
             .filter(|(bed, lane)| pass.shares[*bed * count][*lane] > 0.2)
             .collect();
+        nursery.lonely = !lonely.is_empty();
         let some = |from: &[(usize, usize)], most: usize| {
             evenly(from.len(), most, turn / 7).into_iter().map(|at| from[at]).collect::<Vec<_>>()
         };
@@ -98,7 +101,8 @@ impl Nursery {
     /// Adds cohorts while that gains; whether any was.
     pub fn raise(&mut self, population: &mut Population) -> bool {
         let before = population.components.len();
-        let mut vain = 0;
+        // Where everybody has a cohort there is less to find.
+        let mut vain = if self.lonely { 0 } else { VAIN / 2 };
         while vain < VAIN && population.components.len() < before + BIRTHS {
             // What users and places promise cannot be compared: they take turns.
             let Some(best) = self.most_promising(vain % 2 == 0) else { break };

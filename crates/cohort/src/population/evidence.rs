@@ -88,7 +88,13 @@ impl LaneSums {
     }
 
     /// What eight users say about spread and noise.
-    pub fn add_slopes(&mut self, shares: &Lane, users: &Spectrum, component: &Component, noise: f64) {
+    pub fn add_slopes(
+        &mut self,
+        shares: &Lane,
+        users: &Spectrum,
+        component: &Component,
+        noise: f64,
+    ) {
         let slopes = &mut self.slopes;
         for lane in 0..LANES {
             let share = 0.5 * shares[lane] / noise;

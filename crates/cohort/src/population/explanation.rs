@@ -55,12 +55,13 @@ impl Explanation {
         memberships.sort_by(|a, b| b.share.total_cmp(&a.share));
         let best = crate::linear::argmax(arms.iter().map(|arm| arm.score));
         let others = arms.iter().enumerate();
-        let runner_up = others
-            .filter(|(arm, _)| *arm != best)
-            .fold(None, |second: Option<Arm>, (arm, report)| match second {
+        let runner_up = others.filter(|(arm, _)| *arm != best).fold(
+            None,
+            |second: Option<Arm>, (arm, report)| match second {
                 Some(second) if arms[second].score >= report.score => Some(second),
                 _ => Some(arm),
-            });
+            },
+        );
         let margin = runner_up.map_or(0.0, |second| arms[best].score - arms[second].score);
         Self { memberships, arms, best, runner_up, margin }
     }

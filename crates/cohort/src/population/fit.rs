@@ -10,17 +10,17 @@
 //! A fit reads a ledger and an earlier fit and returns a new one: it can run beside decisions, and
 //! every sum it takes over users adds up over partitions of them.
 
+use super::births::evenly;
 use super::evidence::{LaneSums, Slopes, Sums, everybody};
 use super::lanes::{LANES, ZERO};
 use super::ledger::Ledger;
 use super::message::{message_len, write};
 use super::model::{Component, Population};
 use super::pass::Pass;
+use super::posterior::{Believer, Outlook};
 use super::scoring::{Variances, keep_from_zero, step};
 use super::spectrum::Spectrum;
-use super::posterior::{Believer, Outlook};
 use super::structure;
-use super::births::evenly;
 use crate::linear::{Symmetric, dot};
 
 /// Passes of a refit before it looks at the number of cohorts, and after.
@@ -263,7 +263,7 @@ fn level_step(ledger: &Ledger, spectra: &[Spectrum], population: &Population) ->
     let believer = Believer::new(population, Outlook::default());
     let level = population.level;
     let (mut rest, mut information) = (0.0, 0.0);
-    for at in evenly(spectra.len(), SAMPLE / 4, 0) {
+    for at in evenly(spectra.len(), SAMPLE / 8, 0) {
         let (record, users) = (&ledger.blocks()[at], &spectra[at]);
         for (lane, belief) in believer.believe(users).iter().enumerate() {
             let n = record.rewards()[lane];

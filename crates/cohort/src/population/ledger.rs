@@ -22,7 +22,21 @@ pub struct Ledger {
     rewards: f64,
     /// What an earlier reward still counts when the user gets another one: 1 is for ever.
     memory: f64,
+    /// Rounds that are not yet in the blocks.
+    waiting: Vec<Round>,
 }
+
+/// One reward for every user: written down later, several rounds at a time, so that a user's
+/// statistics are brought from memory once for all of them.
+#[derive(Clone, Debug)]
+struct Round {
+    contexts: Vec<f64>,
+    arms: Vec<u32>,
+    rewards: Vec<f64>,
+}
+
+/// Rounds that wait at most.
+const MOST_WAITING: usize = 24;
 
 /// The statistics of eight users.
 #[derive(Clone, Debug)]
@@ -30,6 +44,25 @@ pub struct Record {
     dim: usize,
     /// Σ(x, y, 1)(x, y, 1)ᵀ packed, which is V | b, Σy² | Σx, Σy, n.
     numbers: Vec<Lane>,
+}
+
+impl Round {
+    /// The rewards of one block, whose first user is `first`.
+    fn write_down(&self, first: usize, dim: usize, memory: f64, x: &mut [Lane], block: &mut Record) {
+        let users = self.rewards.len().saturating_sub(first).min(LANES);
+        let mut keep = [1.0; LANES];
+        x.fill(ZERO);
+        for lane in 0..users {
+            keep[lane] = memory;
+            let context = &self.contexts[self.arms[first + lane] as usize * dim..][..dim];
+            for (x, value) in x.iter_mut().zip(context) {
+                x[lane] = *value;
+            }
+            x[dim][lane] = self.rewards[first + lane];
+            x[dim + 1][lane] = 1.0;
+        }
+        add_rewards(&mut block.numbers, x, &keep);
+    }
 }
 
 impl Record {
@@ -74,7 +107,7 @@ impl Ledger {
     /// everything counts for ever.
     pub fn new(users: usize, dim: usize, half_life: Option<f64>) -> Self {
         let memory = half_life.map_or(1.0, |rewards| 0.5_f64.powf(1.0 / rewards));
-        let mut ledger = Self { dim, users: 0, blocks: Vec::new(), rewards: 0.0, memory };
+        let mut ledger = Self { dim, users: 0, blocks: Vec::new(), rewards: 0.0, memory, waiting: Vec::new() };
         ledger.grow(users);
         ledger
     }
@@ -102,39 +135,44 @@ impl Ledger {
         self.rewards
     }
 
-    /// The blocks of eight users; the last is filled up with users who saw nothing.
+    /// The blocks of eight users, settled; the last is filled up with users who saw nothing.
     pub fn blocks(&self) -> &[Record] {
         &self.blocks
     }
 
     /// One reward for every user: `rewards[i]` for `arms[i]`.
     pub fn learn(&mut self, contexts: &Contexts, arms: &[Arm], rewards: &[f64]) {
-        let (dim, memory) = (self.dim, self.memory);
         self.rewards += rewards.len() as f64;
-        (self.blocks.par_iter_mut())
-            .zip(arms.par_chunks(LANES))
-            .zip(rewards.par_chunks(LANES))
-            .with_min_len(2 * BLOCKS_PER_TASK)
-            .for_each_init(
-                || vec![ZERO; dim + 2],
-                |x, ((block, arms), rewards)| {
-                    let mut keep = [1.0; LANES];
-                    x.fill(ZERO);
-                    for lane in 0..arms.len() {
-                        keep[lane] = memory;
-                        for (x, value) in x.iter_mut().zip(contexts.arm(arms[lane])) {
-                            x[lane] = *value;
-                        }
-                        x[dim][lane] = rewards[lane];
-                        x[dim + 1][lane] = 1.0;
-                    }
-                    add_rewards(&mut block.numbers, x, &keep);
-                },
-            );
+        self.waiting.push(Round {
+            contexts: contexts.iter().flatten().copied().collect(),
+            arms: arms.iter().map(|arm| *arm as u32).collect(),
+            rewards: rewards.to_vec(),
+        });
+        if self.waiting.len() == MOST_WAITING {
+            self.settle();
+        }
+    }
+
+    /// Writes down what is waiting. Whoever looks at statistics does this first.
+    pub fn settle(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let (dim, memory) = (self.dim, self.memory);
+        let waiting = std::mem::take(&mut self.waiting);
+        (self.blocks.par_iter_mut().enumerate()).with_min_len(BLOCKS_PER_TASK).for_each_init(
+            || vec![ZERO; dim + 2],
+            |x, (at, block)| {
+                for round in &waiting {
+                    round.write_down(at * LANES, dim, memory, x, block);
+                }
+            },
+        );
     }
 
     /// One reward for one user.
     pub fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {
+        self.settle();
         let lane = user % LANES;
         let mut x = vec![ZERO; self.dim + 2];
         for (x, value) in x.iter_mut().zip(context.iter().chain([&reward, &1.0])) {
@@ -146,9 +184,10 @@ impl Ledger {
         add_rewards(&mut self.blocks[user / LANES].numbers, &x, &keep);
     }
 
-    /// n of one user.
+    /// n of one user, with what is waiting.
     pub fn rewards_of(&self, user: usize) -> f64 {
-        self.blocks[user / LANES].rewards()[user % LANES]
+        let waiting = self.waiting.iter().filter(|round| user < round.rewards.len()).count();
+        self.blocks[user / LANES].rewards()[user % LANES] + waiting as f64
     }
 
     /// One eigendecomposition per user, of rewards counted from a level.
@@ -214,6 +253,7 @@ mod tests {
                 plain[user].learn(contexts.arm(arms[user]), rewards[user]);
             }
         }
+        rounds.settle();
         for user in 0..11 {
             assert_eq!(rounds.statistics(user), plain[user]);
             assert_eq!(turns.statistics(user), plain[user]);
@@ -229,6 +269,7 @@ mod tests {
         for _ in 0..3 {
             ledger.learn(&contexts, &[0], &[0.0]);
         }
+        ledger.settle();
         assert!((ledger.statistics(0).moment[0] - 4.0).abs() < 1e-12);
     }
 }

@@ -118,3 +118,68 @@ fn accumulate_kernel(sums: &mut [Lane], share: &Lane, message: &[Lane]) {
         add_product(sum, share, message);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::ledger::Ledger;
+    use super::*;
+    use crate::linear::{Symmetric, dot};
+    use proptest::prelude::*;
+
+    /// ln N(y; Xμ, σ²I + τ²XXᵀ) without the constant, by a dense factorisation of size n.
+    fn dense(xs: &[Vec<f64>], ys: &[f64], mu: &[f64], spread: f64, noise: f64) -> f64 {
+        let n = ys.len();
+        let mut packed = Vec::new();
+        for i in 0..n {
+            for j in 0..=i {
+                packed.push(spread * dot(&xs[i], &xs[j]) + if i == j { noise } else { 0.0 });
+            }
+        }
+        let factor = Symmetric::from_packed(n, packed).cholesky().unwrap();
+        let rest: Vec<f64> = (0..n).map(|i| ys[i] - dot(&xs[i], mu)).collect();
+        let mut solved = rest.clone();
+        factor.solve(&mut solved);
+        -0.5 * (factor.log_det() + dot(&rest, &solved))
+    }
+
+    proptest! {
+        /// Messages leave out what depends on contexts alone, so differences are compared.
+        #[test]
+        fn a_message_is_the_likelihood_of_the_rewards(
+            n in 1usize..9,
+            values in prop::collection::vec(-1.0..1.0f64, 9 * 4),
+            centres in prop::collection::vec(-1.0..1.0f64, 6),
+            spreads in prop::collection::vec(0.0..2.0f64, 2),
+            noises in prop::collection::vec(0.05..2.0f64, 2),
+            lane in 0usize..LANES,
+        ) {
+            let d = 3;
+            let xs: Vec<Vec<f64>> = values.chunks(4).take(n).map(|v| v[..d].to_vec()).collect();
+            let ys: Vec<f64> = values.chunks(4).take(n).map(|v| v[d]).collect();
+            let mut ledger = Ledger::new(LANES, d, None);
+            for (x, y) in xs.iter().zip(&ys) {
+                ledger.learn_one(lane, x, *y);
+            }
+            let users = Spectrum::new(&ledger.blocks()[0], 0.0);
+            let log = |k: usize| {
+                let component = Component {
+                    weight: 1.0,
+                    centre: centres[k * d..(k + 1) * d].to_vec(),
+                    doubt: Symmetric::zero(d),
+                    spread: spreads[k],
+                };
+                let mut messages = vec![ZERO; message_len(d)];
+                write(&users, spreads[k], noises[k], &mut messages);
+                let mut logs = ZERO;
+                expect(&messages, &probe(&component), &mut logs);
+                (logs[lane], dense(&xs, &ys, &component.centre, spreads[k], noises[k]))
+            };
+            let ((a, plain_a), (b, plain_b)) = (log(0), log(1));
+            let (difference, plain) = (a - b, plain_a - plain_b);
+            prop_assert!(
+                (difference - plain).abs() < 1e-6 * (1.0 + plain_a.abs() + plain_b.abs()),
+                "{difference} against {plain}"
+            );
+        }
+    }
+}

@@ -31,8 +31,8 @@ mod scoring;
 mod spectrum;
 mod structure;
 
-pub use explanation::{ArmReport, Explanation, Membership};
 pub(crate) use explanation::Inherited;
+pub use explanation::{ArmReport, Explanation, Membership};
 pub use fit::{Fit, Given};
 pub use ledger::{Ledger, Record};
 pub use model::{Component, Population};

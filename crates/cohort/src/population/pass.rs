@@ -15,7 +15,7 @@ const NEGLIGIBLE: f64 = 1e-7;
 /// Shares below this say nothing about variances.
 const SLIGHT: f64 = 1e-3;
 /// Blocks that are asked about variances: three numbers need no more.
-const SLOPE_BLOCKS: usize = 128;
+const SLOPE_BLOCKS: usize = 64;
 
 /// What a pass finds.
 pub struct Pass {
@@ -56,7 +56,12 @@ impl Lens {
     }
 
     /// The shares of a block's users in every component; returns the logs of their evidence.
-    pub fn look(&self, users: &Spectrum, messages: &mut [Vec<Lane>; 2], shares: &mut [Lane]) -> Lane {
+    pub fn look(
+        &self,
+        users: &Spectrum,
+        messages: &mut [Vec<Lane>; 2],
+        shares: &mut [Lane],
+    ) -> Lane {
         write(users, self.spreads[0], self.noise, &mut messages[0]);
         if shares.len() > 1 {
             write(users, self.spreads[1], self.noise, &mut messages[1]);

@@ -68,14 +68,12 @@ impl<'a> Believer<'a> {
         self.lens.look(users, &mut self.lens.room(d), &mut shares);
         let likely: [Vec<(usize, f64)>; LANES] =
             std::array::from_fn(|lane| self.likely(&shares, lane));
-        let mut beliefs: [Belief; LANES] =
-            std::array::from_fn(|_| Belief { guesses: Vec::new() });
+        let mut beliefs: [Belief; LANES] = std::array::from_fn(|_| Belief { guesses: Vec::new() });
         let most = likely.iter().map(Vec::len).max().unwrap_or(0);
         let mut posterior = Posterior::new(d);
         for at in 0..most {
-            let chosen: [usize; LANES] = std::array::from_fn(|lane| {
-                likely[lane].get(at).unwrap_or(&likely[lane][0]).0
-            });
+            let chosen: [usize; LANES] =
+                std::array::from_fn(|lane| likely[lane].get(at).unwrap_or(&likely[lane][0]).0);
             posterior.write(users, components, &chosen, self.population.noise, self.outlook.doubt);
             for lane in 0..LANES {
                 let Some((component, share)) = likely[lane].get(at).copied() else { continue };
@@ -255,9 +253,8 @@ fn given_kernel(users: &Spectrum, noise: f64, posterior: &mut Posterior) {
             add_product(&mut projection, &q[k], &centre[k]);
         }
         let a = each(|lane| noise * per[lane]);
-        let toward = each(|lane| {
-            a[lane] * projection[lane] + spread[lane] * along[j][lane] * per[lane]
-        });
+        let toward =
+            each(|lane| a[lane] * projection[lane] + spread[lane] * along[j][lane] * per[lane]);
         let mut at = 0;
         for i in 0..d {
             add_product(&mut mean[i], &toward, &q[i]);
@@ -290,5 +287,76 @@ fn given_kernel(users: &Spectrum, noise: f64, posterior: &mut Posterior) {
             }
             covariance[packed_len(i) + k] = sum;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ledger::Ledger;
+    use super::*;
+
+    #[test]
+    fn a_belief_is_the_posterior_of_the_hierarchical_model() {
+        let d = 2;
+        let mut ledger = Ledger::new(3, d, None);
+        let seen = [([0.6, -0.2], 0.9), ([0.1, 0.7], -0.3), ([0.5, 0.5], 0.4)];
+        for (x, y) in &seen {
+            ledger.learn_one(1, x, *y);
+        }
+        let mut doubt = Symmetric::identity(d, 0.05);
+        doubt.add_outer(0.02, &[1.0, 0.5]);
+        let component = Component { weight: 1.0, centre: vec![0.3, -0.1], doubt, spread: 0.2 };
+        let (noise, spread) = (0.04, component.spread);
+        let population = Population {
+            components: vec![component.clone()],
+            noise,
+            level: 0.0,
+            reach: 1.0,
+            evidence: 0.0,
+        };
+        let users = Spectrum::new(&ledger.blocks()[0], 0.0);
+        let [nobody, user, ..] = Believer::new(&population, Outlook::default()).believe(&users);
+
+        // S = (V/σ² + I/τ²)⁻¹, mean = S(b/σ² + μ/τ²), covariance = S + (S/τ²) C (S/τ²)
+        let statistics = ledger.statistics(1);
+        let mut precision = Symmetric::identity(d, 1.0 / spread);
+        precision.add(1.0 / noise, &statistics.gram);
+        let s = precision.cholesky().unwrap().inverse();
+        let pull: Vec<f64> =
+            (0..d).map(|k| statistics.moment[k] / noise + component.centre[k] / spread).collect();
+        let mut mean = vec![0.0; d];
+        s.times(&pull, &mut mean);
+        let (guess, x) = (&user.guesses[0], [0.7, 0.4]);
+        for k in 0..d {
+            assert!((guess.mean[k] - mean[k]).abs() < 1e-12);
+        }
+        let mut shrunk = vec![0.0; d];
+        s.times(&x, &mut shrunk);
+        shrunk.iter_mut().for_each(|v| *v /= spread);
+        let variance = s.quadratic(&x) + component.doubt.quadratic(&shrunk);
+        assert!((user.predict(&x).1.powi(2) - variance).abs() < 1e-12);
+
+        // Who has seen nothing is as its component is.
+        assert_eq!(nobody.guesses[0].mean, component.centre);
+        let variance = spread * dot(&x, &x) + component.doubt.quadratic(&x);
+        assert!((nobody.predict(&x).1.powi(2) - variance).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_guess_that_foresees_rewards_becomes_the_likelier() {
+        let guess = |component: usize, mean: f64| Guess {
+            component,
+            share: 0.5,
+            mean: vec![mean],
+            covariance: Symmetric::identity(1, 0.01),
+        };
+        let mut belief = Belief { guesses: vec![guess(0, 1.0), guess(1, -1.0)] };
+        let (mean, deviation) = belief.predict(&[1.0]);
+        assert!(mean.abs() < 1e-12 && deviation > 1.0, "undecided between the two");
+        for _ in 0..3 {
+            belief.learn(&[1.0], -0.9, 0.25);
+        }
+        assert_eq!(belief.likeliest().component, 1);
+        assert!(belief.guesses[1].share > 0.99);
     }
 }

@@ -31,7 +31,8 @@ impl Variances {
     ) -> Self {
         let noise = self.noise;
         // One imagined reward of that size, half of it noise.
-        let slope = population.noise[0] + cohorts.noise[0] + 0.5 * (noise_scale / noise - 1.0) / noise;
+        let slope =
+            population.noise[0] + cohorts.noise[0] + 0.5 * (noise_scale / noise - 1.0) / noise;
         let curve = population.noise[1] + cohorts.noise[1] + 0.5 / (noise * noise);
         let mut spreads = [
             Spread::new(self.population, keep_from_zero(self.population, population.spread)),

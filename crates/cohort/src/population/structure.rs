@@ -9,8 +9,7 @@ const FIRST_SPREADS: [f64; 2] = [0.02, 0.15];
 
 /// Changes the number of cohorts while that helps.
 pub(super) fn improve(fitting: &mut Fitting) {
-    while merge_or_remove(fitting) {}
-    let pass = fitting.pass();
+    let pass = merge_and_remove(fitting);
     // A new cohort has the spread of the others; the first tries a small and a large one.
     let spreads = match fitting.population.components.get(1) {
         Some(cohort) => vec![cohort.spread],
@@ -20,7 +19,7 @@ pub(super) fn improve(fitting: &mut Fitting) {
         let mut nursery = Nursery::new(fitting, &pass, spread);
         if nursery.raise(&mut fitting.population) {
             fitting.iterate(3);
-            while merge_or_remove(fitting) {}
+            merge_and_remove(fitting);
             return;
         }
     }
@@ -31,13 +30,19 @@ pub(super) fn weight_cost(users: f64) -> f64 {
     0.5 * users.max(1.0).ln()
 }
 
-/// One change that leaves fewer cohorts, if any gains.
-fn merge_or_remove(fitting: &mut Fitting) -> bool {
-    if fitting.population.cohorts().is_empty() {
-        return false;
+/// Leaves fewer cohorts while that gains; returns the last pass.
+fn merge_and_remove(fitting: &mut Fitting) -> Pass {
+    loop {
+        let pass = fitting.pass();
+        if !merge_or_remove(fitting, &pass) {
+            return pass;
+        }
     }
-    let pass = fitting.pass();
-    if let Some(cohort) = superfluous(fitting, &pass) {
+}
+
+/// One change that leaves fewer cohorts, if any gains.
+fn merge_or_remove(fitting: &mut Fitting, pass: &Pass) -> bool {
+    if let Some(cohort) = superfluous(fitting, pass) {
         let components = &mut fitting.population.components;
         components.remove(cohort);
         let rest: f64 = components.iter().map(|component| component.weight).sum();
@@ -47,7 +52,7 @@ fn merge_or_remove(fitting: &mut Fitting) -> bool {
         fitting.iterate(1);
         return true;
     }
-    if let Some((a, b)) = same(fitting, &pass) {
+    if let Some((a, b)) = same(fitting, pass) {
         let components = &mut fitting.population.components;
         let mut both = pass.sums[a].clone();
         both.add(&pass.sums[b]);
@@ -69,9 +74,8 @@ fn superfluous(fitting: &Fitting, pass: &Pass) -> Option<usize> {
             + components[c].cost(&components[0])
             + weight_cost(users)
     };
-    let (most, cohort) = (1..components.len())
-        .map(|c| (gain(c), c))
-        .max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let (most, cohort) =
+        (1..components.len()).map(|c| (gain(c), c)).max_by(|a, b| a.0.total_cmp(&b.0))?;
     (most > 0.0).then_some(cohort)
 }
 
@@ -79,8 +83,7 @@ fn superfluous(fitting: &Fitting, pass: &Pass) -> Option<usize> {
 fn same(fitting: &Fitting, pass: &Pass) -> Option<(usize, usize)> {
     let (components, users) = (&fitting.population.components, fitting.scales.users);
     let count = components.len();
-    let alone: Vec<f64> =
-        pass.sums.iter().map(|sums| components[0].log_integral(sums)).collect();
+    let alone: Vec<f64> = pass.sums.iter().map(|sums| components[0].log_integral(sums)).collect();
     let mut best: Option<(f64, usize, usize)> = None;
     for a in 1..count {
         for b in a + 1..count {

@@ -54,7 +54,13 @@ impl Bank {
 
     /// Puts one learner where its estimate, its V⁻¹ and its number of updates are these: any
     /// Gaussian can be a prior.
-    pub fn set_state(&mut self, learner: usize, estimate: &[f64], inverse: &Symmetric, updates: f64) {
+    pub fn set_state(
+        &mut self,
+        learner: usize,
+        estimate: &[f64],
+        inverse: &Symmetric,
+        updates: f64,
+    ) {
         let (layout, lane) = (self.layout, learner % LANES);
         let block = layout.view_mut(self.block_mut(learner));
         for (lanes, value) in block.inverse.iter_mut().zip(inverse.packed()) {
