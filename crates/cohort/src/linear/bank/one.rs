@@ -60,6 +60,32 @@ impl Bank {
         self.with_block(learner, |block| block.inverse_of(learner % LANES))
     }
 
+    /// Puts one learner where its estimate, its V⁻¹ and its number of updates are these: any
+    /// Gaussian can be a prior.
+    pub fn set_state(
+        &mut self,
+        learner: usize,
+        estimate: &[f64],
+        inverse: &Symmetric,
+        updates: f64,
+    ) {
+        let (layout, lane) = (self.layout, learner % LANES);
+        let block = layout.view_mut(self.block_mut(learner));
+        for (lanes, value) in block.inverse.iter_mut().zip(inverse.packed()) {
+            lanes.0[lane] = *value;
+        }
+        for (lanes, value) in block.estimate.iter_mut().zip(estimate) {
+            lanes.0[lane] = *value;
+        }
+        block.log_det.0[lane] = 0.0;
+        block.updates.0[lane] = updates;
+    }
+
+    /// θ̂ of one learner.
+    pub fn estimate(&self, learner: usize) -> Vec<f64> {
+        self.with_block(learner, |block| block.estimate_of(learner % LANES).collect())
+    }
+
     /// Makes one learner know what a single one does.
     pub fn set(&mut self, learner: usize, oful: &Oful) {
         let (layout, lane) = (self.layout, learner % LANES);
