@@ -1,5 +1,5 @@
 //! The journal on disk, in the embedded store fjall: one entry a group, its key the number of its
-//! first event (big-endian, so that keys are in order), its value the [frame](super::frame).
+//! first event (big-endian, so that keys are in order), its value the frame.
 //!
 //! The store repairs itself after a crash by cutting its own log at the first place that it cannot
 //! read. That is right for a write that was torn, and wrong for one that was acknowledged and

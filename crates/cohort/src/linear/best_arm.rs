@@ -15,7 +15,7 @@ type Lane = [f64; LANES];
 impl Oful {
     /// `argmax_x ⟨x, θ̂⟩ + width·‖x‖_{V⁻¹}`, ties to the lowest index.
     ///
-    /// The same as scoring arm after arm, but for rounding: arms are taken [`LANES`] at a time,
+    /// The same as scoring arm after arm, but for rounding: arms are taken `LANES` at a time,
     /// coordinate by coordinate, so that sums over coordinates are straight vector code.
     pub fn best_arm(&self, contexts: &Contexts, width: f64) -> Arm {
         let mut best = (0, f64::NEG_INFINITY);

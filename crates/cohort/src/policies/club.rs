@@ -16,7 +16,7 @@
 //!
 //! Edges are cut by what is known after the update. Every step costs what it must and no more:
 //! M̄⁻¹ and w̄ follow each reward by Sherman–Morrison and are solved afresh only when a component
-//! splits; edges are looked at only when one of them may be cut ([`leashes`]); components follow
+//! splits; edges are looked at only when one of them may be cut (`leashes`); components follow
 //! each cut by way of a spanning forest ([`ShrinkingGraph`]).
 //!
 //! | constant | range | meaning |

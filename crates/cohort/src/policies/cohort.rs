@@ -25,7 +25,7 @@ use crate::population::{
     Population, Spectrum,
 };
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Policy, Problem, Turns};
+use crate::{Arm, Contexts, Error, Judgement, Policy, Problem, Turns};
 
 /// What is known of it before it is made.
 pub const INFO: PolicyInfo = PolicyInfo {
@@ -366,6 +366,21 @@ impl Turns for Cohort {
                 let radius = width * population.noise.sqrt();
                 self.bank.choose_one(user, contexts, Shape::Ellipsoid, radius)
             }
+        }
+    }
+
+    /// For a user not seen before it is what is thought of a newcomer.
+    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
+        self.refit_if_due();
+        let known = user < self.ledger.users();
+        let belief = if known { self.belief(user) } else { self.newcomer.clone() };
+        let (Some(belief), Some(population)) = (belief, &self.population) else {
+            return judgements.fill(Judgement::default());
+        };
+        let width = if known { self.width(user) } else { self.settings.exploration };
+        for (judgement, x) in judgements.iter_mut().zip(contexts.iter()) {
+            let (mean, deviation) = belief.predict(x);
+            *judgement = Judgement { expected: mean + population.level, bonus: width * deviation };
         }
     }
 

@@ -5,12 +5,12 @@
 //!
 //! | file | which claims |
 //! | --- | --- |
-//! | [`tally`] | in how many settings does something hold? |
-//! | [`clustering`] | Figure 1 |
-//! | [`personalization`] | Figure 2 |
-//! | [`lastfm`] | Figure 3 |
-//! | [`scaling`] | the theorems |
-//! | [`runtime`] | seconds |
+//! | `tally` | in how many settings does something hold? |
+//! | `clustering` | Figure 1 |
+//! | `personalization` | Figure 2 |
+//! | `lastfm` | Figure 3 |
+//! | `scaling` | the theorems |
+//! | `runtime` | seconds |
 
 mod clustering;
 mod lastfm;
