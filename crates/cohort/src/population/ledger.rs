@@ -48,7 +48,14 @@ pub struct Record {
 
 impl Round {
     /// The rewards of one block, whose first user is `first`.
-    fn write_down(&self, first: usize, dim: usize, memory: f64, x: &mut [Lane], block: &mut Record) {
+    fn write_down(
+        &self,
+        first: usize,
+        dim: usize,
+        memory: f64,
+        x: &mut [Lane],
+        block: &mut Record,
+    ) {
         let users = self.rewards.len().saturating_sub(first).min(LANES);
         let mut keep = [1.0; LANES];
         x.fill(ZERO);
@@ -107,7 +114,8 @@ impl Ledger {
     /// everything counts for ever.
     pub fn new(users: usize, dim: usize, half_life: Option<f64>) -> Self {
         let memory = half_life.map_or(1.0, |rewards| 0.5_f64.powf(1.0 / rewards));
-        let mut ledger = Self { dim, users: 0, blocks: Vec::new(), rewards: 0.0, memory, waiting: Vec::new() };
+        let mut ledger =
+            Self { dim, users: 0, blocks: Vec::new(), rewards: 0.0, memory, waiting: Vec::new() };
         ledger.grow(users);
         ledger
     }
