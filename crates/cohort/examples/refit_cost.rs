@@ -43,7 +43,7 @@ fn main() {
 fn seen(users: usize) -> Ledger {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let mut ledger = Ledger::new(users, DIM, None);
-    let mut normal = |rng: &mut ChaCha8Rng| -> f64 { StandardNormal.sample(rng) };
+    let normal = |rng: &mut ChaCha8Rng| -> f64 { StandardNormal.sample(rng) };
     let centres: Vec<Vec<f64>> = (0..KINDS)
         .map(|_| (0..DIM).map(|_| normal(&mut rng) / (DIM as f64).sqrt()).collect())
         .collect();
