@@ -90,7 +90,8 @@ fn rewards_that_are_not_gaussian_do_no_harm() {
 #[test]
 fn contexts_that_never_change_are_explored() {
     let make = |seed| World { fixed_contexts: true, ..sphere(seed, 40, 0.3) };
-    assert!(regret("cohort", make, 400) <= regret("linucb-ind:exploration=0.3", make, 400));
+    let (cohort, individual) = (regret("cohort", make, 400), regret("linucb-ind", make, 400));
+    assert!(cohort <= 0.5 * individual, "{cohort} against {individual}");
 }
 
 #[test]

@@ -59,7 +59,7 @@ const PARAMS: &[Param] = &[
 ];
 
 /// Users from which on refits are spaced more widely.
-const CROWD: f64 = 2048.0;
+const CROWD: f64 = 1024.0;
 
 /// The policy.
 pub struct Cohort {

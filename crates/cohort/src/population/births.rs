@@ -11,7 +11,7 @@ use super::fit::Fitting;
 use super::lanes::{LANES, Lane, ZERO, each};
 use super::ledger::BLOCKS_PER_TASK;
 use super::message::{expect, message_len, probe, write};
-use super::model::{Component, Population};
+use super::model::{Component, LEAST_SPREAD, Population};
 use super::pass::{Pass, active};
 use super::spectrum::Spectrum;
 use super::structure::weight_cost;
@@ -24,6 +24,8 @@ const MARGIN: f64 = 1.0;
 const VAIN: usize = 4;
 /// Births of one refit at most.
 const BIRTHS: usize = 40;
+/// Passes in which a seed finds its users, at most.
+const MOST_PASSES: usize = 30;
 /// Users that are tried as seeds.
 const SEEDS: usize = 48;
 /// Blocks of users that seeds are compared with.
@@ -150,7 +152,7 @@ impl Nursery {
         };
         cohort.settle(&sums, at_large);
         // ln p(y_i | y_seed) = ln ∫ p(y_i | μ) p(μ | y_seed) dμ
-        let precision = 1.0 / at_large.spread.max(1e-12);
+        let precision = 1.0 / at_large.spread.max(LEAST_SPREAD);
         let mut own = sums.information();
         own.add_diagonal(precision);
         let pull = sums.pull().iter().zip(&at_large.centre).map(|(p, m)| p + precision * m);
@@ -204,16 +206,19 @@ impl Nursery {
         let mut sums = sums.total(self.dim);
         let mut among: f64 = self.sample.iter().flat_map(|bed| self.beds[*bed].active).sum();
         let mut gain = f64::NEG_INFINITY;
-        loop {
+        let mut logs = Vec::new();
+        for _ in 0..MOST_PASSES {
             cohort.weight = ((sums.users + 0.5) / (among + 1.0)).min(0.99);
             cohort.settle(&sums, at_large);
-            let trial = self.trial(&cohort);
-            if trial.gain < gain + 0.1 {
-                let cost = cohort.cost(at_large) + weight_cost(users);
-                return (trial.gain - cost, cohort, trial.logs);
+            let next = self.trial(&cohort);
+            let settled = next.gain < gain + 0.1;
+            (gain, sums, among, logs) = (next.gain, next.sums, users, next.logs);
+            if settled {
+                break;
             }
-            (gain, sums, among) = (trial.gain, trial.sums, users);
         }
+        let cost = cohort.cost(at_large) + weight_cost(users);
+        (gain - cost, cohort, logs)
     }
 
     /// A new cohort beside all that is there.

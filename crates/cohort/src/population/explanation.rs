@@ -1,7 +1,7 @@
 //! Why an arm is played for a user, in numbers that add up.
 
 use super::lanes::LANES;
-use super::model::{Component, Population};
+use super::model::{Component, LEAST_SPREAD, Population};
 use super::spectrum::Spectrum;
 use crate::Arm;
 use crate::linear::dot;
@@ -91,7 +91,7 @@ impl Inherited {
             let mut from_population = component.centre.clone();
             if membership.component > 0 {
                 component.doubt.times(&at_large.centre, &mut from_population);
-                from_population.iter_mut().for_each(|v| *v /= at_large.spread.max(1e-12));
+                from_population.iter_mut().for_each(|v| *v /= at_large.spread.max(LEAST_SPREAD));
             }
             let from_cohort: Vec<f64> =
                 component.centre.iter().zip(&from_population).map(|(all, p)| all - p).collect();

@@ -118,7 +118,8 @@ impl Scales {
                 }
             }
         }
-        let usable = |value: f64| value > 0.0 && value.is_finite();
+        // What is beyond these could not be squared again.
+        let usable = |value: f64| (1e-100..1e100).contains(&value);
         (usable(scales.rewards) && usable(scales.lengths) && usable(scales.squares))
             .then_some(scales)
     }

@@ -38,7 +38,7 @@ pub struct Population {
 }
 
 /// Spreads below this are taken for this where one divides by them.
-const LEAST_SPREAD: f64 = 1e-12;
+pub(super) const LEAST_SPREAD: f64 = 1e-280;
 
 impl Population {
     /// The cohorts, without the population at large.
