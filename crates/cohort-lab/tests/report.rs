@@ -225,7 +225,7 @@ fn in_a_browser_values_show_under_the_pointer_and_nothing_is_fetched() {
     for figure in ["fig1-noise-0.1-paper", "fig3-paper", "scaling-users", "runtime"] {
         // The middle of the figure's first panel, scrolled into view.
         let place = browser.run(&format!(
-            "const d = document.querySelector('#figure-{figure} .drawing');\
+            "const d = document.getElementById('figure-{figure}').querySelector('.drawing');\
              d.scrollIntoView({{block: 'center', behavior: 'instant'}});\
              const svg = d.querySelector('svg');\
              const [x0, y0, x1, y1] = JSON.parse(d.querySelector('script').textContent)[0].frame;\
