@@ -19,11 +19,11 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts one that looks at pages in the light or in the dark.
+    /// Starts one.
     ///
     /// # Panics
     /// If there is none: `scripts/install-test-tools` installs it.
-    pub fn start(dark: bool) -> Self {
+    pub fn start() -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let driver = Command::new("chromedriver")
             .arg(format!("--port={port}"))
@@ -35,7 +35,7 @@ impl Browser {
         let mut browser = Self { driver, port, session: String::new(), _profile: profile };
         browser.wait_until_ready();
         let folder = format!("--user-data-dir={}", browser._profile.path().display());
-        let mut arguments = vec![
+        let arguments = [
             "--headless",
             "--no-sandbox",
             "--disable-gpu",
@@ -48,9 +48,6 @@ impl Browser {
             "--window-size=1400,1000",
             &folder,
         ];
-        if dark {
-            arguments.push("--force-dark-mode");
-        }
         let wanted = json!({"capabilities": {"alwaysMatch": {
             "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
             "goog:chromeOptions": {"args": arguments},
