@@ -1,11 +1,14 @@
 //! A real browser, driven over the WebDriver protocol: just enough of it to look at a page.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+
+/// How long to wait for an answer before giving up.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A browser with one page.
 pub struct Browser {
@@ -16,11 +19,11 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts one that looks at pages in the light or in the dark.
+    /// Starts one.
     ///
     /// # Panics
     /// If there is none: `scripts/install-test-tools` installs it.
-    pub fn start(dark: bool) -> Self {
+    pub fn start() -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let driver = Command::new("chromedriver")
             .arg(format!("--port={port}"))
@@ -32,7 +35,7 @@ impl Browser {
         let mut browser = Self { driver, port, session: String::new(), _profile: profile };
         browser.wait_until_ready();
         let folder = format!("--user-data-dir={}", browser._profile.path().display());
-        let mut arguments = vec![
+        let arguments = [
             "--headless",
             "--no-sandbox",
             "--disable-gpu",
@@ -45,9 +48,6 @@ impl Browser {
             "--window-size=1400,1000",
             &folder,
         ];
-        if dark {
-            arguments.push("--force-dark-mode");
-        }
         let wanted = json!({"capabilities": {"alwaysMatch": {
             "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
             "goog:chromeOptions": {"args": arguments},
@@ -60,7 +60,7 @@ impl Browser {
     fn wait_until_ready(&self) {
         let started = Instant::now();
         while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
-            assert!(started.elapsed() < Duration::from_secs(60), "chromedriver does not answer");
+            assert!(started.elapsed() < PATIENCE, "chromedriver does not answer");
             std::thread::sleep(Duration::from_millis(50));
         }
     }
@@ -98,6 +98,7 @@ impl Browser {
     fn call(&self, method: &str, path: &str, body: &Value) -> Value {
         let body = body.to_string();
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         write!(
             stream,
             "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n\
@@ -105,14 +106,30 @@ impl Browser {
             body.len()
         )
         .unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).unwrap();
-        let answer = String::from_utf8_lossy(&answer);
-        let (_, content) = answer.split_once("\r\n\r\n").expect("an answer with a body");
-        let json: Value = serde_json::from_str(content).expect("an answer in JSON");
+        let content = read_answer(&mut BufReader::new(stream)).unwrap();
+        let json: Value = serde_json::from_slice(&content).expect("an answer in JSON");
         assert!(json["value"].get("error").is_none(), "{path}: {}", json["value"]);
         json["value"].clone()
     }
+}
+
+/// The body of an answer, as long as its head says: the driver leaves connections open.
+fn read_answer(stream: &mut impl BufRead) -> std::io::Result<Vec<u8>> {
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line)?;
+        let line = line.trim_end().to_ascii_lowercase();
+        if line.is_empty() {
+            break;
+        }
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap_or(0);
+        }
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body)?;
+    Ok(body)
 }
 
 impl Drop for Browser {
