@@ -19,6 +19,10 @@ lint:
 demo:
     cargo run --release -- simulate
 
+# The paper's evaluation and its claims in about a minute; report/index.html
+reproduce *ARGS:
+    cargo run --release -- reproduce --quick {{ARGS}}
+
 # The API documentation
 doc:
     cargo doc --workspace --no-deps --open

@@ -7,9 +7,16 @@ use clap::{Arg, ArgAction, ArgMatches, Command, Error, FromArgMatches};
 use cohort::params::{Default, Kind, Param, Value};
 use cohort_lab::environments::ENVIRONMENTS;
 use cohort_lab::experiment::RUN_PARAMS;
+use cohort_lab::theory;
 
 /// The flags of every experiment: rounds, repetitions, seed and the like.
 pub struct RunFlags {
+    /// Those that were given.
+    pub given: BTreeMap<String, Value>,
+}
+
+/// The numbers that the paper's statements are about.
+pub struct TheoryFlags {
     /// Those that were given.
     pub given: BTreeMap<String, Value>,
 }
@@ -35,6 +42,27 @@ impl clap::Args for RunFlags {
 impl FromArgMatches for RunFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         Ok(Self { given: given(matches, RUN_PARAMS) })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl clap::Args for TheoryFlags {
+    fn augment_args(command: Command) -> Command {
+        command.args(theory::PARAMS.iter().map(|param| flag(param, "")))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for TheoryFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        Ok(Self { given: given(matches, theory::PARAMS) })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {

@@ -1,15 +1,18 @@
 //! The `cohort` command: parse, call, print.
 
 mod app;
+mod claims_table;
 mod cluster;
 mod described;
 mod failure;
 mod interrupt;
 mod policies;
 mod progress;
+mod reproduce;
 mod serve;
 mod simulate;
 mod summary_table;
+mod theory;
 
 use std::process::ExitCode;
 
@@ -31,6 +34,8 @@ enum Command {
     Simulate(simulate::Simulate),
     Policies(policies::Policies),
     Cluster(cluster::Cluster),
+    Reproduce(reproduce::Reproduce),
+    Theory(theory::Theory),
     Serve(serve::Serve),
     App(app::App),
 }
@@ -40,6 +45,8 @@ fn main() -> ExitCode {
         Command::Simulate(simulate) => simulate.run(),
         Command::Policies(policies) => policies.run(),
         Command::Cluster(cluster) => cluster.run(),
+        Command::Reproduce(reproduce) => reproduce.run(),
+        Command::Theory(theory) => theory.run(),
         Command::Serve(serve) => serve.run(),
         Command::App(app) => app.run(),
     });

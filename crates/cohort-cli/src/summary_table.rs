@@ -77,9 +77,9 @@ fn with_unit(rate: f64) -> String {
 }
 
 /// The first column to the left, the others to the right.
-fn aligned(rows: &[[String; 7]]) -> String {
+pub fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-    let widths: [usize; 7] = std::array::from_fn(|column| width(column).unwrap_or(0));
+    let widths: [usize; COLUMNS] = std::array::from_fn(|column| width(column).unwrap_or(0));
     let mut text = String::new();
     for row in rows {
         text += &format!("{:<width$}", row[0], width = widths[0]);

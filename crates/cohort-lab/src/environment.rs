@@ -42,6 +42,11 @@ pub trait World: Send + Sync {
         self.contexts()
     }
 
+    /// Whether every user has an offer of its own, so that users must be served one at a time.
+    fn own_offers(&self) -> bool {
+        false
+    }
+
     /// What a user answers to an arm of what it was offered.
     fn play(&self, user: usize, arm: Arm) -> Outcome;
 }

@@ -5,22 +5,30 @@
 //! | [`environment`] | what is a world that policies are tried in? |
 //! | [`environments`] | which are there, and what can be set? |
 //! | [`seed`] | where does every random number come from? |
+//! | [`datasets`] | what if users are real ones? |
 //! | [`experiment`] | what is to be run? |
 //! | [`runner`] | how is it run, on many threads, with the same bits on any number? |
 //! | [`results`] | what came of it, as tables and in one page? |
 //! | [`text`] | how does text fit a line? |
+//! | [`figures`] | how are results drawn? |
+//! | [`reproduce`] | what does the paper claim, and does it hold? |
+//! | [`theory`] | what does the paper promise? |
 //! | [`npy`] | how do arrays come in and go out? |
 //!
 //! The lab drives the engine of the `cohort` crate and has no learning step of its own.
 
+pub mod datasets;
 pub mod environment;
 pub mod environments;
 mod error;
 pub mod experiment;
+pub mod figures;
 pub mod npy;
+pub mod reproduce;
 pub mod results;
 pub mod runner;
 pub mod seed;
 pub mod text;
+pub mod theory;
 
 pub use error::Error;

@@ -49,6 +49,36 @@ pub struct Contender {
     pub settings: Settings,
 }
 
+/// One policy in one world: what a worker takes up at a time.
+#[derive(Clone, Copy)]
+pub struct Task<'a> {
+    /// Where.
+    pub environment: &'a dyn Environment,
+    /// T as policies are told it.
+    pub horizon: usize,
+    /// How many rounds are played; fewer than the horizon to see how a policy begins.
+    pub rounds: usize,
+    /// Which world.
+    pub seed: Seed,
+    /// Who plays.
+    pub contender: &'a Contender,
+    /// Whether to keep the arms that were played.
+    pub keep_arms: bool,
+}
+
+impl Plan {
+    fn task<'a>(&'a self, repetition: usize, contender: &'a Contender) -> Task<'a> {
+        Task {
+            environment: self.environment.as_ref(),
+            horizon: self.rounds,
+            rounds: self.rounds,
+            seed: Seed { seed: self.seed, repetition },
+            contender,
+            keep_arms: self.keep_arms,
+        }
+    }
+}
+
 /// Somebody who watches. Policies do not know of it.
 pub trait Observer: Sync {
     /// A round of one policy in one repetition is over.
@@ -141,9 +171,9 @@ pub fn run(plan: &Plan, observer: &dyn Observer, stop: &AtomicBool) -> Result<Ru
                 if task >= tasks || halted() {
                     return Ok(());
                 }
-                let seed = Seed { seed: plan.seed, repetition: task / contenders };
-                let contender = &plan.contenders[task % contenders];
-                if let Some(run) = play(plan, seed, contender, observer, &halted)? {
+                let (repetition, contender) = (task / contenders, task % contenders);
+                let job = plan.task(repetition, &plan.contenders[contender]);
+                if let Some(run) = play(&job, observer, &halted)? {
                     runs.lock().unwrap_or_else(PoisonError::into_inner).insert(task, run);
                 }
             }
@@ -181,43 +211,42 @@ fn complete_repetitions(runs: BTreeMap<usize, Run>, contenders: usize) -> Vec<Re
 
 /// A policy that cannot be made is found out now, not after hours of others.
 fn check_that_all_can_start(plan: &Plan) -> Result<(), Error> {
-    let seed = Seed { seed: plan.seed, repetition: 0 };
-    let world = plan.environment.world(seed)?;
+    let world = plan.environment.world(Seed { seed: plan.seed, repetition: 0 })?;
     plan.contenders.iter().try_for_each(|contender| {
-        make_policy(plan, seed, world.as_ref(), contender)?;
+        make_policy(&plan.task(0, contender), world.as_ref())?;
         Ok(())
     })
 }
 
-fn make_policy(
-    plan: &Plan,
-    seed: Seed,
-    world: &dyn World,
-    contender: &Contender,
-) -> Result<Box<dyn Policy>, Error> {
-    let size = plan.environment.size();
+fn make_policy(task: &Task, world: &dyn World) -> Result<Box<dyn Policy>, Error> {
+    let size = task.environment.size();
     let problem = Problem {
         users: size.users,
         dim: size.dim,
-        rounds: Some(plan.rounds),
+        rounds: Some(task.horizon),
         sigma: world.sigma(),
-        seed: seed.for_policies(),
+        seed: task.seed.for_policies(),
         truth: world.truth(),
     };
-    Ok((contender.policy.build)(&problem, &contender.settings)?)
+    let Contender { policy: info, settings, .. } = task.contender;
+    let mut policy = (info.build)(&problem, settings)?;
+    if world.own_offers() && policy.turns().is_none() {
+        let what = "one offer for all users, and here every user has its own";
+        return Err(cohort::Error::Needs { policy: info.name, what }.into());
+    }
+    Ok(policy)
 }
 
-/// One task. `None` if it was stopped.
-fn play(
-    plan: &Plan,
-    seed: Seed,
-    contender: &Contender,
+/// One task, on the rayon pool it is called in. `None` if it was stopped.
+pub fn play(
+    task: &Task,
     observer: &dyn Observer,
     halted: &dyn Fn() -> bool,
 ) -> Result<Option<Run>, Error> {
-    let mut world = plan.environment.world(seed)?;
-    let mut policy = make_policy(plan, seed, world.as_ref(), contender)?;
-    let mut answers = Answers::new(plan.environment.size().users);
+    let mut world = task.environment.world(task.seed)?;
+    let mut policy = make_policy(task, world.as_ref())?;
+    let order = if world.own_offers() { Order::OneByOne } else { policy.order() };
+    let mut answers = Answers::new(task.environment.size().users);
     let mut run = Run {
         regret: Vec::new(),
         checkpoints: Vec::new(),
@@ -225,13 +254,13 @@ fn play(
         environment: Duration::ZERO,
         arms: Vec::new(),
     };
-    for round in 0..plan.rounds {
+    for round in 0..task.rounds {
         if halted() {
             return Ok(None);
         }
         let started = Instant::now();
         world.start_round(round);
-        let learning = match policy.order() {
+        let learning = match order {
             Order::Together => answers.play_together(policy.as_mut(), world.as_ref()),
             Order::OneByOne => answers.play_one_by_one(policy.as_mut(), world.as_ref()),
         };
@@ -239,10 +268,10 @@ fn play(
         run.environment += started.elapsed() - learning;
 
         run.regret.push(answers.mean_regret());
-        if plan.keep_arms {
+        if task.keep_arms {
             run.arms.extend(&answers.arms);
         }
-        if is_checkpoint(round, plan.rounds) {
+        if is_checkpoint(round, task.rounds) {
             run.checkpoints.push(look_at(policy.as_ref(), world.truth(), round + 1));
         }
         observer.round_done();

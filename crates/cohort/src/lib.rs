@@ -21,6 +21,7 @@ pub mod linear;
 pub mod params;
 pub mod policies;
 mod policy;
+pub mod population;
 mod problem;
 pub mod registry;
 pub mod saved;

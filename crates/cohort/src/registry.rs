@@ -41,6 +41,7 @@ pub const POLICIES: &[PolicyInfo] = &[
     p::cmlb_warm::INFO,
     p::sclb_warm::INFO,
     p::pmlb_warm::INFO,
+    p::cohort::INFO,
 ];
 
 /// The policy of that name.

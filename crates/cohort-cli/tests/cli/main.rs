@@ -9,3 +9,4 @@ mod policies;
 mod readme;
 mod simulate;
 mod table;
+mod theory;

@@ -1,6 +1,7 @@
 //! Every environment by name. A new one is one file here and one line in [`ENVIRONMENTS`]; the
 //! command line, TOML and error messages know its options from there.
 
+mod catalogue;
 mod clustered;
 mod gaussian;
 mod mixture;
@@ -14,8 +15,14 @@ use crate::Error;
 use crate::environment::EnvironmentInfo;
 
 /// All environments; the first is the default.
-pub const ENVIRONMENTS: &[EnvironmentInfo] =
-    &[clustered::INFO, gaussian::INFO, mixture::INFO, table::INFO];
+pub const ENVIRONMENTS: &[EnvironmentInfo] = &[
+    clustered::INFO,
+    gaussian::INFO,
+    mixture::INFO,
+    table::INFO,
+    catalogue::LASTFM,
+    catalogue::MOVIELENS,
+];
 
 /// The environment of that name.
 pub fn info(name: &str) -> Result<&'static EnvironmentInfo, Error> {

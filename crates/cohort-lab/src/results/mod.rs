@@ -7,7 +7,7 @@
 //! | `columns` | how does a table become CSV or Parquet? |
 //! | [`Folder`], [`write_whole`] | how is nothing ever half-written? |
 
-mod columns;
+pub(crate) mod columns;
 mod folder;
 mod student;
 mod summary;

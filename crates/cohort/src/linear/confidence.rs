@@ -75,7 +75,8 @@ pub fn default_rho_min(dim: usize) -> f64 {
 
 /// τ_min(δ) = (16/ρ_min² + 8/(3ρ_min)) ln(2dT/δ), equation (3) of the paper.
 pub fn tau_min(rho_min: f64, dim: usize, rounds: usize, delta: f64) -> f64 {
-    (16.0 / rho_min.powi(2) + 8.0 / (3.0 * rho_min)) * (2.0 * (dim * rounds) as f64 / delta).ln()
+    (16.0 / rho_min.powi(2) + 8.0 / (3.0 * rho_min))
+        * (2.0 * dim as f64 * rounds as f64 / delta).ln()
 }
 
 impl Confidence {

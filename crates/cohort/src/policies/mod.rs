@@ -5,6 +5,7 @@ pub mod alb_norm;
 pub mod club;
 pub mod cmlb;
 pub mod cmlb_warm;
+pub mod cohort;
 pub mod common;
 pub mod linucb_ind;
 pub mod oracle;

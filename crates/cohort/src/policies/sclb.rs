@@ -36,6 +36,21 @@ pub const INFO: PolicyInfo = PolicyInfo {
 /// The parameters of `sclb` and `sclb-warm`.
 pub(crate) const SCLB_PARAMS: &[&[Param]] = &[&[ALPHA, C, EXPLORE_RHO_MIN], OFUL_PARAMS];
 
+/// 2^i, how many rounds phase i lasts.
+pub fn phase_rounds(phase: u32) -> usize {
+    1usize.checked_shl(phase).unwrap_or(usize::MAX)
+}
+
+/// δ/2^i, the δ of phase i.
+pub fn phase_delta(delta: f64, phase: u32) -> f64 {
+    delta / phase_rounds(phase) as f64
+}
+
+/// p* = i⁻² of phase i.
+pub fn phase_min_share(phase: u32) -> f64 {
+    f64::from(phase).powi(-2)
+}
+
 /// What all phases follow from.
 #[derive(Clone, Debug)]
 pub(crate) struct Phases {
@@ -59,15 +74,10 @@ impl Phases {
         })
     }
 
-    /// 2^i, how many rounds phase i lasts.
-    pub(crate) fn rounds(phase: u32) -> usize {
-        1usize.checked_shl(phase).unwrap_or(usize::MAX)
-    }
-
     /// Line 3: what phase i tells its CMLB.
     pub(crate) fn plan(&self, phase: u32) -> Plan {
-        let rounds = Self::rounds(phase);
-        let delta = self.confidence.delta / rounds as f64;
+        let rounds = phase_rounds(phase);
+        let delta = phase_delta(self.confidence.delta, phase);
         Plan {
             explore_rounds: explore_rounds(
                 self.c,
@@ -79,7 +89,7 @@ impl Phases {
                 self.explore_rho_min,
             ),
             gamma: default_gamma(self.users, rounds, self.alpha),
-            min_share: f64::from(phase).powi(-2),
+            min_share: phase_min_share(phase),
             confidence: self.confidence.with_delta(delta),
         }
     }
@@ -103,13 +113,13 @@ fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Erro
 impl Sclb {
     fn new(phases: Phases) -> Self {
         let cmlb = Cmlb::new(phases.users, phases.dim, phases.plan(1));
-        Self { phases, phase: 1, rounds_left: Phases::rounds(1), cmlb, found: None }
+        Self { phases, phase: 1, rounds_left: phase_rounds(1), cmlb, found: None }
     }
 
     fn next_phase(&mut self) {
         self.found = self.cmlb.clusters().or(self.found.take());
         self.phase += 1;
-        self.rounds_left = Phases::rounds(self.phase);
+        self.rounds_left = phase_rounds(self.phase);
         self.cmlb = Cmlb::new(self.phases.users, self.phases.dim, self.phases.plan(self.phase));
     }
 }
@@ -151,7 +161,7 @@ mod tests {
         assert_eq!(first.min_share, 1.0);
         assert_eq!(first.confidence.delta, 0.2);
         let ninth = phases.plan(9);
-        assert_eq!(Phases::rounds(9), 512);
+        assert_eq!(phase_rounds(9), 512);
         assert!((ninth.min_share - 1.0 / 81.0).abs() < 1e-15);
         assert!((ninth.confidence.delta - 0.4 / 512.0).abs() < 1e-15);
         assert!((ninth.gamma - 3.0 / 51_200f64.powf(0.2)).abs() < 1e-15);

@@ -12,7 +12,7 @@
 //! Constants: those of [`super::sclb`].
 
 use super::cmlb_warm::CmlbWarm;
-use super::sclb::{Phases, SCLB_PARAMS};
+use super::sclb::{Phases, SCLB_PARAMS, phase_rounds};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
 use crate::{Arm, Contexts, Error, Policy, Problem};
@@ -39,7 +39,7 @@ fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Erro
         cmlb: CmlbWarm::new(problem.users, problem.dim, phases.plan(1)),
         phases,
         phase: 1,
-        rounds_left: Phases::rounds(1),
+        rounds_left: phase_rounds(1),
     }))
 }
 
@@ -47,7 +47,7 @@ impl Policy for SclbWarm {
     fn choose(&mut self, contexts: &Contexts, arms: &mut [Arm]) {
         if self.rounds_left == 0 {
             self.phase += 1;
-            self.rounds_left = Phases::rounds(self.phase);
+            self.rounds_left = phase_rounds(self.phase);
             self.cmlb.replan(self.phases.plan(self.phase));
         }
         self.cmlb.choose(contexts, arms);

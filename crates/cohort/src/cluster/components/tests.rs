@@ -170,13 +170,13 @@ proptest! {
 }
 
 /// Enough leaves that every pass has work: from no edge at all over the critical region, where
-/// giant component, small ones and single points are mixed, to one component.
+/// a giant component, small ones and single points are mixed in every leaf, to one component.
 #[test]
 fn every_pass_is_exact_from_no_edge_to_one_component() {
-    let (count, dim) = (6000, 15);
-    for (kind, gammas) in [
-        (Kind::Blob, [0.5, 1.6, 2.2, 2.6, 3.0, 3.5, 5.0]),
-        (Kind::Clusters, [0.1, 0.5, 0.7, 0.9, 1.2, 1.5, 10.0]),
+    let count = 6000;
+    for (kind, dim, gammas) in [
+        (Kind::Blob, 15, [0.5, 1.6, 2.2, 2.6, 3.0, 5.0]),
+        (Kind::Clusters, 15, [0.1, 0.5, 0.7, 0.9, 1.2, 10.0]),
     ] {
         let points = points(kind, count, dim, 5);
         for gamma in gammas {
@@ -184,6 +184,22 @@ fn every_pass_is_exact_from_no_edge_to_one_component() {
             for processor in Processor::available() {
                 let found = components_on(processor, &points, dim, gamma);
                 assert!(found == expected, "{kind:?}, gamma = {gamma}, {processor:?}");
+            }
+        }
+    }
+}
+
+/// Few dimensions, many leaves, and γ where large components hang together by single points: no
+/// point may stop asking too early.
+#[test]
+fn single_links_between_large_components_are_found() {
+    let count = 3000;
+    for seed in 0..16 {
+        for (dim, critical) in [(2, 0.06), (3, 0.2)] {
+            let points = points(Kind::Blob, count, dim, seed);
+            for gamma in [0.8, 0.9, 1.0, 1.1, 1.2].map(|factor| factor * critical) {
+                let found = components(&points, dim, gamma);
+                assert!(found == naive(&points, dim, gamma), "dim {dim}, {seed}, {gamma}");
             }
         }
     }

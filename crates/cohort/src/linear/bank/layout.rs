@@ -102,30 +102,23 @@ impl Layout {
 
     /// Adds blocks of learners that have seen nothing until there are `blocks` of them.
     pub fn grow(self, runs: &mut Vec<Vec<Lane>>, blocks: usize, lambda: f64) {
-        let lanes_per_run = self.run_blocks() * self.stride();
-        let missing = |runs: &[Vec<Lane>]| {
-            let lanes: usize = runs.iter().rev().take(1).map(Vec::len).sum();
-            let full = runs.len().saturating_sub(1) * lanes_per_run;
-            (blocks * self.stride()).saturating_sub(full + lanes)
-        };
-        loop {
-            let missing = missing(runs);
-            if missing == 0 {
-                return;
+        let (stride, per_run) = (self.stride(), self.run_blocks());
+        let in_last = runs.last().map_or(per_run, |run| run.len() / stride);
+        let mut have = runs.len() * per_run + in_last - per_run;
+        while have < blocks {
+            let added = (blocks - have).min(per_run - have % per_run);
+            if have.is_multiple_of(per_run) {
+                runs.push(Vec::with_capacity(added * stride));
             }
-            if runs.last().is_none_or(|run| run.len() == lanes_per_run) {
-                runs.push(Vec::with_capacity(missing.min(lanes_per_run)));
-            }
-            let run = runs.last_mut().expect("pushed where there was none");
-            let end = (run.len() + missing).min(lanes_per_run);
+            let Some(run) = runs.last_mut() else { return };
             let start = run.len();
-            run.resize(end, Lane::splat(0.0));
-            for block in run[start..].chunks_exact_mut(self.stride()) {
-                let inverse = self.view_mut(block).inverse;
+            run.resize(start + added * stride, Lane::splat(0.0));
+            for block in run[start..].chunks_exact_mut(stride) {
                 for k in 0..self.dim {
-                    inverse[packed_len(k) + k] = Lane::splat(1.0 / lambda);
+                    block[packed_len(k) + k] = Lane::splat(1.0 / lambda);
                 }
             }
+            have += added;
         }
     }
 }

@@ -7,10 +7,31 @@
 //!
 //! A learner whose x is zero and whose count is zero stays as it is, to the bit.
 
-use super::layout::{BlockMut, LANES, Lane, Layout};
+use super::layout::{LANES, Lane, Layout};
+use super::long_way::learn_the_long_way;
 use super::simd::{Kernel, Rows, Simd};
-use crate::linear::Symmetric;
 use crate::linear::oful::LARGEST_STEP;
+
+/// Does something for four rows of V⁻¹ at a time, whose sums then stay in registers, and for the
+/// rows that are left at the end.
+macro_rules! for_rows {
+    ($dim:expr, |$rows:ident, $start:ident| $body:block) => {
+        for $start in (0..$dim).step_by(4) {
+            macro_rules! of {
+                ($count:literal) => {{
+                    const $rows: usize = $count;
+                    $body
+                }};
+            }
+            match $dim - $start {
+                1 => of!(1),
+                2 => of!(2),
+                3 => of!(3),
+                _ => of!(4),
+            }
+        }
+    };
+}
 
 /// What a block learns: one context and one reward for each of its learners.
 pub struct Learn<'a> {
@@ -40,65 +61,42 @@ impl Kernel for Learn<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { layout, block, contexts, played, rewards, count, scratch } = self;
+        let Self { layout, block, contexts, played, rewards, mut count, scratch } = self;
         let dim = layout.dim;
         let block = layout.view_mut(block);
         let (x, gain) = scratch.split_at_mut(dim);
         let (x, gain) = (&mut x[..dim], &mut gain[..dim]);
-        let rows = Rows::new(contexts, dim, played);
+        let played = Rows::new(contexts, dim, played);
         for k in 0..dim {
-            simd.store(simd.gather(&rows, k), &mut x[k]);
+            simd.store(simd.gather(&played, k), &mut x[k]);
         }
 
-        let mut step = simd.splat(0.0);
-        let mut surprise = simd.load(&rewards);
-        let mut rest = &*block.inverse;
-        for start in (0..dim).step_by(ROWS) {
-            step = simd.add(
-                step,
-                match dim - start {
-                    1 => gain_of_rows::<S, 1>(simd, &mut rest, start, x, gain),
-                    2 => gain_of_rows::<S, 2>(simd, &mut rest, start, x, gain),
-                    3 => gain_of_rows::<S, 3>(simd, &mut rest, start, x, gain),
-                    _ => gain_of_rows::<S, ROWS>(simd, &mut rest, start, x, gain),
-                },
-            );
-        }
+        let (mut step, mut surprise) = (simd.splat(0.0), simd.load(&rewards));
+        let mut rows = &*block.inverse;
+        for_rows!(dim, |R, start| {
+            step = simd.add(step, gain_of_rows::<S, R>(simd, &mut rows, start, x, gain));
+        });
         for (x, estimate) in x.iter().zip(&*block.estimate) {
             surprise = simd.sub_mul(simd.load(x), simd.load(estimate), surprise);
         }
-
-        let mut count = count;
-        let mut too_large = [false; LANES];
-        if !simd.all_up_to(step, LARGEST_STEP) {
-            let mut steps = Lane::splat(0.0);
+        let set_aside = if simd.all_up_to(step, LARGEST_STEP) {
+            [false; LANES]
+        } else {
+            let (mut steps, mut surprises) = (Lane::splat(0.0), Lane::splat(0.0));
             simd.store(step, &mut steps);
-            let mut surprises = Lane::splat(0.0);
             simd.store(surprise, &mut surprises);
-            for lane in 0..LANES {
-                too_large[lane] = !(0.0..=LARGEST_STEP).contains(&steps.0[lane]);
-                if too_large[lane] {
-                    (steps.0[lane], surprises.0[lane], count.0[lane]) = (0.0, 0.0, 0.0);
-                    for gain in &mut *gain {
-                        gain.0[lane] = 0.0;
-                    }
-                }
-            }
+            let set_aside = set_aside(&mut steps, &mut surprises, &mut count, gain);
             (step, surprise) = (simd.load(&steps), simd.load(&surprises));
-        }
+            set_aside
+        };
 
         let one = simd.splat(1.0);
         let shrink = simd.div(one, simd.add(one, step));
         let surprise = simd.mul(surprise, shrink);
-        let mut rest = &mut *block.inverse;
-        for start in (0..dim).step_by(ROWS) {
-            match dim - start {
-                1 => shrink_rows::<S, 1>(simd, &mut rest, start, gain, shrink),
-                2 => shrink_rows::<S, 2>(simd, &mut rest, start, gain, shrink),
-                3 => shrink_rows::<S, 3>(simd, &mut rest, start, gain, shrink),
-                _ => shrink_rows::<S, ROWS>(simd, &mut rest, start, gain, shrink),
-            }
-        }
+        let mut rows = &mut *block.inverse;
+        for_rows!(dim, |R, start| {
+            shrink_rows::<S, R>(simd, &mut rows, start, gain, shrink);
+        });
         for (gain, estimate) in gain.iter().zip(&mut *block.estimate) {
             let learned = simd.mul_add(simd.load(gain), surprise, simd.load(estimate));
             simd.store(learned, estimate);
@@ -108,14 +106,31 @@ impl Kernel for Learn<'_> {
         let updates = simd.add(simd.load(block.updates), simd.load(&count));
         simd.store(updates, block.updates);
 
-        if too_large != [false; LANES] {
-            learn_the_long_way(block, x, &rewards, too_large);
+        if set_aside != [false; LANES] {
+            learn_the_long_way(block, x, &rewards, set_aside);
         }
     }
 }
 
-/// Rows of V⁻¹ that are worked on together: their sums stay in registers.
-const ROWS: usize = 4;
+/// Lets the learners stay as they are whose step is too large for a rank-one update, or is not
+/// what rounding left of a square, and says which they are.
+#[cold]
+#[inline(never)]
+fn set_aside(
+    steps: &mut Lane,
+    surprises: &mut Lane,
+    count: &mut Lane,
+    gain: &mut [Lane],
+) -> [bool; LANES] {
+    let aside = steps.0.map(|step| !(0.0..=LARGEST_STEP).contains(&step));
+    for lane in (0..LANES).filter(|lane| aside[*lane]) {
+        (steps.0[lane], surprises.0[lane], count.0[lane]) = (0.0, 0.0, 0.0);
+        for gain in &mut *gain {
+            gain.0[lane] = 0.0;
+        }
+    }
+    aside
+}
 
 /// gain = V⁻¹x, as far as it comes from `R` rows of the lower triangle and, by symmetry, from what
 /// mirrors them. Returns what they add to xᵀV⁻¹x.
@@ -191,49 +206,5 @@ fn shrink_rows<S: Simd, const R: usize>(
             let v = &mut row[r][start + c];
             simd.store(simd.sub_mul(scaled[r], simd.load(&gain[start + c]), simd.load(v)), v);
         }
-    }
-}
-
-/// The same update by way of V for the lanes named: exact where a rank-one update would cancel
-/// many digits at once, because a context is far larger than all before it.
-///
-/// A context so large that λ is lost beside it — some 10⁸ times all that was seen before, in all
-/// coordinates — leaves nothing to factor, and teaches nothing.
-#[cold]
-#[inline(never)]
-fn learn_the_long_way(mut block: BlockMut, x: &[Lane], y: &Lane, lanes: [bool; LANES]) {
-    for lane in (0..LANES).filter(|lane| lanes[*lane]) {
-        // None where rounding or overflow leaves nothing that is positive definite.
-        let _ = block.solve_again(lane, x, y.0[lane]);
-    }
-}
-
-impl BlockMut<'_> {
-    fn solve_again(&mut self, lane: usize, x: &[Lane], y: f64) -> Option<()> {
-        let of = |lanes: &[Lane]| -> Vec<f64> { lanes.iter().map(|lanes| lanes.0[lane]).collect() };
-        let (x, mut moment) = (of(x), vec![0.0; x.len()]);
-        let before = Symmetric::from_packed(x.len(), of(self.inverse)).cholesky()?;
-        let mut precision = before.inverse();
-        precision.times(&of(self.estimate), &mut moment);
-        precision.add_outer(1.0, &x);
-        for (moment, x) in moment.iter_mut().zip(&x) {
-            *moment += x * y;
-        }
-        let after = precision.cholesky()?;
-        after.solve(&mut moment);
-        let inverse = after.inverse();
-        let grown = after.log_det() + before.log_det();
-        if !(grown.is_finite() && inverse.packed().iter().chain(&moment).all(|v| v.is_finite())) {
-            return None;
-        }
-        for (lanes, value) in self.inverse.iter_mut().zip(inverse.packed()) {
-            lanes.0[lane] = *value;
-        }
-        for (lanes, value) in self.estimate.iter_mut().zip(moment) {
-            lanes.0[lane] = value;
-        }
-        self.log_det.0[lane] += grown;
-        self.updates.0[lane] += 1.0;
-        Some(())
     }
 }

@@ -5,9 +5,12 @@
 //! | this one | what can be asked of a bank? |
 //! | `layout` | where are the numbers? |
 //! | `offer` | what can be prepared once for all learners? |
-//! | `choosing` | which arm? |
-//! | `learning` | what follows from a reward? |
+//! | `choosing`, `choosing_one` | which arm? |
+//! | `learning`, `long_way` | what follows from a reward? |
 //! | `pending` | why is it not learned at once? |
+//! | `round` | how are many blocks worked on? |
+//! | `one` | what can be asked of one learner? |
+//! | `scratch` | where are intermediate results? |
 //! | `saved` | how is a learner kept? |
 //! | `simd` | what can the machine do? |
 //!
@@ -26,9 +29,11 @@ mod choosing;
 mod choosing_one;
 mod layout;
 mod learning;
+mod long_way;
 mod offer;
 mod one;
 mod pending;
+mod round;
 mod saved;
 mod scratch;
 mod simd;
@@ -39,10 +44,10 @@ use rayon::prelude::*;
 
 use super::{Progress, Shape};
 use crate::{Arm, Contexts};
-use choosing::{Choose, MOST_BLOCKS};
 use layout::{Block, LANES, Lane, Layout};
 use offer::Offer;
 use pending::Pending;
+use round::Round;
 use scratch::with_scratch;
 pub use simd::InstructionSet;
 
@@ -97,6 +102,9 @@ impl Bank {
     /// An arm for every learner: `argmax_x ⟨x, θ̂⟩ + offset(x) + radius·‖x‖` in the norm of the
     /// confidence set. `radius` is asked once per learner; `offsets`, if any, are added to the
     /// arms' scores for everybody.
+    ///
+    /// # Panics
+    /// If the contexts are of another dimension, or there are not as many offsets as arms.
     pub fn choose(
         &mut self,
         contexts: &Contexts,
@@ -105,52 +113,26 @@ impl Bank {
         offsets: Option<&[f64]>,
         arms: &mut [Arm],
     ) {
+        self.check_dim(contexts.dim());
         if self.pending.learners() > arms.len() {
             self.settle();
         }
-        let (layout, set, pending, radius) = (self.layout, self.set, &self.pending, &radius);
-        let learners = self.learners;
+        let (layout, set, pending) = (self.layout, self.set, &self.pending);
         let offer = Offer::new(contexts, shape, offsets, layout, set.arms_at_once());
-        let scratch_lanes = choosing::scratch_lanes(&offer).max(learning::scratch_lanes(layout));
-        let (together, stride) = (set.blocks_at_once(), layout.stride());
-
-        let runs = self.runs.iter_mut().zip(arms.chunks_mut(layout.run_learners()));
-        for_each(runs.enumerate(), |(run, (lanes, arms))| {
-            let mut first = run * layout.run_learners();
-            let blocks = lanes.chunks_mut(together * stride);
-            let work = blocks.zip(arms.chunks_mut(together * LANES));
-            with_scratch(scratch_lanes, |scratch| {
-                for (blocks, arms) in work {
-                    let mut radii = [Lane::splat(0.0); MOST_BLOCKS];
-                    for (block, radii) in blocks.chunks_exact_mut(stride).zip(&mut radii) {
-                        pending.teach(set, layout, first, block, scratch);
-                        let block = layout.view(block);
-                        // The last block may have lanes without a learner.
-                        let of = |lane| match first + lane {
-                            learner if learner < learners => radius(learner, block.progress(lane)),
-                            _ => 0.0,
-                        };
-                        *radii = Lane(std::array::from_fn(of));
-                        first += LANES;
-                    }
-                    let next = blocks.as_ptr_range().end;
-                    let (blocks, radii) = (&*blocks, &radii);
-                    let chosen =
-                        set.run(Choose { layout, offer: &offer, blocks, next, radii, scratch });
-                    for (arm, chosen) in arms.iter_mut().zip(chosen.iter().flat_map(|c| c.0)) {
-                        *arm = chosen as Arm;
-                    }
-                }
-            });
-        });
+        let round = Round { layout, set, pending, offer, radius: &radius };
+        let per_run = layout.run_learners();
+        let runs = self.runs.iter_mut().zip(arms.chunks_mut(per_run));
+        for_each(runs.enumerate(), |(run, (lanes, arms))| round.choose(run * per_run, lanes, arms));
         self.pending.clear();
     }
 
     /// One reward for every learner: `rewards[i]` for `arms[i]`.
     ///
     /// # Panics
-    /// If there are not as many rewards as arms, or an arm was not on offer.
+    /// If the contexts are of another dimension, there are not as many rewards as arms, or an arm
+    /// was not on offer.
     pub fn learn(&mut self, contexts: &Contexts, arms: &[Arm], rewards: &[f64]) {
+        self.check_dim(contexts.dim());
         self.settle();
         self.pending.set(contexts, arms, rewards);
     }
@@ -212,6 +194,10 @@ impl Bank {
         self.settle();
         let (run, start) = self.place(learner);
         &mut self.runs[run][start..start + self.layout.stride()]
+    }
+
+    fn check_dim(&self, dim: usize) {
+        assert_eq!(dim, self.layout.dim, "the dimension of the contexts and of the learners");
     }
 
     /// The run of a learner, and where in it its block starts.

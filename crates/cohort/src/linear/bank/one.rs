@@ -10,6 +10,9 @@ use crate::{Arm, Contexts};
 
 impl Bank {
     /// An arm for one learner: the one it would choose in a round.
+    ///
+    /// # Panics
+    /// If the contexts are of another dimension.
     pub fn choose_one(
         &self,
         learner: usize,
@@ -17,6 +20,7 @@ impl Bank {
         shape: Shape,
         radius: f64,
     ) -> Arm {
+        self.check_dim(contexts.dim());
         let lane = learner % LANES;
         self.with_block(learner, |block| {
             let lanes = ChooseOne::scratch_lanes(self.layout, contexts);
@@ -27,7 +31,11 @@ impl Bank {
     }
 
     /// One reward for one learner.
+    ///
+    /// # Panics
+    /// If the context is of another dimension.
     pub fn learn_one(&mut self, learner: usize, x: &[f64], y: f64) {
+        self.check_dim(x.len());
         let (layout, set, lane) = (self.layout, self.set, learner % LANES);
         // Row 0 is what this one played, row 1 what the others did not.
         let mut played = [1; LANES];
@@ -50,6 +58,32 @@ impl Bank {
     /// V⁻¹ of one learner.
     pub fn inverse(&self, learner: usize) -> Symmetric {
         self.with_block(learner, |block| block.inverse_of(learner % LANES))
+    }
+
+    /// Puts one learner where its estimate, its V⁻¹ and its number of updates are these: any
+    /// Gaussian can be a prior.
+    pub fn set_state(
+        &mut self,
+        learner: usize,
+        estimate: &[f64],
+        inverse: &Symmetric,
+        updates: f64,
+    ) {
+        let (layout, lane) = (self.layout, learner % LANES);
+        let block = layout.view_mut(self.block_mut(learner));
+        for (lanes, value) in block.inverse.iter_mut().zip(inverse.packed()) {
+            lanes.0[lane] = *value;
+        }
+        for (lanes, value) in block.estimate.iter_mut().zip(estimate) {
+            lanes.0[lane] = *value;
+        }
+        block.log_det.0[lane] = 0.0;
+        block.updates.0[lane] = updates;
+    }
+
+    /// θ̂ of one learner.
+    pub fn estimate(&self, learner: usize) -> Vec<f64> {
+        self.with_block(learner, |block| block.estimate_of(learner % LANES).collect())
     }
 
     /// Makes one learner know what a single one does.

@@ -1,0 +1,180 @@
+//! From words to vectors: tf-idf, then the principal components.
+//!
+//! tf is how often a word was said of an item, idf is ln(items / items with the word). What the
+//! paper does not say is a choice here, and has a default.
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use super::components::{Sparse, principal};
+use super::{Catalogue, Tables};
+use crate::Error;
+
+/// What is open between a table of words and the contexts that policies see.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Choices {
+    /// How many principal components: d.
+    pub dim: usize,
+    /// What becomes of items of which no word was said.
+    pub untagged: Untagged,
+    /// Whether the mean is taken off before.
+    pub centring: Centring,
+    /// How long the items' vectors are.
+    pub rows: Rows,
+}
+
+/// What becomes of items of which no word was said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Untagged {
+    /// They stay, all with the same vector: that of no words. All of the paper's 17,632 artists.
+    Keep,
+    /// They are left out, and what users liked of them too.
+    Drop,
+}
+
+/// Whether the mean item is taken off before components are sought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Centring {
+    /// Yes: principal components as they are defined.
+    Centred,
+    /// No: the leading singular directions.
+    Raw,
+}
+
+/// How long the items' vectors are. Either way none is longer than 1, as the theory asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rows {
+    /// Each of length 1.
+    Unit,
+    /// As they come, all divided by the longest.
+    AsIs,
+}
+
+impl Default for Choices {
+    fn default() -> Self {
+        Self { dim: 25, untagged: Untagged::Keep, centring: Centring::Centred, rows: Rows::Unit }
+    }
+}
+
+/// Where the random start of the search for components comes from: always the same.
+const SEED: u64 = 2011;
+
+impl Tables {
+    /// Makes vectors of words.
+    pub fn catalogue(&self, choices: Choices) -> Result<Catalogue, Error> {
+        let Tables { liked, words, .. } = self.selected(choices.untagged);
+        let most = words.len().min(self.vocabulary);
+        if choices.dim == 0 || choices.dim > most {
+            let expected = format!("1 to {most}, as many as items and words allow");
+            return Err(Error::unexpected("dim", choices.dim.to_string(), expected));
+        }
+        if liked.is_empty() {
+            return Err(Error::unexpected("users", "none that likes an item", "at least one"));
+        }
+        let matrix = Sparse { rows: tf_idf(&words, self.vocabulary), columns: self.vocabulary };
+        let centred = choices.centring == Centring::Centred;
+        let mut rng = ChaCha8Rng::seed_from_u64(SEED);
+        let mut items = principal(&matrix, choices.dim, centred, &mut rng);
+        scale(&mut items, choices.dim, choices.rows);
+        Ok(Catalogue { dim: choices.dim, items, liked })
+    }
+
+    fn selected(&self, untagged: Untagged) -> Tables {
+        let keep = |words: &[(u32, f64)]| untagged == Untagged::Keep || !words.is_empty();
+        let mut next = 0;
+        let renumbered: Vec<Option<u32>> = (self.words.iter())
+            .map(|words| {
+                keep(words).then(|| {
+                    next += 1;
+                    next - 1
+                })
+            })
+            .collect();
+        let liked = (self.liked.iter())
+            .map(|items| items.iter().filter_map(|item| renumbered[*item as usize]).collect())
+            .filter(|items: &Vec<u32>| !items.is_empty())
+            .collect();
+        let words = self.words.iter().filter(|words| keep(words)).cloned().collect();
+        Tables { liked, words, vocabulary: self.vocabulary }
+    }
+}
+
+/// tf·idf, every row of length 1 (an item of many words is not thereby a longer one).
+fn tf_idf(words: &[Vec<(u32, f64)>], vocabulary: usize) -> Vec<Vec<(u32, f64)>> {
+    let mut items_with = vec![0.0; vocabulary];
+    for (word, _) in words.iter().flatten() {
+        items_with[*word as usize] += 1.0;
+    }
+    let idf = |word: u32| (words.len() as f64 / items_with[word as usize]).ln();
+    (words.iter())
+        .map(|row| {
+            let mut row: Vec<_> = row.iter().map(|&(word, tf)| (word, tf * idf(word))).collect();
+            let length = row.iter().map(|(_, value)| value * value).sum::<f64>().sqrt();
+            if length > 0.0 {
+                row.iter_mut().for_each(|(_, value)| *value /= length);
+            }
+            row
+        })
+        .collect()
+}
+
+fn scale(items: &mut [f64], dim: usize, rows: Rows) {
+    let length = |row: &[f64]| row.iter().map(|v| v * v).sum::<f64>().sqrt();
+    let longest = items.chunks_exact(dim).map(length).fold(0.0, f64::max);
+    for row in items.chunks_exact_mut(dim) {
+        let by = if rows == Rows::Unit { length(row) } else { longest };
+        if by > 0.0 {
+            row.iter_mut().for_each(|value| *value /= by);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tables() -> Tables {
+        Tables {
+            liked: vec![vec![0, 2], vec![1], vec![3]],
+            words: vec![vec![(0, 1.0), (1, 2.0)], vec![(1, 1.0)], vec![(0, 3.0), (2, 1.0)], vec![]],
+            vocabulary: 3,
+        }
+    }
+
+    #[test]
+    fn tf_idf_follows_its_definition() {
+        let rows = tf_idf(&tables().words, 3);
+        // Words 0 and 1 are in two of four items: idf ln 2 each, so only tf differs.
+        let length = 5f64.sqrt();
+        assert!((rows[0][0].1 - 1.0 / length).abs() < 1e-12);
+        assert!((rows[0][1].1 - 2.0 / length).abs() < 1e-12);
+        assert!(rows[3].is_empty());
+    }
+
+    #[test]
+    fn choices_change_what_they_say() {
+        let with = |untagged, rows| {
+            let choices = Choices { dim: 2, untagged, centring: Centring::Centred, rows };
+            tables().catalogue(choices).unwrap()
+        };
+        let lengths = |catalogue: &Catalogue| -> Vec<f64> {
+            let rows = catalogue.items.chunks_exact(2);
+            rows.map(|row| row.iter().map(|v| v * v).sum::<f64>().sqrt()).collect()
+        };
+        let kept = with(Untagged::Keep, Rows::Unit);
+        assert_eq!((kept.len(), kept.liked.len()), (4, 3));
+        assert!(lengths(&kept).iter().all(|length| (length - 1.0).abs() < 1e-9));
+        let dropped = with(Untagged::Drop, Rows::AsIs);
+        assert_eq!((dropped.len(), dropped.liked.len()), (3, 2));
+        let longest = lengths(&dropped).into_iter().fold(0.0, f64::max);
+        assert!((longest - 1.0).abs() < 1e-9);
+        assert!(lengths(&dropped).iter().any(|length| *length < 0.99));
+    }
+
+    #[test]
+    fn more_components_than_words_are_refused() {
+        let choices = Choices { dim: 4, ..Choices::default() };
+        let error = tables().catalogue(choices).unwrap_err().to_string();
+        assert_eq!(error, "dim: found 4, expected 1 to 3, as many as items and words allow");
+    }
+}

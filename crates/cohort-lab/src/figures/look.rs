@@ -1,0 +1,185 @@
+//! How a policy looks, in every figure: its colour, its dash and its marker.
+//!
+//! Hues are Okabe and Ito's, which people with any of the common colour blindnesses can tell
+//! apart, a little darker on white and lighter on black. Policies of one family share a hue; dash
+//! and marker tell them apart there, and everything apart when printed in grey.
+
+use super::Picture;
+
+/// A colour on light and on dark paper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Colour {
+    /// Its name in style sheets.
+    pub name: &'static str,
+    /// Red, green and blue on light paper.
+    pub light: [u8; 3],
+    /// The same on dark paper.
+    pub dark: [u8; 3],
+}
+
+const fn rgb(hex: u32) -> [u8; 3] {
+    [(hex >> 16) as u8, (hex >> 8) as u8, hex as u8]
+}
+
+const fn colour(name: &'static str, light: u32, dark: u32) -> Colour {
+    Colour { name, light: rgb(light), dark: rgb(dark) }
+}
+
+impl Colour {
+    /// Text.
+    pub const INK: Colour = colour("ink", 0x1a1c20, 0xe8eaee);
+    /// Text of less weight, and axes.
+    pub const MUTED: Colour = colour("muted", 0x5c626d, 0xa2a9b5);
+    /// Lines behind everything.
+    pub const GRID: Colour = colour("grid", 0xe3e6eb, 0x30353e);
+    /// What figures are drawn on.
+    pub const PAPER: Colour = colour("paper", 0xffffff, 0x14161a);
+    const BLUE: Colour = colour("blue", 0x0072b2, 0x4aa8e0);
+    const VERMILLION: Colour = colour("vermillion", 0xd55e00, 0xf58a3c);
+    const GREEN: Colour = colour("green", 0x008f68, 0x2cc79a);
+    const PURPLE: Colour = colour("purple", 0xb8568c, 0xe39ac4);
+    const ORANGE: Colour = colour("orange", 0xc98500, 0xf2b632);
+    const SKY: Colour = colour("sky", 0x3f9fd6, 0x8fd0f5);
+    const WINE: Colour = colour("wine", 0x6a1b6d, 0xc88fe8);
+    const STONE: Colour = colour("stone", 0x7d7d7d, 0x9b9b9b);
+
+    /// As style sheets and SVG write it, on light paper.
+    pub fn hex(self) -> String {
+        let [r, g, b] = self.light;
+        format!("#{r:02x}{g:02x}{b:02x}")
+    }
+
+    /// The same on dark paper.
+    pub fn dark_hex(self) -> String {
+        let [r, g, b] = self.dark;
+        format!("#{r:02x}{g:02x}{b:02x}")
+    }
+}
+
+/// Every colour that figures use.
+pub fn colours() -> [Colour; 12] {
+    use Colour as C;
+    [
+        C::INK,
+        C::MUTED,
+        C::GRID,
+        C::PAPER,
+        C::BLUE,
+        C::VERMILLION,
+        C::GREEN,
+        C::PURPLE,
+        C::ORANGE,
+        C::SKY,
+        C::WINE,
+        C::STONE,
+    ]
+}
+
+/// The form of a marker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// ●
+    Disc,
+    /// ■
+    Square,
+    /// ▲
+    Up,
+    /// ▼
+    Down,
+    /// ◆
+    Diamond,
+    /// ✕
+    Cross,
+}
+
+/// How a policy looks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Look {
+    /// Its colour.
+    pub colour: Colour,
+    /// The dash of its lines.
+    pub dash: &'static [f64],
+    /// Its marker.
+    pub mark: Mark,
+}
+
+const SOLID: &[f64] = &[];
+const DASHED: &[f64] = &[6.0, 3.0];
+const DOTTED: &[f64] = &[1.5, 3.0];
+const DASH_DOT: &[f64] = &[7.0, 2.5, 1.5, 2.5];
+
+/// The look of the policy of that name; a name may go on after a space (`cmlb p*=0.1`).
+pub fn look(policy: &str) -> Look {
+    use Colour as C;
+    let (colour, dash, mark) = match policy.split(' ').next().unwrap_or("") {
+        "random" => (C::STONE, DOTTED, Mark::Cross),
+        "oracle" => (C::STONE, DASHED, Mark::Diamond),
+        "oracle-individual" => (C::STONE, DASH_DOT, Mark::Diamond),
+        "linucb-ind" => (C::INK, SOLID, Mark::Disc),
+        "common" => (C::SKY, SOLID, Mark::Down),
+        "cmlb" => (C::BLUE, SOLID, Mark::Square),
+        "cmlb-warm" => (C::BLUE, DASHED, Mark::Square),
+        "sclb" => (C::VERMILLION, SOLID, Mark::Up),
+        "sclb-warm" => (C::VERMILLION, DASHED, Mark::Up),
+        "club" => (C::GREEN, SOLID, Mark::Diamond),
+        "sclub" => (C::PURPLE, SOLID, Mark::Down),
+        "pmlb" => (C::ORANGE, SOLID, Mark::Square),
+        "pmlb-compensated" => (C::ORANGE, DASH_DOT, Mark::Square),
+        "pmlb-warm" => (C::ORANGE, DASHED, Mark::Square),
+        "alb-norm" => (C::ORANGE, DOTTED, Mark::Up),
+        "cohort" => (C::WINE, SOLID, Mark::Disc),
+        _ => (C::WINE, DOTTED, Mark::Cross),
+    };
+    // `cmlb p*=0.1` beside `cmlb`: the same hue, another dash.
+    let dash = if policy.contains(' ') { DASH_DOT } else { dash };
+    Look { colour, dash, mark }
+}
+
+impl Look {
+    /// Draws the marker.
+    pub fn draw_mark(&self, picture: &mut Picture, (x, y): (f64, f64), r: f64) {
+        let polygon = |corners: &[(f64, f64)]| -> Vec<(f64, f64)> {
+            corners.iter().map(|(dx, dy)| (x + r * dx, y + r * dy)).collect()
+        };
+        let corners = match self.mark {
+            Mark::Disc => {
+                let turn = |k: usize| k as f64 * std::f64::consts::TAU / 12.0;
+                let round: Vec<_> = (0..12).map(|k| (turn(k).cos(), turn(k).sin())).collect();
+                polygon(&round)
+            }
+            Mark::Square => polygon(&[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)]),
+            Mark::Up => polygon(&[(0.0, -1.15), (1.05, 0.85), (-1.05, 0.85)]),
+            Mark::Down => polygon(&[(0.0, 1.15), (1.05, -0.85), (-1.05, -0.85)]),
+            Mark::Diamond => polygon(&[(0.0, -1.25), (1.05, 0.0), (0.0, 1.25), (-1.05, 0.0)]),
+            Mark::Cross => {
+                for (a, b) in [((-1.0, -1.0), (1.0, 1.0)), ((-1.0, 1.0), (1.0, -1.0))] {
+                    picture.line(polygon(&[a, b]), self.colour, 1.4, &[]);
+                }
+                return;
+            }
+        };
+        picture.area(corners, self.colour, 1.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_policies_look_the_same() {
+        let looks: Vec<_> =
+            cohort::registry::POLICIES.iter().map(|info| (info.name, look(info.name))).collect();
+        for (i, (a, look_a)) in looks.iter().enumerate() {
+            for (b, look_b) in &looks[..i] {
+                assert_ne!(look_a, look_b, "{a} and {b}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_follows_a_space_keeps_the_hue() {
+        assert_eq!(look("cmlb p*=0.1").colour, look("cmlb").colour);
+        assert_ne!(look("cmlb p*=0.1"), look("cmlb"));
+    }
+}

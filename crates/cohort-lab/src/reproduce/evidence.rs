@@ -1,0 +1,194 @@
+//! Everything that was measured, by study, setting, width and policy, and how it compares.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::job::Outcome;
+use super::study::{Setting, Study};
+use crate::figures::Point;
+use crate::results::half_width_95;
+
+/// Which exploration a policy had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Width {
+    /// That of the paper or of the theory.
+    Paper,
+    /// The best of one grid for all, chosen on other repetitions.
+    Tuned,
+}
+
+impl fmt::Display for Width {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            Width::Paper => "paper",
+            Width::Tuned => "tuned",
+        })
+    }
+}
+
+/// All studies that were run, and why others were not.
+pub struct Evidence {
+    /// What was measured.
+    pub studies: Vec<Measured>,
+    /// Studies that could not be run: name, title and why, in one line.
+    pub left_out: Vec<(String, String, String)>,
+}
+
+/// One study and what came of it.
+pub struct Measured {
+    /// The study.
+    pub study: Arc<Study>,
+    /// Its settings, in their order.
+    pub cells: Vec<Cell>,
+}
+
+/// One setting and what came of it.
+pub struct Cell {
+    /// The values of the facets.
+    pub setting: Setting,
+    /// N.
+    pub users: usize,
+    /// d.
+    pub dim: usize,
+    /// T.
+    pub rounds: usize,
+    /// The mean over users and repetitions of ‖θ_i − θ̄‖, where users have a θ.
+    pub heterogeneity: Option<f64>,
+    /// What came of every policy at every width.
+    pub results: Vec<Played>,
+}
+
+/// One policy at one width.
+pub struct Played {
+    /// What it is called.
+    pub label: String,
+    /// At which width.
+    pub width: Width,
+    /// What was chosen by tuning: parameter and value.
+    pub chosen: Vec<(String, f64)>,
+    /// What came of every repetition.
+    pub outcomes: Vec<Outcome>,
+}
+
+/// How one policy's regret compares with another's in the same worlds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Comparison {
+    /// Ratio of the means.
+    pub ratio: f64,
+    /// Whether it is lower, beyond what repetitions vary.
+    pub lower: bool,
+    /// Whether it is higher, beyond what repetitions vary.
+    pub higher: bool,
+}
+
+impl Evidence {
+    /// The study of that name, if it was run.
+    pub fn study(&self, name: &str) -> Option<&Measured> {
+        self.studies.iter().find(|measured| measured.study.name == name)
+    }
+}
+
+impl Measured {
+    /// The different values of a facet, in their order.
+    pub fn values(&self, key: &str) -> Vec<String> {
+        let mut values = Vec::new();
+        for value in self.cells.iter().filter_map(|cell| cell.setting.text(key)) {
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        values
+    }
+
+    /// The settings in which a facet has a value.
+    pub fn with<'a>(&'a self, key: &'a str, value: &'a str) -> impl Iterator<Item = &'a Cell> {
+        self.cells.iter().filter(move |cell| cell.setting.text(key).as_deref() == Some(value))
+    }
+
+    /// Whether policies were also run at tuned widths.
+    pub fn widths(&self) -> &'static [Width] {
+        let tuned = |cell: &Cell| cell.results.iter().any(|played| played.width == Width::Tuned);
+        if self.cells.iter().any(tuned) { &[Width::Paper, Width::Tuned] } else { &[Width::Paper] }
+    }
+}
+
+impl Cell {
+    /// A policy at a width; what has no width of its own is the same at all.
+    pub fn played(&self, width: Width, label: &str) -> Option<&Played> {
+        let find = |width| {
+            self.results.iter().find(|played| played.label == label && played.width == width)
+        };
+        find(width).or_else(|| find(Width::Paper))
+    }
+
+    /// Everybody at a width, in the order of the study.
+    pub fn all(&self, width: Width) -> impl Iterator<Item = &Played> {
+        let first = self.results.iter().filter(|played| played.width == Width::Paper);
+        first.filter_map(move |played| self.played(width, &played.label))
+    }
+
+    /// The mean of a policy's regret.
+    pub fn regret(&self, width: Width, label: &str) -> Option<f64> {
+        self.played(width, label).map(Played::mean)
+    }
+
+    /// Compares two policies repetition by repetition: they met the same worlds.
+    pub fn compare(&self, width: Width, ours: &str, theirs: &str) -> Option<Comparison> {
+        let (ours, theirs) = (self.played(width, ours)?, self.played(width, theirs)?);
+        let differences: Vec<f64> = (ours.outcomes.iter().zip(&theirs.outcomes))
+            .map(|(ours, theirs)| ours.total() - theirs.total())
+            .collect();
+        let mean = differences.iter().sum::<f64>() / differences.len() as f64;
+        let margin = half_width_95(&differences).unwrap_or(0.0);
+        Some(Comparison {
+            ratio: ours.mean() / theirs.mean(),
+            lower: mean + margin < 0.0,
+            higher: mean - margin > 0.0,
+        })
+    }
+}
+
+impl Played {
+    /// The regret of every repetition.
+    pub fn totals(&self) -> Vec<f64> {
+        self.outcomes.iter().map(Outcome::total).collect()
+    }
+
+    /// Its mean.
+    pub fn mean(&self) -> f64 {
+        self.totals().iter().sum::<f64>() / self.outcomes.len() as f64
+    }
+
+    /// The fastest repetition.
+    pub fn seconds(&self) -> f64 {
+        self.outcomes.iter().map(|outcome| outcome.seconds).fold(f64::INFINITY, f64::min)
+    }
+
+    /// The curve with its 95 % band, divided by another policy's where one is given.
+    pub fn curve(&self, rounds: usize, by: Option<&Played>) -> Vec<Point> {
+        let at = |k: usize| -> Vec<f64> {
+            (self.outcomes.iter().enumerate())
+                .map(|(rep, outcome)| {
+                    outcome.regret[k] / by.map_or(1.0, |by| by.outcomes[rep].regret[k])
+                })
+                .collect()
+        };
+        (super::job::points(rounds).enumerate())
+            .filter(|(k, _)| self.outcomes.iter().all(|outcome| outcome.regret.len() > *k))
+            .map(|(k, round)| point(round as f64, &at(k)))
+            .filter(|point| point.y.is_finite())
+            .collect()
+    }
+
+    /// Regret at the end as one point.
+    pub fn end(&self, x: f64) -> Point {
+        point(x, &self.totals())
+    }
+}
+
+/// A mean with its interval.
+pub fn point(x: f64, numbers: &[f64]) -> Point {
+    let y = numbers.iter().sum::<f64>() / numbers.len() as f64;
+    let margin = half_width_95(numbers).unwrap_or(0.0);
+    Point { x, y, low: y - margin, high: y + margin }
+}

@@ -1,0 +1,152 @@
+//! One job: one policy in one repetition of one setting, everything that determines its result,
+//! and what is kept of it.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use cohort::params::{Settings, Value};
+use serde::{Deserialize, Serialize};
+
+use crate::environment::Environment;
+use crate::runner::{Contender, Run};
+
+/// How many points of a curve are kept.
+pub const POINTS: usize = 50;
+
+/// One policy in one repetition.
+#[derive(Clone)]
+pub struct Job {
+    /// Where.
+    pub place: Arc<Place>,
+    /// Who.
+    pub contender: Arc<Contender>,
+    /// T as the policy is told it.
+    pub horizon: usize,
+    /// How many rounds are played.
+    pub rounds: usize,
+    /// The seed of the whole.
+    pub seed: u64,
+    /// Which repetition.
+    pub repetition: usize,
+    /// Whether it has the machine to itself, because its time counts.
+    pub alone: bool,
+}
+
+/// An environment and all that determines it.
+pub struct Place {
+    /// The environment.
+    pub environment: Box<dyn Environment>,
+    /// Its name and options, and what its files hold.
+    pub description: String,
+    /// How many users it has.
+    pub users: usize,
+}
+
+/// What is kept of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Regret up to each of [`POINTS`] rounds (fewer in shorter runs), mean over users.
+    pub regret: Vec<f64>,
+    /// Clusters found in the end.
+    pub clusters: Option<usize>,
+    /// How well they agree with the true ones.
+    pub adjusted_rand: Option<f64>,
+    /// What learning took. The only part that is not the same every time.
+    pub seconds: f64,
+}
+
+impl Job {
+    /// A name for everything that determines the result, the program's own code included: the
+    /// same name, the same numbers.
+    pub fn key(&self) -> String {
+        let Contender { policy, settings, .. } = self.contender.as_ref();
+        let text = format!(
+            "{}|{}|{}/{}|{}/{}|{}|{}{}",
+            env!("COHORT_CODE"),
+            self.place.description,
+            self.rounds,
+            self.horizon,
+            self.seed,
+            self.repetition,
+            policy.name,
+            describe(settings),
+            if self.alone { "|alone" } else { "" }
+        );
+        format!("{:032x}", fnv(text.as_bytes()))
+    }
+
+    /// How much work it is, in decisions; one user at a time takes several times longer.
+    pub fn work(&self) -> u64 {
+        let slow = matches!(self.contender.policy.name, "club" | "sclub" | "cohort");
+        (self.place.users * self.rounds * if slow { 6 } else { 1 }) as u64
+    }
+}
+
+impl Outcome {
+    /// What is kept of a run.
+    pub fn of(run: &Run) -> Self {
+        let mut sum = 0.0;
+        let cumulative: Vec<f64> = (run.regret.iter())
+            .map(|regret| {
+                sum += regret;
+                sum
+            })
+            .collect();
+        let end = run.last_checkpoint();
+        Self {
+            regret: points(cumulative.len()).map(|round| cumulative[round - 1]).collect(),
+            clusters: end.and_then(|end| end.clusters),
+            adjusted_rand: end.and_then(|end| end.adjusted_rand),
+            seconds: run.learning.as_secs_f64(),
+        }
+    }
+
+    /// Regret over all rounds.
+    pub fn total(&self) -> f64 {
+        self.regret.last().copied().unwrap_or(0.0)
+    }
+}
+
+/// The rounds after which regret is kept, counted from 1.
+pub fn points(rounds: usize) -> impl Iterator<Item = usize> {
+    let count = POINTS.min(rounds);
+    (1..=count).map(move |k| (k * rounds).div_ceil(count))
+}
+
+/// Every setting with its value, in the order of their declaration.
+pub fn describe(settings: &Settings) -> String {
+    let mut text = String::new();
+    for (param, value) in settings.resolved() {
+        let value = value.map_or("derived".to_owned(), |value: Value| value.to_string());
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{}={value};", param.name);
+    }
+    text
+}
+
+/// Fowler, Noll and Vo's hash of 128 bits: short, and the same on every machine and in every
+/// version.
+pub fn fnv(bytes: &[u8]) -> u128 {
+    bytes.iter().fold(0x6c62272e07bb014262b821756295c58d, |hash, byte| {
+        (hash ^ u128::from(*byte)).wrapping_mul(0x0000000001000000000000000000013b)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_are_spread_over_all_rounds_and_end_at_the_last() {
+        assert_eq!(points(1000).collect::<Vec<_>>()[..3], [20, 40, 60]);
+        assert_eq!(points(1000).last(), Some(1000));
+        assert_eq!(points(7).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(points(51).last(), Some(51));
+    }
+
+    #[test]
+    fn the_hash_is_the_published_one() {
+        assert_eq!(fnv(b""), 0x6c62272e07bb014262b821756295c58d);
+        assert_eq!(fnv(b"a"), 0xd228cb696f1a8caf78912b704e4a8964);
+    }
+}

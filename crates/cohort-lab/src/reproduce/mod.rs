@@ -1,0 +1,192 @@
+//! The paper's whole evaluation: every figure, every number behind it, a verdict on every claim.
+//!
+//! ```text
+//! study files → settings → tuning → jobs → journal → evidence → claims, figures, tables → page
+//! ```
+//!
+//! | file | question it answers |
+//! | --- | --- |
+//! | [`study`] | what is run? (the files in `experiments/`) |
+//! | [`job`] | what determines a result, and what is kept of it? |
+//! | [`journal`] | what is already there? |
+//! | [`workers`] | how is all of it run, with the time left, and stopped? |
+//! | [`gather`] | how do studies become evidence? |
+//! | [`evidence`] | what was measured, and how does it compare? |
+//! | [`claims`] | what does the paper say, and did it hold? |
+//! | [`fit`] | which exponent? |
+//! | [`charts`], [`tables`], [`page`] | how is it shown? |
+
+pub mod charts;
+pub mod claims;
+pub mod evidence;
+pub mod fit;
+pub mod gather;
+pub mod job;
+pub mod journal;
+pub mod page;
+pub mod study;
+pub mod tables;
+pub mod workers;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use cohort::nearest;
+
+use crate::Error;
+use crate::figures::{png, svg};
+use crate::results::columns::{write_csv, write_parquet};
+use crate::results::write_whole;
+use claims::Judged;
+use evidence::{Evidence, Measured};
+use study::{FILES, Study};
+use workers::Workshop;
+pub use workers::{Halt, Watcher};
+
+/// What to reproduce, and how.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Fewer repetitions and a smaller grid.
+    pub quick: bool,
+    /// Only studies whose name begins so (`fig2`, `scaling`); all if empty.
+    pub only: Vec<String>,
+    /// Where the report goes.
+    pub out: PathBuf,
+    /// The folder of data sets.
+    pub data: PathBuf,
+    /// Another seed than the files'.
+    pub seed: Option<u64>,
+    /// Another number of repetitions than the files'.
+    pub reps: Option<usize>,
+    /// How many threads to use.
+    pub threads: usize,
+}
+
+/// What came of it.
+pub struct Report {
+    /// Every claim and its verdict.
+    pub claims: Vec<Judged>,
+    /// The page.
+    pub page: PathBuf,
+    /// Studies that were left out: name, title, why.
+    pub left_out: Vec<(String, String, String)>,
+}
+
+/// Runs what is asked for, or goes on with it, and writes the report.
+pub fn reproduce(
+    request: &Request,
+    watcher: &dyn Watcher,
+    stop: &AtomicBool,
+) -> Result<Report, Halt> {
+    reproduce_studies(request, request.studies()?, watcher, stop)
+}
+
+/// The same for studies that somebody else has put together.
+pub fn reproduce_studies(
+    request: &Request,
+    studies: Vec<Study>,
+    watcher: &dyn Watcher,
+    stop: &AtomicBool,
+) -> Result<Report, Halt> {
+    let journal = journal::Journal::open(&request.out.join("journal.jsonl"))?;
+    let workshop = Workshop { journal: &journal, threads: request.threads, watcher, stop };
+    let evidence = gather::gather(studies, &workshop, &request.data, request.seed)?;
+    let claims = claims::judge(&evidence);
+    write(request, &evidence, &claims)?;
+    let page = request.out.join("index.html");
+    Ok(Report { claims, page, left_out: evidence.left_out })
+}
+
+impl Request {
+    /// The studies asked for.
+    fn studies(&self) -> Result<Vec<Study>, Error> {
+        for wanted in &self.only {
+            if !FILES.iter().any(|(name, _)| name.starts_with(wanted.as_str())) {
+                let names = || FILES.iter().map(|(name, _)| *name);
+                let hint = nearest(wanted, names())
+                    .map_or(String::new(), |name| format!(" (did you mean `{name}`?)"));
+                let expected = format!("one of {}{hint}", names().collect::<Vec<_>>().join(", "));
+                return Err(Error::unexpected("--only", format!("`{wanted}`"), expected));
+            }
+        }
+        let mut studies: Vec<Study> = (FILES.iter())
+            .filter(|(name, _)| self.asks_for(name))
+            .map(|(name, text)| Study::parse(name, text, self.quick))
+            .collect::<Result<_, Error>>()?;
+        if let Some(reps) = self.reps {
+            for study in &mut studies {
+                study.draft.run.insert("reps".into(), cohort::params::Value::Real(reps as f64));
+            }
+        }
+        Ok(studies)
+    }
+
+    /// Whether a study is among those asked for.
+    pub fn asks_for(&self, study: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|wanted| study.starts_with(wanted.as_str()))
+    }
+
+    /// The command that makes a study's figures again.
+    pub fn command(&self, study: &str) -> String {
+        let mut command = format!("cohort reproduce --only {study}");
+        command.push_str(if self.quick { " --quick" } else { " --full" });
+        if let Some(seed) = self.seed {
+            command.push_str(&format!(" --seed {seed}"));
+        }
+        if let Some(reps) = self.reps {
+            command.push_str(&format!(" --reps {reps}"));
+        }
+        if study.starts_with("fig3") {
+            command.push_str(&format!(" --data {}", self.data.display()));
+        }
+        command
+    }
+}
+
+/// Figures, tables and the page.
+fn write(request: &Request, evidence: &Evidence, claims: &[Judged]) -> Result<(), Error> {
+    let (figures, data) = (request.out.join("figures"), request.out.join("data"));
+    for folder in [&figures, &data] {
+        std::fs::create_dir_all(folder)
+            .map_err(|source| Error::Write { path: folder.clone(), source })?;
+    }
+    let mut sections = Vec::new();
+    for measured in &evidence.studies {
+        let mut drawn = Vec::new();
+        for figure in charts::figures(measured, request.quick) {
+            let (picture, readings) = figure.draw();
+            let text = svg::write(&picture);
+            put(&figures, &format!("{}.svg", figure.name), text.as_bytes())?;
+            put(&figures, &format!("{}.png", figure.name), &png::write(&picture))?;
+            drawn.push(page::Drawn { name: figure.name, svg: text, readings });
+        }
+        write_tables(&data, &request.out, measured)?;
+        sections.push(page::Section { measured, drawn });
+    }
+    let claims_json = page::claims_json(request, claims);
+    put(&request.out, "claims.json", claims_json.as_bytes())?;
+    let html = page::write(request, &sections, claims, &evidence.left_out);
+    put(&request.out, "index.html", html.as_bytes())
+}
+
+fn put(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), Error> {
+    write_whole(&folder.join(name), |file| file.write_all(bytes))
+}
+
+fn write_tables(data: &Path, out: &Path, measured: &Measured) -> Result<(), Error> {
+    let name = &measured.study.name;
+    let curves = tables::curves(measured);
+    write_whole(&data.join(format!("{name}-curves.csv")), |file| write_csv(file, &curves))?;
+    write_whole(&data.join(format!("{name}-curves.parquet")), |file| write_parquet(file, &curves))?;
+    let reps = tables::repetitions(measured);
+    write_whole(&data.join(format!("{name}-repetitions.csv")), |file| write_csv(file, &reps))?;
+    write_whole(&data.join(format!("{name}-repetitions.parquet")), |file| {
+        write_parquet(file, &reps)
+    })?;
+    let folder = out.join("times");
+    std::fs::create_dir_all(&folder)
+        .map_err(|source| Error::Write { path: folder.clone(), source })?;
+    let times = tables::times(measured);
+    write_whole(&folder.join(format!("{name}.csv")), |file| write_csv(file, &times))
+}

@@ -1,0 +1,124 @@
+//! Runs jobs on all cores, keeps every result as soon as it is there, and stops when asked to.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::job::{Job, Outcome};
+use super::journal::Journal;
+use crate::Error;
+use crate::runner::{self, Task};
+use crate::seed::Seed;
+
+/// Somebody who watches how far it is.
+pub trait Watcher: Sync {
+    /// How much work all of it is.
+    fn planned(&self, _work: u64) {}
+    /// What begins now.
+    fn begins(&self, _what: &str) {}
+    /// So much is done.
+    fn done(&self, _work: u64) {}
+}
+
+/// Nobody watches.
+impl Watcher for () {}
+
+/// What workers work with.
+pub struct Workshop<'a> {
+    /// What is already known.
+    pub journal: &'a Journal,
+    /// How many threads there are.
+    pub threads: usize,
+    /// Who watches.
+    pub watcher: &'a dyn Watcher,
+    /// Set when somebody asks to stop.
+    pub stop: &'a AtomicBool,
+}
+
+/// Why there are no results.
+pub enum Halt {
+    /// Somebody asked to stop.
+    Stopped,
+    /// Something is wrong.
+    Failed(Error),
+}
+
+impl From<Error> for Halt {
+    fn from(error: Error) -> Self {
+        Halt::Failed(error)
+    }
+}
+
+impl Workshop<'_> {
+    /// The outcome of every job, in their order, from the journal or by running it.
+    pub fn outcomes(&self, what: &str, jobs: &[Job]) -> Result<Vec<Outcome>, Halt> {
+        let keys: Vec<String> = jobs.iter().map(Job::key).collect();
+        let mut missing: Vec<usize> = Vec::new();
+        let mut seen = std::collections::HashSet::new();
+        self.watcher.begins(what);
+        for (at, key) in keys.iter().enumerate() {
+            if self.journal.get(key).is_none() && seen.insert(key) {
+                missing.push(at);
+            } else {
+                self.watcher.done(jobs[at].work());
+            }
+        }
+        // The largest first, so that no core is left waiting for one at the end.
+        missing.sort_by_key(|at| std::cmp::Reverse(jobs[*at].work()));
+        let (alone, together): (Vec<usize>, Vec<usize>) =
+            missing.into_iter().partition(|at| jobs[*at].alone);
+        self.work_off(jobs, &keys, &together, self.threads)?;
+        self.work_off(jobs, &keys, &alone, 1)?;
+        let known = |key: &String| self.journal.get(key).ok_or(Halt::Stopped);
+        keys.iter().map(known).collect()
+    }
+
+    fn work_off(
+        &self,
+        jobs: &[Job],
+        keys: &[String],
+        missing: &[usize],
+        threads: usize,
+    ) -> Result<(), Halt> {
+        let next = AtomicUsize::new(0);
+        let failed = AtomicBool::new(false);
+        let halted = || self.stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
+        let work = || -> Result<(), Error> {
+            // One thread each: there are always more jobs than cores.
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
+            pool.install(|| {
+                while let Some(&at) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Some(outcome) = run(&jobs[at], &halted)? {
+                        self.journal.put(keys[at].clone(), outcome)?;
+                        self.watcher.done(jobs[at].work());
+                    }
+                    if halted() {
+                        break;
+                    }
+                }
+                Ok(())
+            })
+        };
+        std::thread::scope(|scope| {
+            let work = || work().inspect_err(|_| failed.store(true, Ordering::Relaxed));
+            let workers: Vec<_> =
+                (0..threads.min(missing.len())).map(|_| scope.spawn(work)).collect();
+            let join = |worker: std::thread::ScopedJoinHandle<_>| match worker.join() {
+                Ok(result) => result,
+                Err(panic) => std::panic::resume_unwind(panic),
+            };
+            workers.into_iter().map(join).collect::<Result<Vec<()>, Error>>()
+        })?;
+        if self.stop.load(Ordering::Relaxed) { Err(Halt::Stopped) } else { Ok(()) }
+    }
+}
+
+fn run(job: &Job, halted: &dyn Fn() -> bool) -> Result<Option<Outcome>, Error> {
+    let task = Task {
+        environment: job.place.environment.as_ref(),
+        horizon: job.horizon,
+        rounds: job.rounds,
+        seed: Seed { seed: job.seed, repetition: job.repetition },
+        contender: &job.contender,
+        keep_arms: false,
+    };
+    Ok(runner::play(&task, &(), halted)?.as_ref().map(Outcome::of))
+}

@@ -1,0 +1,285 @@
+//! The report, whole: every study at a size that takes seconds, on a small data set in the format
+//! of Last.FM; read as HTML and looked at in a real browser.
+
+mod browser;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+use browser::Browser;
+use cohort_lab::datasets::synthetic::write_lastfm;
+use cohort_lab::reproduce::study::{FILES, Study};
+use cohort_lab::reproduce::{Halt, Report, Request, Watcher, claims, reproduce_studies};
+
+/// Every study, made as small as it can be and still be drawn and judged.
+fn small_studies() -> Vec<Study> {
+    (FILES.iter())
+        .map(|(name, text)| {
+            let mut table: toml::Table = text.parse().unwrap();
+            table.remove("quick");
+            table.insert("reps".into(), 2.into());
+            table.insert("rounds".into(), 60.into());
+            if let Some(tuning) = table.get_mut("tuning") {
+                tuning["rounds"] = 20.into();
+                tuning["reps"] = 1.into();
+                tuning["widths"] = vec![0.1, 1.0].into();
+            }
+            for facet in table["facet"].as_array_mut().unwrap() {
+                facet.as_table_mut().unwrap().remove("quick");
+                let values = match facet["key"].as_str().unwrap() {
+                    "noise" => toml::Value::from(vec![0.1, 1.0]),
+                    "users" => vec![10, 20].into(),
+                    "rounds" => vec![40, 80].into(),
+                    "spread" | "spacing" => vec![0.01, 1.0].into(),
+                    "imbalance" => vec![0, 2].into(),
+                    _ => continue,
+                };
+                facet["values"] = values;
+            }
+            for policy in table["policy"].as_array_mut().unwrap() {
+                if let Some(tune) = policy.get_mut("tune").and_then(toml::Value::as_table_mut) {
+                    tune.iter_mut().for_each(|(_, grid)| *grid = vec![0.3, 1.0].into());
+                }
+            }
+            Study::parse(name, &table.to_string(), false).unwrap()
+        })
+        .collect()
+}
+
+fn request(out: &Path, data: &Path) -> Request {
+    Request {
+        quick: true,
+        only: Vec::new(),
+        out: out.to_owned(),
+        data: data.to_owned(),
+        seed: None,
+        reps: None,
+        threads: 2,
+    }
+}
+
+fn run(out: &Path, data: &Path, watcher: &dyn Watcher, stop: &AtomicBool) -> Result<Report, Halt> {
+    reproduce_studies(&request(out, data), small_studies(), watcher, stop)
+}
+
+fn whole(out: &Path, data: &Path) -> Report {
+    match run(out, data, &(), &AtomicBool::new(false)) {
+        Ok(report) => report,
+        Err(Halt::Failed(error)) => panic!("{error}"),
+        Err(Halt::Stopped) => panic!("nobody asked to stop"),
+    }
+}
+
+/// A report that several tests look at.
+fn shared() -> &'static Path {
+    static REPORT: OnceLock<tempfile::TempDir> = OnceLock::new();
+    REPORT
+        .get_or_init(|| {
+            let folder = tempfile::tempdir().unwrap();
+            write_lastfm(&folder.path().join("sets"), 40, 80, 1).unwrap();
+            whole(folder.path(), &folder.path().join("sets"));
+            folder
+        })
+        .path()
+}
+
+fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files: Vec<_> = (std::fs::read_dir(folder).unwrap())
+        .map(|entry| entry.unwrap().path())
+        .map(|path| (path.file_name().unwrap().into(), std::fs::read(&path).unwrap()))
+        .collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn every_figure_and_every_claim_is_there_and_the_page_is_html() {
+    let folder = shared();
+    let page = std::fs::read_to_string(folder.join("index.html")).unwrap();
+    check_html(&page);
+    for claim in claims::all() {
+        assert!(page.contains(&format!("id=\"claim-{}\"", claim.id)), "{}", claim.id);
+    }
+    for (name, _) in FILES {
+        assert!(page.contains(&format!("<section id=\"{name}\">")), "{name}");
+    }
+    let drawn: Vec<PathBuf> = files(&folder.join("figures")).into_iter().map(|(n, _)| n).collect();
+    let expected = [
+        "fig1-noise-0.1-paper",
+        "fig1-noise-0.1-tuned",
+        "fig1-noise-1-paper",
+        "fig1-noise-1-tuned",
+        "fig2-noise-0.1-paper",
+        "fig2-noise-0.1-tuned",
+        "fig2-noise-1-paper",
+        "fig2-noise-1-tuned",
+        "fig3-paper",
+        "fig3-tuned",
+        "scaling-users",
+        "scaling-rounds",
+        "scaling-separation",
+        "scaling-heterogeneity",
+        "scaling-personal",
+        "runtime",
+    ];
+    for name in expected {
+        assert!(page.contains(&format!("id=\"figure-{name}\"")), "{name} is not on the page");
+        for kind in ["svg", "png"] {
+            assert!(drawn.contains(&PathBuf::from(format!("{name}.{kind}"))), "{name}.{kind}");
+        }
+    }
+    assert_eq!(drawn.len(), 2 * expected.len(), "{drawn:?}");
+    assert!(page.matches("QUICK RUN").count() >= expected.len(), "every figure says so");
+    assert!(page.matches("cohort reproduce --only").count() >= expected.len());
+}
+
+#[test]
+fn no_verdict_is_missing_when_everything_was_run() {
+    let text = std::fs::read_to_string(shared().join("claims.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    for claim in json["claims"].as_array().unwrap() {
+        assert_ne!(claim["verdict"], "unknown", "{claim:#}");
+        assert!(claim["why"].as_str().unwrap().ends_with('.'), "{claim:#}");
+        assert!(!claim["why"].as_str().unwrap().contains("NaN"), "{claim:#}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes() {
+    let again = tempfile::tempdir().unwrap();
+    whole(again.path(), &shared().join("nothing"));
+    // Without Last.FM: its studies are left out, everything else is the same to the byte.
+    let (first, second) = (files(&shared().join("data")), files(&again.path().join("data")));
+    let tables = |files: Vec<(PathBuf, Vec<u8>)>| -> Vec<(PathBuf, Vec<u8>)> {
+        files.into_iter().filter(|(name, _)| !name.starts_with("fig3")).collect()
+    };
+    let second = tables(second);
+    assert!(second.len() >= 4 * 8);
+    for (name, bytes) in &second {
+        let text = name.to_string_lossy();
+        let same = first.iter().find(|(other, _)| other == name).unwrap();
+        assert!(same.1 == *bytes, "{text} differs");
+    }
+}
+
+#[test]
+fn without_data_the_report_says_how_to_get_it_in_one_line() {
+    let (out, empty) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let studies = small_studies().into_iter().filter(|study| study.name.starts_with("fig3"));
+    let request = request(out.path(), empty.path());
+    let report = reproduce_studies(&request, studies.collect(), &(), &AtomicBool::new(false));
+    let Ok(report) = report else { panic!("a missing data set is no failure") };
+    assert_eq!(report.left_out.len(), 2);
+    assert!(report.left_out[0].2.contains("grouplens.org"));
+    let page = std::fs::read_to_string(report.page).unwrap();
+    check_html(&page);
+    assert!(page.contains("Not run: get hetrec2011-lastfm-2k.zip"));
+}
+
+/// Stops after some jobs, then goes on.
+#[test]
+fn an_interrupted_run_goes_on_where_it_stopped() {
+    struct Impatient<'a>(&'a AtomicBool, Mutex<usize>);
+    impl Watcher for Impatient<'_> {
+        fn done(&self, _work: u64) {
+            let mut left = self.1.lock().unwrap();
+            *left = left.saturating_sub(1);
+            self.0.store(*left == 0, Ordering::Relaxed);
+        }
+    }
+    struct Counter(AtomicU64);
+    impl Watcher for Counter {
+        fn begins(&self, _what: &str) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let data = shared().join("sets");
+    let stop = AtomicBool::new(false);
+    let halted = run(folder.path(), &data, &Impatient(&stop, Mutex::new(300)), &stop);
+    assert!(matches!(halted, Err(Halt::Stopped)));
+    let journal = folder.path().join("journal.jsonl");
+    let kept = std::fs::read_to_string(&journal).unwrap();
+    assert!(kept.lines().count() > 200, "{} jobs kept", kept.lines().count());
+
+    let counter = Counter(AtomicU64::new(0));
+    let Ok(_) = run(folder.path(), &data, &counter, &AtomicBool::new(false)) else {
+        panic!("the second run goes on to the end")
+    };
+    assert!(std::fs::read_to_string(&journal).unwrap().starts_with(&kept), "nothing is run twice");
+    for name in ["fig1-repetitions.csv", "fig2-curves.csv", "fig2-curves.parquet"] {
+        let read = |folder: &Path| std::fs::read(folder.join("data").join(name)).unwrap();
+        assert!(read(folder.path()) == read(shared()), "{name} differs");
+    }
+}
+
+#[test]
+fn in_a_browser_values_show_under_the_pointer_and_nothing_is_fetched() {
+    let browser = Browser::start(false);
+    browser.open(&format!("file://{}", shared().join("index.html").display()));
+    assert!(browser.run("return document.title").as_str().unwrap().contains("run again"));
+    let hidden = || browser.run("return document.getElementById('tip').hidden").as_bool().unwrap();
+    assert!(hidden(), "no value before the pointer is on a figure");
+
+    for figure in ["fig1-noise-0.1-paper", "fig3-paper", "scaling-users", "runtime"] {
+        // The middle of the figure's first panel, scrolled into view.
+        let place = browser.run(&format!(
+            "const d = document.querySelector('#figure-{figure} .drawing');\
+             d.scrollIntoView({{block: 'center', behavior: 'instant'}});\
+             const svg = d.querySelector('svg');\
+             const [x0, y0, x1, y1] = JSON.parse(d.querySelector('script').textContent)[0].frame;\
+             const p = new DOMPoint((x0 + x1) / 2, (y0 + y1) / 2)\
+               .matrixTransform(svg.getScreenCTM());\
+             return [p.x, p.y];"
+        ));
+        browser.point_at(place[0].as_f64().unwrap(), place[1].as_f64().unwrap());
+        let shown = browser.run("return document.getElementById('tip').innerText");
+        let shown = shown.as_str().unwrap();
+        assert!(!hidden(), "{figure}: nothing shows");
+        assert!(shown.contains("linucb-ind"), "{figure}: {shown}");
+        let values = shown.lines().filter(|line| line.chars().any(|c| c.is_ascii_digit())).count();
+        assert!(values >= 5, "{figure}: {shown}");
+    }
+
+    let fetched = browser.run("return performance.getEntriesByType('resource').length");
+    assert_eq!(fetched, 0, "the page fetches nothing");
+    for message in browser.log("performance") {
+        let json: serde_json::Value = serde_json::from_str(&message).unwrap();
+        if json["message"]["method"] == "Network.requestWillBeSent" {
+            let url = json["message"]["params"]["request"]["url"].as_str().unwrap_or_default();
+            assert!(url.starts_with("file://") || url.starts_with("data:"), "{url}");
+        }
+    }
+    let console = browser.log("browser");
+    assert!(console.is_empty(), "{console:?}");
+}
+
+/// Every element is closed where HTML wants it closed, in order, and attributes are quoted.
+fn check_html(page: &str) {
+    const VOID: [&str; 4] = ["meta", "link", "br", "!doctype"];
+    let mut open: Vec<&str> = Vec::new();
+    let mut rest = page;
+    while let Some(at) = rest.find('<') {
+        assert!(!rest[..at].contains('>'), "a stray `>` in {:?}", &rest[..at.min(80)]);
+        rest = &rest[at + 1..];
+        let end = rest.find('>').expect("every tag ends");
+        let tag = &rest[..end];
+        rest = &rest[end + 1..];
+        assert_eq!(tag.matches('"').count() % 2, 0, "quotes in <{tag}>");
+        if let Some(name) = tag.strip_prefix('/') {
+            assert_eq!(open.pop(), Some(name), "closed by </{name}>");
+            continue;
+        }
+        let name = tag.split([' ', '\n', '/']).next().unwrap();
+        if VOID.contains(&name) || tag.ends_with('/') {
+            continue;
+        }
+        open.push(name);
+        if name == "script" || name == "style" {
+            let end = rest.find(&format!("</{name}>")).expect("raw text ends");
+            rest = &rest[end..];
+        }
+    }
+    assert!(open.is_empty(), "left open: {open:?}");
+}

@@ -1,0 +1,68 @@
+//! One round, run by run: every block learns what is waiting for it and chooses while it is in
+//! cache.
+
+use super::choosing::{self, Choose, MOST_BLOCKS};
+use super::layout::{Block, LANES, Lane, Layout};
+use super::learning;
+use super::offer::Offer;
+use super::pending::Pending;
+use super::scratch::with_scratch;
+use super::simd::InstructionSet;
+use crate::Arm;
+use crate::linear::Progress;
+
+/// What all runs of a round share.
+pub struct Round<'a, R> {
+    /// The form of a block.
+    pub layout: Layout,
+    /// The instructions to use.
+    pub set: InstructionSet,
+    /// The last round, still to be learned.
+    pub pending: &'a Pending,
+    /// This round's arms.
+    pub offer: Offer,
+    /// The radius of a learner's confidence set.
+    pub radius: R,
+}
+
+impl<R: Fn(usize, Progress) -> f64> Round<'_, R> {
+    /// Chooses for the learners of a run, of whom `first` is the first.
+    pub fn choose(&self, mut first: usize, lanes: &mut [Lane], arms: &mut [Arm]) {
+        let (stride, together) = (self.layout.stride(), self.set.blocks_at_once());
+        let needed = choosing::scratch_lanes(&self.offer);
+        with_scratch(needed.max(learning::scratch_lanes(self.layout)), |scratch| {
+            let blocks = lanes.chunks_mut(together * stride);
+            for (blocks, arms) in blocks.zip(arms.chunks_mut(together * LANES)) {
+                let mut radii = [Lane::splat(0.0); MOST_BLOCKS];
+                let of_block = blocks.chunks_exact_mut(stride).zip(arms.chunks(LANES));
+                for ((block, arms), radii) in of_block.zip(&mut radii) {
+                    self.pending.teach(self.set, self.layout, first, block, scratch);
+                    *radii = self.radii(first, self.layout.view(block), arms.len());
+                    first += LANES;
+                }
+                let chosen = self.set.run(Choose {
+                    layout: self.layout,
+                    offer: &self.offer,
+                    blocks,
+                    next: blocks.as_ptr_range().end,
+                    radii: &radii,
+                    scratch,
+                });
+                for (arm, chosen) in arms.iter_mut().zip(chosen.iter().flat_map(|lane| lane.0)) {
+                    *arm = chosen as Arm;
+                }
+            }
+        });
+    }
+
+    /// The radii of the learners of a block, of whom the last may have less than eight.
+    fn radii(&self, first: usize, block: Block, learners: usize) -> Lane {
+        let radius = |lane| (self.radius)(first + lane, block.progress(lane));
+        if learners == LANES {
+            // Nothing is stored in between, so what the radii have in common is worked out once.
+            Lane(std::array::from_fn(radius))
+        } else {
+            Lane(std::array::from_fn(|lane| if lane < learners { radius(lane) } else { 0.0 }))
+        }
+    }
+}

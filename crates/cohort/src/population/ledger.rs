@@ -1,0 +1,275 @@
+//! All that was ever seen of every user: V = Σxxᵀ, b = Σxy, Σy², Σx, Σy and n, in blocks of eight
+//! users. Sums are never thrown away and add up; with Σx and Σy among them, rewards can be counted
+//! from any level afterwards.
+
+use rayon::prelude::*;
+
+use super::lanes::{LANES, Lane, ZERO};
+use super::spectrum::Spectrum;
+use crate::linear::symmetric::packed_len;
+use crate::linear::{Statistics, Symmetric};
+use crate::{Arm, Contexts};
+
+/// Blocks a task works on; fixed, so that sums are the same on any number of threads.
+pub const BLOCKS_PER_TASK: usize = 8;
+
+/// The statistics of all users.
+#[derive(Clone, Debug)]
+pub struct Ledger {
+    dim: usize,
+    users: usize,
+    blocks: Vec<Record>,
+    rewards: f64,
+    /// What an earlier reward still counts when the user gets another one: 1 is for ever.
+    memory: f64,
+    /// Rounds that are not yet in the blocks.
+    waiting: Vec<Round>,
+}
+
+/// One reward for every user: written down later, several rounds at a time, so that a user's
+/// statistics are brought from memory once for all of them.
+#[derive(Clone, Debug)]
+struct Round {
+    contexts: Vec<f64>,
+    arms: Vec<u32>,
+    rewards: Vec<f64>,
+}
+
+/// Rounds that wait at most.
+const MOST_WAITING: usize = 24;
+
+/// The statistics of eight users.
+#[derive(Clone, Debug)]
+pub struct Record {
+    dim: usize,
+    /// Σ(x, y, 1)(x, y, 1)ᵀ packed, which is V | b, Σy² | Σx, Σy, n.
+    numbers: Vec<Lane>,
+}
+
+impl Round {
+    /// The rewards of one block, whose first user is `first`.
+    fn write_down(&self, first: usize, dim: usize, memory: f64, x: &mut [Lane], block: &mut Record) {
+        let users = self.rewards.len().saturating_sub(first).min(LANES);
+        let mut keep = [1.0; LANES];
+        x.fill(ZERO);
+        for lane in 0..users {
+            keep[lane] = memory;
+            let context = &self.contexts[self.arms[first + lane] as usize * dim..][..dim];
+            for (x, value) in x.iter_mut().zip(context) {
+                x[lane] = *value;
+            }
+            x[dim][lane] = self.rewards[first + lane];
+            x[dim + 1][lane] = 1.0;
+        }
+        add_rewards(&mut block.numbers, x, &keep);
+    }
+}
+
+impl Record {
+    /// d.
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// V, packed.
+    pub fn gram(&self) -> &[Lane] {
+        &self.numbers[..packed_len(self.dim)]
+    }
+
+    /// b.
+    pub fn moment(&self) -> &[Lane] {
+        &self.numbers[packed_len(self.dim)..packed_len(self.dim) + self.dim]
+    }
+
+    /// Σy².
+    pub fn squares(&self) -> &Lane {
+        &self.numbers[packed_len(self.dim) + self.dim]
+    }
+
+    /// Σx.
+    pub fn contexts(&self) -> &[Lane] {
+        &self.numbers[packed_len(self.dim + 1)..packed_len(self.dim + 1) + self.dim]
+    }
+
+    /// Σy.
+    pub fn total(&self) -> &Lane {
+        &self.numbers[self.numbers.len() - 2]
+    }
+
+    /// n.
+    pub fn rewards(&self) -> &Lane {
+        &self.numbers[self.numbers.len() - 1]
+    }
+}
+
+impl Ledger {
+    /// Of users of whom nothing was seen. `half_life` is in a user's own rewards; without one
+    /// everything counts for ever.
+    pub fn new(users: usize, dim: usize, half_life: Option<f64>) -> Self {
+        let memory = half_life.map_or(1.0, |rewards| 0.5_f64.powf(1.0 / rewards));
+        let mut ledger = Self { dim, users: 0, blocks: Vec::new(), rewards: 0.0, memory, waiting: Vec::new() };
+        ledger.grow(users);
+        ledger
+    }
+
+    /// Makes room for more users.
+    pub fn grow(&mut self, users: usize) {
+        self.users = self.users.max(users);
+        let (dim, len) = (self.dim, packed_len(self.dim + 2));
+        self.blocks
+            .resize_with(self.users.div_ceil(LANES), || Record { dim, numbers: vec![ZERO; len] });
+    }
+
+    /// d.
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// N.
+    pub fn users(&self) -> usize {
+        self.users
+    }
+
+    /// How many rewards there were, of all users together.
+    pub fn rewards(&self) -> f64 {
+        self.rewards
+    }
+
+    /// The blocks of eight users, settled; the last is filled up with users who saw nothing.
+    pub fn blocks(&self) -> &[Record] {
+        &self.blocks
+    }
+
+    /// One reward for every user: `rewards[i]` for `arms[i]`.
+    pub fn learn(&mut self, contexts: &Contexts, arms: &[Arm], rewards: &[f64]) {
+        self.rewards += rewards.len() as f64;
+        self.waiting.push(Round {
+            contexts: contexts.iter().flatten().copied().collect(),
+            arms: arms.iter().map(|arm| *arm as u32).collect(),
+            rewards: rewards.to_vec(),
+        });
+        if self.waiting.len() == MOST_WAITING {
+            self.settle();
+        }
+    }
+
+    /// Writes down what is waiting. Whoever looks at statistics does this first.
+    pub fn settle(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let (dim, memory) = (self.dim, self.memory);
+        let waiting = std::mem::take(&mut self.waiting);
+        (self.blocks.par_iter_mut().enumerate()).with_min_len(BLOCKS_PER_TASK).for_each_init(
+            || vec![ZERO; dim + 2],
+            |x, (at, block)| {
+                for round in &waiting {
+                    round.write_down(at * LANES, dim, memory, x, block);
+                }
+            },
+        );
+    }
+
+    /// One reward for one user.
+    pub fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {
+        self.settle();
+        let lane = user % LANES;
+        let mut x = vec![ZERO; self.dim + 2];
+        for (x, value) in x.iter_mut().zip(context.iter().chain([&reward, &1.0])) {
+            x[lane] = *value;
+        }
+        let mut keep = [1.0; LANES];
+        keep[lane] = self.memory;
+        self.rewards += 1.0;
+        add_rewards(&mut self.blocks[user / LANES].numbers, &x, &keep);
+    }
+
+    /// n of one user, with what is waiting.
+    pub fn rewards_of(&self, user: usize) -> f64 {
+        let waiting = self.waiting.iter().filter(|round| user < round.rewards.len()).count();
+        self.blocks[user / LANES].rewards()[user % LANES] + waiting as f64
+    }
+
+    /// One eigendecomposition per user, of rewards counted from a level.
+    pub fn spectra(&self, level: f64) -> Vec<Spectrum> {
+        (self.blocks.par_iter().with_min_len(BLOCKS_PER_TASK))
+            .map(|block| Spectrum::new(block, level))
+            .collect()
+    }
+
+    /// The spectra of a user's block, and its place there.
+    pub fn spectrum_of(&self, user: usize, level: f64) -> (Spectrum, usize) {
+        (Spectrum::new(&self.blocks[user / LANES], level), user % LANES)
+    }
+
+    /// The statistics of one user.
+    pub fn statistics(&self, user: usize) -> Statistics {
+        let (block, lane) = (&self.blocks[user / LANES], user % LANES);
+        let of = |lanes: &[Lane]| lanes.iter().map(|numbers| numbers[lane]).collect::<Vec<f64>>();
+        Statistics {
+            gram: Symmetric::from_packed(self.dim, of(block.gram())),
+            moment: of(block.moment()),
+            squares: block.squares()[lane],
+            rewards: block.rewards()[lane],
+        }
+    }
+}
+
+widest! {
+    /// `numbers ← keep·numbers + xxᵀ`, packed.
+    fn add_rewards(numbers: &mut [Lane], x: &[Lane], keep: &Lane) = add_rewards_kernel
+}
+
+#[inline(always)]
+fn add_rewards_kernel(numbers: &mut [Lane], x: &[Lane], keep: &Lane) {
+    let mut at = 0;
+    for i in 0..x.len() {
+        for j in 0..=i {
+            for lane in 0..LANES {
+                numbers[at][lane] = keep[lane] * numbers[at][lane] + x[i][lane] * x[j][lane];
+            }
+            at += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_and_turns_end_in_the_same_statistics() {
+        let values = [0.5, -0.2, 0.1, 0.3, 0.9, -0.4];
+        let contexts = Contexts::new(&values, 2).unwrap();
+        let (mut rounds, mut turns) = (Ledger::new(11, 2, None), Ledger::new(0, 2, None));
+        let mut plain = vec![Statistics::new(2); 11];
+        for t in 0..20 {
+            let arms: Vec<Arm> = (0..11).map(|user| (user * t) % 3).collect();
+            let rewards: Vec<f64> = (0..11).map(|user| (user + t) as f64 * 0.1).collect();
+            rounds.learn(&contexts, &arms, &rewards);
+            for user in 0..11 {
+                turns.grow(user + 1);
+                turns.learn_one(user, contexts.arm(arms[user]), rewards[user]);
+                plain[user].learn(contexts.arm(arms[user]), rewards[user]);
+            }
+        }
+        rounds.settle();
+        for user in 0..11 {
+            assert_eq!(rounds.statistics(user), plain[user]);
+            assert_eq!(turns.statistics(user), plain[user]);
+        }
+    }
+
+    #[test]
+    fn a_half_life_halves() {
+        let values = [1.0];
+        let contexts = Contexts::new(&values, 1).unwrap();
+        let mut ledger = Ledger::new(1, 1, Some(3.0));
+        ledger.learn(&contexts, &[0], &[8.0]);
+        for _ in 0..3 {
+            ledger.learn(&contexts, &[0], &[0.0]);
+        }
+        ledger.settle();
+        assert!((ledger.statistics(0).moment[0] - 4.0).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,234 @@
+//! What the `cohort` policy promises, on instances small enough to be played in a test. Ratios are
+//! of mean regret, on fixed seeds and with the same contexts and noise for all.
+
+#[path = "worlds/mod.rs"]
+mod worlds;
+
+use cohort::linear::dot;
+use cohort::params::Value;
+use cohort::policies::cohort::Cohort;
+use cohort::{Contexts, Policy, Problem, Turns, registry};
+use worlds::{Noise, World, clustered, identical, sphere};
+
+/// `name` or `name:key=value`.
+fn build(what: &str, world: &World) -> Box<dyn Policy> {
+    let (name, setting) = what.split_once(':').unwrap_or((what, ""));
+    let params = setting.split_once('=').map(|(key, value)| (key.to_owned(), Value::from(value)));
+    registry::build(name, &world.problem(), params).unwrap()
+}
+
+fn cohort(world: &World) -> Cohort {
+    let settings = registry::info("cohort").unwrap().check([]).unwrap();
+    Cohort::new(&world.problem(), &settings).unwrap()
+}
+
+/// Mean regret per user over a few seeds.
+fn regret(what: &str, make: impl Fn(u64) -> World, rounds: usize) -> f64 {
+    let seeds = 3;
+    (0..seeds).map(|seed| make(seed).play(&mut *build(what, &make(seed)), rounds)).sum::<f64>()
+        / seeds as f64
+}
+
+/// The best of `linucb-ind` over the widths that are tried in hindsight.
+fn tuned_individual(make: impl Fn(u64) -> World + Copy, rounds: usize) -> f64 {
+    ["1", "0.3", "0.1", "0.03"]
+        .map(|width| regret(&format!("linucb-ind:exploration={width}"), make, rounds))
+        .into_iter()
+        .fold(f64::INFINITY, f64::min)
+}
+
+#[test]
+fn with_separable_clusters_it_beats_being_told_the_clusters() {
+    let make = |seed| clustered(seed, 60, 4, 0.1);
+    let cohort = regret("cohort", make, 250);
+    assert!(cohort <= 0.6 * regret("oracle", make, 250));
+    assert!(cohort <= 0.35 * regret("linucb-ind", make, 250));
+}
+
+#[test]
+fn it_finds_the_clusters_and_the_noise() {
+    let mut world = clustered(5, 60, 4, 0.1);
+    let mut policy = cohort(&world);
+    world.play(&mut policy, 150);
+    let found = policy.clusters().unwrap();
+    assert!(cohort::cluster::partition::adjusted_rand(&found, &world.clusters) >= 0.99);
+    let population = policy.population().unwrap();
+    assert_eq!(population.cohorts().len(), 4);
+    assert!((population.noise.sqrt() / 0.1 - 1.0).abs() < 0.05, "{}", population.noise.sqrt());
+    let weights: f64 = population.components.iter().map(|component| component.weight).sum();
+    assert!((weights - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn with_identical_users_it_beats_the_oracle() {
+    let make = |seed| identical(seed, 40, 0.3);
+    assert!(regret("cohort", make, 250) <= 0.6 * regret("oracle", make, 250));
+}
+
+#[test]
+fn without_structure_it_is_as_good_as_tuned_individual_learning() {
+    for noise in [0.1, 0.5] {
+        let make = |seed| sphere(seed, 40, noise);
+        let (cohort, tuned) = (regret("cohort", make, 300), tuned_individual(make, 300));
+        assert!(cohort <= 1.1 * tuned, "noise {noise}: {cohort} against {tuned}");
+    }
+}
+
+#[test]
+fn rewards_that_are_not_gaussian_do_no_harm() {
+    for (noise, scale) in [(Noise::StudentT3, 0.3), (Noise::Coin, 0.5), (Noise::None, 0.0)] {
+        for make in [clustered as fn(u64, usize, usize, f64) -> World, |s, n, _, v| sphere(s, n, v)]
+        {
+            let make = |seed| World { noise, ..make(seed, 40, 4, scale) };
+            let (cohort, individual) =
+                (regret("cohort", make, 250), regret("linucb-ind", make, 250));
+            assert!(cohort <= 1.1 * individual, "{noise:?}: {cohort} against {individual}");
+        }
+    }
+}
+
+#[test]
+fn contexts_that_never_change_are_explored() {
+    let make = |seed| World { fixed_contexts: true, ..sphere(seed, 40, 0.3) };
+    assert!(regret("cohort", make, 400) <= regret("linucb-ind:exploration=0.3", make, 400));
+}
+
+#[test]
+fn every_part_can_be_taken_away() {
+    let make = |seed| clustered(seed, 40, 4, 0.1);
+    let whole = regret("cohort", make, 150);
+    for part in ["mixture=none", "labels=hard", "doubt=none", "sigma=0.1"] {
+        assert!(regret(&format!("cohort:{part}"), make, 150).is_finite());
+    }
+    assert!(whole <= 0.6 * regret("cohort:mixture=none", make, 150), "cohorts are what helps here");
+    assert!(regret("cohort:exploration_rule=thompson", make, 150) <= 3.0 * whole);
+}
+
+#[test]
+fn the_same_arms_on_any_number_of_threads() {
+    let play = |threads: usize, rule: &str| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let mut world = clustered(2, 150, 5, 0.2);
+            let mut policy = build(rule, &world);
+            world.play(&mut *policy, 40);
+            world.trace
+        })
+    };
+    for rule in ["cohort", "cohort:exploration_rule=thompson"] {
+        assert_eq!(play(1, rule), play(3, rule), "{rule}");
+    }
+}
+
+#[test]
+fn an_explanation_adds_up_and_explains_the_arm_that_is_played() {
+    let mut world = clustered(1, 48, 3, 0.3);
+    let mut policy = cohort(&world);
+    assert!(policy.explain(0, &Contexts::new(&[0.1; 8], 8).unwrap()).is_none(), "nothing known");
+    world.play(&mut policy, 37);
+    let values = world.contexts();
+    let contexts = Contexts::new(&values, world.dim).unwrap();
+    for user in 0..48 {
+        let arm = policy.decide(user, &contexts);
+        let why = policy.explain(user, &contexts).unwrap();
+        assert_eq!(why.best, arm);
+        for report in &why.arms {
+            let sum = report.own + report.cohort + report.population;
+            assert!((sum - report.mean).abs() < 1e-9);
+            assert!((report.mean + report.width - report.score).abs() < 1e-12);
+            assert!(report.deviation >= 0.0 && report.score <= why.arms[why.best].score);
+        }
+        let second = why.runner_up.unwrap();
+        assert!((why.arms[arm].score - why.arms[second].score - why.margin).abs() < 1e-12);
+        let shares: f64 = why.memberships.iter().map(|membership| membership.share).sum();
+        assert!((shares - 1.0).abs() < 1e-9);
+        assert!(why.memberships.is_sorted_by(|a, b| a.share >= b.share));
+    }
+    assert!(policy.explain(48, &contexts).is_none(), "nobody of that number");
+}
+
+#[test]
+fn a_new_user_starts_from_the_population() {
+    let mut world = identical(3, 30, 0.1);
+    let mut policy = cohort(&world);
+    world.play(&mut policy, 60);
+    let mut wrong = 0.0;
+    for newcomer in 30..60 {
+        let values = world.contexts();
+        let contexts = Contexts::new(&values, world.dim).unwrap();
+        let arm = policy.decide(newcomer, &contexts);
+        let values: Vec<f64> = contexts.iter().map(|x| dot(x, world.theta(0))).collect();
+        wrong += values.iter().copied().fold(f64::NEG_INFINITY, f64::max) - values[arm];
+    }
+    assert!(wrong / 30.0 < 0.01, "first decisions lose {} on average", wrong / 30.0);
+}
+
+#[test]
+fn users_may_come_rarely_late_and_never_again() {
+    let mut world = clustered(4, 50, 3, 0.2);
+    let mut policy = cohort(&world);
+    for turn in 0..3000usize {
+        // Users 40 and later come after turn 1500; higher numbers come more rarely.
+        let user = (turn * turn) % if turn < 1500 { 40 } else { 50 } / (1 + turn % 3);
+        let values = world.contexts();
+        let contexts = Contexts::new(&values, world.dim).unwrap();
+        let arm = policy.decide(user, &contexts);
+        let reward = world.reward(user, contexts.arm(arm));
+        if turn % 5 != 0 {
+            policy.learn_one(user, contexts.arm(arm), reward);
+        }
+    }
+    assert_eq!(policy.clusters().unwrap().len(), 50);
+}
+
+#[test]
+fn a_fit_beside_decisions_is_the_fit_in_between() {
+    let mut world = clustered(6, 40, 3, 0.1);
+    let mut policy = cohort(&world);
+    world.play(&mut policy, 50);
+    let snapshot = policy.ledger().clone();
+    let warm = policy.population().cloned();
+    let fit = |ledger| {
+        cohort::population::Population::fit(ledger, warm.as_ref(), &Default::default()).unwrap()
+    };
+    let (beside, again) = (fit(&snapshot), fit(policy.ledger()));
+    assert_eq!(format!("{:?}", beside.population), format!("{:?}", again.population));
+    policy.adopt(beside.population);
+    let before = world.play(&mut policy, 100);
+    assert!(before / 100.0 < 0.02, "{before}");
+}
+
+#[test]
+fn a_half_life_follows_users_that_change() {
+    let regret_after_change = |what: &str| {
+        let mut world = sphere(8, 30, 0.1);
+        let mut policy = build(what, &world);
+        world.play(&mut *policy, 300);
+        world.thetas.iter_mut().for_each(|theta| *theta = -*theta);
+        world.play(&mut *policy, 300)
+    };
+    let (forgetting, remembering) =
+        (regret_after_change("cohort:half_life=40"), regret_after_change("cohort"));
+    assert!(forgetting < 0.5 * remembering, "{forgetting} against {remembering}");
+}
+
+#[test]
+fn extreme_numbers_end_in_arms_too() {
+    for scale in [1e-12, 1e12] {
+        let mut world = clustered(9, 20, 2, 0.1);
+        world.thetas.iter_mut().for_each(|theta| *theta *= scale);
+        world.sigma *= scale;
+        let mut policy = cohort(&world);
+        let regret = world.play(&mut policy, 120) / scale;
+        assert!(regret < 10.0, "scale {scale}: {regret}");
+    }
+    let mut policy = registry::build("cohort", &Problem::new(3, 2), []).unwrap();
+    let values = [0.5, 0.5, 0.5, 0.5]; // one arm twice
+    let contexts = Contexts::new(&values, 2).unwrap();
+    let mut arms = [0; 3];
+    for round in 0..50 {
+        policy.choose(&contexts, &mut arms);
+        let reward = if round < 25 { 0.0 } else { 1e300_f64.sqrt() };
+        policy.learn(&contexts, &arms, &[reward; 3]);
+    }
+}
