@@ -14,7 +14,7 @@ pub struct App {
     #[arg(long, global = true, default_value = "http://127.0.0.1:7700")]
     url: String,
     /// The admin key, where the service has one
-    #[arg(long, global = true, env = "COHORT_ADMIN_KEY", hide_env_values = true)]
+    #[arg(long, global = true, env = "COHORT_SERVE_ADMIN_KEY", hide_env_values = true)]
     key: Option<String>,
     /// A file with the admin key, which other users of this machine cannot see as they can flags
     #[arg(long, global = true, value_name = "FILE", conflicts_with = "key")]

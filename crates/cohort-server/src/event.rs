@@ -47,6 +47,8 @@ pub enum What {
         /// The answer.
         reward: f64,
     },
+    /// The policy did what was due and takes long: it looked afresh at what users have in common.
+    CaughtUp,
     /// Time went on: every window that had ended by then is closed.
     TimePassed,
 }
@@ -170,6 +172,7 @@ impl Event {
                 out.put_f64(*reward)
             }
             What::TimePassed => out.put_u8(11),
+            What::CaughtUp => out.put_u8(12),
         }
     }
 
@@ -189,6 +192,7 @@ impl Event {
             9 => What::Activated(from.take_str()?),
             10 => What::Rewarded { decision: from.take_str()?, reward: from.take_f64()? },
             11 => What::TimePassed,
+            12 => What::CaughtUp,
             tag => return Err(Malformed::odd(format!("an event of the unknown kind {tag}"))),
         };
         match bytes.len() {

@@ -1,5 +1,6 @@
 //! From a configuration to a running service, and back.
 
+use std::io::IsTerminal;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -214,7 +215,10 @@ fn recorder() -> Option<PrometheusHandle> {
 pub fn log(config: &Config) {
     use tracing_subscriber::EnvFilter;
     let filter = EnvFilter::new(format!("warn,cohort_server={}", config.log_level));
-    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let logs = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr);
     let _ = match config.log_format.as_str() {
         "json" => logs.json().try_init(),
         _ => logs.try_init(),

@@ -66,6 +66,15 @@ pub trait Turns {
     /// One reward for one context that was played for one user.
     fn learn_one(&mut self, user: usize, context: &[f64], reward: f64);
 
+    /// Whether something that takes long is due, such as a refit of what users have in common.
+    /// `decide` does it by itself; whoever judges calls [`Turns::catch_up`] before.
+    fn is_due(&self) -> bool {
+        false
+    }
+
+    /// Does what is due. It depends on nothing but what was learned.
+    fn catch_up(&mut self) {}
+
     /// The same learner as something that can be kept, where it can be.
     fn saved(&mut self) -> Option<&mut dyn Saved> {
         None

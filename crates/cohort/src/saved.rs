@@ -188,6 +188,7 @@ mod tests {
                     let mut judged = [[Judgement::default(); 2]; 2];
                     for (policy, judged) in std::iter::once(&mut before).chain(&mut after).zip(&mut judged) {
                         let turns = policy.turns().unwrap();
+                        turns.catch_up();
                         turns.judge(*user, &contexts, judged);
                         let arm = turns.decide(*user, &contexts);
                         turns.learn_one(*user, contexts.arm(arm), *reward);
@@ -208,6 +209,7 @@ mod tests {
                 for (user, values, reward) in &turns {
                     let contexts = Contexts::new(values, 3).unwrap();
                     let mut judged = [Judgement::default(); 4];
+                    policy.catch_up();
                     policy.judge(*user, &contexts, &mut judged);
                     let arm = policy.decide(*user, &contexts);
                     let best = judged.iter().map(Judgement::score).fold(f64::MIN, f64::max);

@@ -4,6 +4,9 @@ use std::fmt;
 
 use toml::Value;
 
+/// What the names of environment variables begin with.
+pub const VARIABLE_PREFIX: &str = "COHORT_SERVE_";
+
 /// One key.
 #[derive(Debug)]
 pub struct Key {
@@ -139,7 +142,7 @@ impl Key {
 
     /// Its environment variable.
     pub fn variable(&self) -> String {
-        format!("COHORT_{}", self.name.to_uppercase())
+        format!("{VARIABLE_PREFIX}{}", self.name.to_uppercase())
     }
 }
 
@@ -161,7 +164,7 @@ pub fn example() -> String {
     let mut text = String::from(
         "# The configuration of `cohort serve`. Every key with its default; a key that is left out\n\
          # has it too. A key can also be given as a flag (--max-dim 64) or in the environment\n\
-         # (COHORT_MAX_DIM=64); flags go first, then the environment, then this file.\n",
+         # (COHORT_SERVE_MAX_DIM=64); flags go first, then the environment, then this file.\n",
     );
     for key in KEYS {
         text.push('\n');

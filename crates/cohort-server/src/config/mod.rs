@@ -1,7 +1,7 @@
 //! How the service is set up: a file, the environment and flags, each over the one before.
 //!
 //! Every key is in [`keys::KEYS`], once: from there come defaults, the commented example, the
-//! names of environment variables (`COHORT_` and the key in capitals) and of flags (`--key-name`).
+//! names of environment variables (`COHORT_SERVE_` and the key in capitals) and of flags (`--key-name`).
 
 pub mod keys;
 
@@ -14,7 +14,7 @@ use toml::{Table, Value};
 use crate::auth::MIN_ADMIN_KEY_CHARS;
 use crate::engine::Limits;
 use crate::engine::runtime::{Durability, Options};
-use keys::{KEYS, Key};
+use keys::{KEYS, Key, VARIABLE_PREFIX};
 
 /// What can be wrong with the configuration.
 #[derive(Debug, thiserror::Error)]
@@ -110,7 +110,7 @@ impl Config {
             layers.add_file(&path_name, &text)?;
         }
         for (name, value) in environment {
-            if let Some(key) = name.strip_prefix("COHORT_") {
+            if let Some(key) = name.strip_prefix(VARIABLE_PREFIX) {
                 layers.add_word(&format!("environment {name}"), &key.to_lowercase(), &value)?;
             }
         }
@@ -266,7 +266,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("c.toml");
         std::fs::write(&file, "queue = 7\nmax_dim = 8\nbody_bytes = 9000\n").unwrap();
-        let environment = words(&[("COHORT_QUEUE", "70"), ("COHORT_MAX_DIM", "80"), ("HOME", "/")]);
+        let environment =
+            words(&[("COHORT_SERVE_QUEUE", "70"), ("COHORT_SERVE_MAX_DIM", "80"), ("HOME", "/")]);
         let flags = words(&[("queue", "700")]);
         let config = Config::load(Some(&file), environment, flags).unwrap();
         assert_eq!((config.queue, config.max_dim, config.body_bytes), (700, 80, 9000));
@@ -278,8 +279,8 @@ mod tests {
             Config::load(None, words(pairs), words(flags)).unwrap_err().to_string()
         };
         assert_eq!(
-            said(&[("COHORT_QUEUE", "many")], &[]),
-            "environment COHORT_QUEUE: queue = \"many\": expected a whole number from 1 to 1000000"
+            said(&[("COHORT_SERVE_QUEUE", "many")], &[]),
+            "environment COHORT_SERVE_QUEUE: queue = \"many\": expected a whole number from 1 to 1000000"
         );
         assert!(said(&[], &[("que", "1")]).contains("did you mean `queue`?"));
         assert!(said(&[], &[("listen", "0.0.0.0:80")]).contains("set admin_key"));

@@ -1,5 +1,7 @@
 //! Deciding: candidates judged, one chosen, the rest ranked, all written down.
 
+use std::time::Instant;
+
 use cohort::{Contexts, Judgement};
 use rand::RngExt;
 
@@ -28,6 +30,12 @@ impl Engine {
         group: &mut Group,
     ) -> Result<Answer, Refusal> {
         let at_ms = self.advance(now_ms, app, group)?;
+        // A refit changes the model, so it is an event: replayed, it comes at the same place.
+        if self.app_mut(app)?.is_due() {
+            let started = Instant::now();
+            self.record(group, app, at_ms, What::CaughtUp)?;
+            metrics::histogram!("cohort_refit_seconds").record(started.elapsed());
+        }
         let mut scratch = std::mem::take(&mut self.scratch);
         let answer = self.look_up(app, &offer, &mut scratch.features).map(|()| {
             scratch.judgements.resize(offer.ids.len(), Judgement::default());

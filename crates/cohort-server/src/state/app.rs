@@ -118,6 +118,10 @@ impl App {
                 self.end_windows(at_ms);
                 Ok(())
             }
+            What::CaughtUp => {
+                self.turns().catch_up();
+                Ok(())
+            }
         }
     }
 
@@ -198,6 +202,11 @@ impl App {
 
     pub(super) fn turns(&mut self) -> &mut dyn Turns {
         turns(&mut self.policy)
+    }
+
+    /// Whether its policy has something to do that takes long.
+    pub fn is_due(&mut self) -> bool {
+        self.turns().is_due()
     }
 
     /// Whether its policy can be kept in a snapshot.

@@ -12,6 +12,8 @@
 //! Nothing depends on the horizon, and nothing need be set. `mixture`, `labels`, `doubt` and
 //! `sigma` take parts away, for comparison.
 
+mod saved;
+
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -25,7 +27,7 @@ use crate::population::{
     Population, Spectrum,
 };
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Judgement, Policy, Problem, Turns};
+use crate::{Arm, Contexts, Error, Judgement, Policy, Problem, Saved, Turns};
 
 /// What is known of it before it is made.
 pub const INFO: PolicyInfo = PolicyInfo {
@@ -167,8 +169,7 @@ impl Cohort {
 
     /// Refits once the rewards seen have grown by the ratio since the last time.
     fn refit_if_due(&mut self) {
-        let rewards = self.ledger.rewards();
-        if rewards == 0.0 || rewards < self.fitted_rewards * self.ratio() {
+        if !self.is_due() {
             return;
         }
         self.ledger.settle();
@@ -369,19 +370,46 @@ impl Turns for Cohort {
         }
     }
 
-    /// For a user not seen before it is what is thought of a newcomer.
+    /// As `decide` with the rule `ucb`, after what is due was done. Before the first refit nothing is
+    /// known, and all arms are alike.
     fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
-        self.refit_if_due();
-        let known = user < self.ledger.users();
-        let belief = if known { self.belief(user) } else { self.newcomer.clone() };
-        let (Some(belief), Some(population)) = (belief, &self.population) else {
-            return judgements.fill(Judgement::default());
+        judgements.fill(Judgement::default());
+        let Some(population) = &self.population else { return };
+        let stranger = user >= self.ledger.users();
+        let belief =
+            if stranger { self.newcomer.as_ref() } else { self.undecided[user].as_deref() };
+        let width = match stranger {
+            true => self.settings.exploration * widening(0.0),
+            false => self.width(user),
         };
-        let width = if known { self.width(user) } else { self.settings.exploration };
-        for (judgement, x) in judgements.iter_mut().zip(contexts.iter()) {
-            let (mean, deviation) = belief.predict(x);
-            *judgement = Judgement { expected: mean + population.level, bonus: width * deviation };
+        match belief {
+            Some(belief) => {
+                for (x, judgement) in contexts.iter().zip(&mut *judgements) {
+                    let (mean, deviation) = belief.predict(x);
+                    *judgement = Judgement { expected: mean, bonus: width * deviation };
+                }
+            }
+            None => {
+                let radius = width * population.noise.sqrt();
+                self.bank.judge_one(user, contexts, Shape::Ellipsoid, radius, judgements);
+            }
         }
+        for judgement in judgements {
+            judgement.expected += population.level;
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        let rewards = self.ledger.rewards();
+        rewards > 0.0 && rewards >= self.fitted_rewards * self.ratio()
+    }
+
+    fn catch_up(&mut self) {
+        self.refit_if_due();
+    }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
     }
 
     fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {

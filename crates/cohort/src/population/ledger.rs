@@ -2,13 +2,15 @@
 //! users. Sums are never thrown away and add up; with Σx and Σy among them, rewards can be counted
 //! from any level afterwards.
 
+use std::io::{self, Read, Write};
+
 use rayon::prelude::*;
 
 use super::lanes::{LANES, Lane, ZERO};
 use super::spectrum::Spectrum;
 use crate::linear::symmetric::packed_len;
 use crate::linear::{Statistics, Symmetric};
-use crate::{Arm, Contexts};
+use crate::{Arm, Contexts, Error, saved};
 
 /// Blocks a task works on; fixed, so that sums are the same on any number of threads.
 pub const BLOCKS_PER_TASK: usize = 8;
@@ -190,6 +192,46 @@ impl Ledger {
         keep[lane] = self.memory;
         self.rewards += 1.0;
         add_rewards(&mut self.blocks[user / LANES].numbers, &x, &keep);
+    }
+
+    /// Writes all sums.
+    pub fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        if !self.waiting.is_empty() {
+            let mut settled = self.clone();
+            settled.settle();
+            return settled.save(out);
+        }
+        saved::write_count(out, self.dim)?;
+        saved::write_numbers(out, &[self.memory, self.rewards])?;
+        saved::write_count(out, self.users)?;
+        for block in &self.blocks {
+            saved::write_numbers(out, block.numbers.as_flattened())?;
+        }
+        Ok(())
+    }
+
+    /// The ledger that was saved; it must be of the same dimension and half-life as this one.
+    pub fn load(&self, from: &mut dyn Read, what: &'static str) -> Result<Self, Error> {
+        saved::expect(what, "dimension", saved::read_count(from, what)?, self.dim)?;
+        let mut numbers = [0.0; 2];
+        saved::read_numbers(from, what, &mut numbers)?;
+        let [memory, rewards] = numbers;
+        saved::expect(what, "memory (of half_life)", memory, self.memory)?;
+        let users = saved::read_count(from, what)?;
+        let mut ledger = Self {
+            dim: self.dim,
+            users: 0,
+            blocks: Vec::new(),
+            rewards,
+            memory,
+            waiting: Vec::new(),
+        };
+        for first in (0..users).step_by(LANES) {
+            ledger.grow(users.min(first + LANES));
+            let numbers = &mut ledger.blocks[first / LANES].numbers;
+            saved::read_numbers(from, what, numbers.as_flattened_mut())?;
+        }
+        Ok(ledger)
     }
 
     /// n of one user, with what is waiting.
