@@ -23,11 +23,11 @@ impl Saved for Cohort {
         self.ledger.save(out)?;
         write_numbers(out, &[self.fitted_rewards])?;
         write_count(out, self.population.iter().len())?;
-        for population in &self.population {
+        if let Some(population) = &self.population {
             write_population(out, population)?;
         }
         write_count(out, self.newcomer.iter().len())?;
-        for newcomer in &self.newcomer {
+        if let Some(newcomer) = &self.newcomer {
             write_belief(out, newcomer)?;
         }
         write_bank(out, &self.bank, 1.0)?;
