@@ -182,12 +182,12 @@ fn every_reward_has_one_outcome() {
     let (_, status) = service.get("/v1/apps/shop/decisions/d");
     assert_eq!((&status["status"], &status["reward"]), (&json!("rewarded"), &json!(1.0)));
     // Late, and the default.
-    let patch = json!({"window_ms": 1, "default_reward": 0.25}).to_string();
+    let patch = json!({"window_ms": 500, "default_reward": 0.25}).to_string();
     assert_eq!(service.send("PATCH", "/v1/apps/shop", &patch).0, 200);
     decide(&service, "e", json!({}));
     let patch = json!({"window_ms": 600_000}).to_string();
     assert_eq!(service.send("PATCH", "/v1/apps/shop", &patch).0, 200);
-    std::thread::sleep(Duration::from_millis(20));
+    std::thread::sleep(Duration::from_millis(700));
     assert_eq!(service.refused(REWARD, reward("e", 1.0)), (410, "late".to_owned()));
     assert_eq!(service.get("/v1/apps/shop/decisions/e").1["reward"], 0.25);
     assert_eq!(service.get("/v1/apps/shop").1["defaults"], 1);

@@ -46,7 +46,7 @@ const MOST_ARMS: usize = 64;
 
 const OPTIONS: &[Param] = &[
     Param::text("data", "a folder", "COHORT_DATA, or data/", "folder of all data sets"),
-    Param::count("arms", 2, 25, "K, how many items are on offer"),
+    Param::count("arms", 1, 25, "K, how many items are on offer"),
     Param::count("dim", 1, 25, "d, how many principal components"),
     Param::choice(
         "offer",
