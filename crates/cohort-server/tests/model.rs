@@ -208,7 +208,8 @@ impl Test {
 
     fn create(&mut self) {
         let app = self.some_app();
-        let mut settings = AppSettings::new(DIM);
+        // The naive version learns as `linucb-ind` does.
+        let mut settings = AppSettings { policy: "linucb-ind".to_owned(), ..AppSettings::new(DIM) };
         settings.window_ms = self.rng.random_range(20..400);
         settings.default_reward = self.rng.random_bool(0.5).then_some(0.125);
         settings.epsilon = if self.rng.random_bool(0.5) { 0.3 } else { 0.0 };

@@ -65,7 +65,9 @@ fn learned(users: usize) -> State {
     let mut apply = |what: What, at_ms: u64| {
         state.apply(Event { app: "load".to_owned(), at_ms, what }).expect("it fits");
     };
-    apply(What::Created(AppSettings { window_ms: 1, ..AppSettings::new(DIM) }), at_ms);
+    let policy = "linucb-ind".to_owned();
+    let settings = AppSettings { policy, window_ms: 1, ..AppSettings::new(DIM) };
+    apply(What::Created(settings), at_ms);
     for round in 0..2 {
         for user in 0..users {
             let id = format!("decision-{round}-{user}");
