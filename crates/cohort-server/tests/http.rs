@@ -103,7 +103,8 @@ fn items() -> Value {
 #[test]
 fn a_user_is_learned() {
     let service = start(|_| {});
-    let (status, created) = service.post("/v1/apps", json!({"name": "shop", "dim": 2}));
+    let (status, created) =
+        service.post("/v1/apps", json!({"name": "shop", "dim": 2, "policy": "linucb-ind"}));
     assert_eq!(status, 201, "{created}");
     assert!(created["key"]["key"].as_str().unwrap().starts_with("ck_"));
     let mut shown = Vec::new();
@@ -119,7 +120,9 @@ fn a_user_is_learned() {
         let body = json!({"decision_id": decision["decision_id"], "reward": f64::from(likes_it)});
         assert_eq!(service.post("/v1/apps/shop/reward", body).1["outcome"], "learned");
     }
-    assert!(shown[20..].iter().all(|tea| *tea), "it should know by now: {shown:?}");
+    // With σ = 1 it still looks at the other now and then.
+    let tea = shown[20..].iter().filter(|tea| **tea).count();
+    assert!(tea >= 8, "it should know by now: {shown:?}");
     let (_, app) = service.get("/v1/apps/shop");
     assert_eq!((&app["users"], &app["rewards"]), (&json!(1), &json!(30)));
 
