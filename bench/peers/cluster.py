@@ -2,10 +2,10 @@
 """Peers of MAXIMAL-CLUSTER's components, on the same points, each in a process of its own.
 
     cluster.py POINTS.npy GAMMA [--peers dbscan,sklearn,scipy,linfa] [--labels OURS.npy]
-               [--time-limit 600] [--memory-gb 10] [--repeat 1]
+               [--time-limit 600] [--memory-gb 16] [--repeat 1]
 
 Prints one line of JSON per peer: {"peer", "peak_mib", "cpu_seconds", "seconds", "clusters",
-"same_labels"}, or "failed" in place of the last three. `seconds` is the clustering alone, the best of
+"same_labels"}, or "failed" in place of the last three, with "gave_up_after" where time ran out. `seconds` is the clustering alone, the best of
 the repeats, without start-up or reading; `cpu_seconds` and `peak_mib` are those of the whole process.
 A peer that needs more time or address space than it may fails, and the machine stays up.
 `same_labels` compares with OURS.npy, or else with the first peer that finished.
@@ -111,7 +111,7 @@ def measure(peer, args, folder):
         found = numbered(np.load(labels))
         return {**result, "seconds": float(said.split()[-1]), "clusters": int(found.max(initial=-1)) + 1}, found
     if timed_out:
-        return {**result, "failed": f"more than {args.time_limit:g} s"}, None
+        return {**result, "gave_up_after": args.time_limit, "failed": f"more than {args.time_limit:g} s"}, None
     last = ((complaint[0] or "").strip().splitlines() or [f"exit code {process.returncode}"])[-1]
     return {**result, "failed": f"{last} (may use {args.memory_gb:g} GB)"}, None
 
@@ -134,7 +134,7 @@ def main():
     parser.add_argument("--peers", default=",".join(PEERS))
     parser.add_argument("--labels")
     parser.add_argument("--time-limit", type=float, default=600)
-    parser.add_argument("--memory-gb", type=float, default=10)
+    parser.add_argument("--memory-gb", type=float, default=16)
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--child", choices=PYTHON_PEERS, help=argparse.SUPPRESS)
     args = parser.parse_args()

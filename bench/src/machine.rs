@@ -1,0 +1,116 @@
+//! What this machine is and what it can do at most.
+
+use std::fs;
+
+use serde::{Deserialize, Serialize};
+
+/// What was measured on.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Machine {
+    /// The processor's name.
+    pub processor: String,
+    /// How many threads it runs.
+    pub threads: usize,
+    /// Its memory.
+    pub memory_gib: f64,
+    /// The compiler.
+    pub rustc: String,
+}
+
+impl Machine {
+    /// This one.
+    pub fn this() -> Self {
+        let processor = (fs::read_to_string("/proc/cpuinfo").unwrap_or_default().lines())
+            .find_map(|line| line.strip_prefix("model name")?.split_once(": "))
+            .map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.to_owned());
+        let rustc = std::process::Command::new("rustc").arg("--version").output();
+        Self {
+            processor,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_gib: kib_of("/proc/meminfo", "MemTotal:").unwrap_or(0.0) / 1024.0 / 1024.0,
+            rustc: rustc.map_or_else(
+                |_| "unknown".into(),
+                |output| String::from_utf8_lossy(&output.stdout).trim().to_owned(),
+            ),
+        }
+    }
+}
+
+/// The most memory that this process has had resident, where the system tells.
+pub fn peak_bytes() -> Option<f64> {
+    Some(kib_of("/proc/self/status", "VmHWM:")? * 1024.0)
+}
+
+fn kib_of(file: &str, key: &str) -> Option<f64> {
+    let text = fs::read_to_string(file).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// Goes through a loop of fused multiply-adds that stay in registers; returns the floating-point
+/// operations it was.
+pub fn multiply_add_in_registers() -> f64 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if is_x86_feature_detected!("avx512f") {
+            // SAFETY: detected.
+            return unsafe { avx512() };
+        }
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            // SAFETY: detected.
+            return unsafe { avx2() };
+        }
+    }
+    portable()
+}
+
+/// How often a loop goes round.
+const TIMES: usize = 200_000;
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn avx512() -> f64 {
+    use std::arch::x86_64::{_mm512_fmadd_pd, _mm512_set1_pd};
+    const SUMS: usize = 24;
+    let factor = std::hint::black_box(_mm512_set1_pd(0.999));
+    let term = std::hint::black_box(_mm512_set1_pd(0.001));
+    let mut sums = [_mm512_set1_pd(1.0); SUMS];
+    for _ in 0..TIMES {
+        for sum in &mut sums {
+            *sum = _mm512_fmadd_pd(*sum, factor, term);
+        }
+    }
+    std::hint::black_box(sums);
+    (2 * 8 * SUMS * TIMES) as f64
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn avx2() -> f64 {
+    use std::arch::x86_64::{_mm256_fmadd_pd, _mm256_set1_pd};
+    const SUMS: usize = 12;
+    let factor = std::hint::black_box(_mm256_set1_pd(0.999));
+    let term = std::hint::black_box(_mm256_set1_pd(0.001));
+    let mut sums = [_mm256_set1_pd(1.0); SUMS];
+    for _ in 0..TIMES {
+        for sum in &mut sums {
+            *sum = _mm256_fmadd_pd(*sum, factor, term);
+        }
+    }
+    std::hint::black_box(sums);
+    (2 * 4 * SUMS * TIMES) as f64
+}
+
+/// Without knowing the machine: what the compiler makes of multiply and add.
+fn portable() -> f64 {
+    const SUMS: usize = 16;
+    let (factor, term) = std::hint::black_box((0.999, 0.001));
+    let mut sums = [1.0f64; SUMS];
+    for _ in 0..TIMES {
+        for sum in &mut sums {
+            *sum = *sum * factor + term;
+        }
+    }
+    std::hint::black_box(sums);
+    (2 * SUMS * TIMES) as f64
+}
