@@ -14,6 +14,8 @@
 
 mod saved;
 
+use std::sync::LazyLock;
+
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -60,8 +62,10 @@ const PARAMS: &[Param] = &[
     Param::derived("sigma", POSITIVE, "learned", "ablation: σ, told instead of learned"),
 ];
 
-/// Users from which on refits are spaced more widely.
+/// Users from which on refits are spaced more widely, and how fast: a refit costs as much as its users,
+/// and what it learns of the population shrinks with them.
 const CROWD: f64 = 1024.0;
+const CROWD_POWER: f64 = 0.75;
 
 /// The policy.
 pub struct Cohort {
@@ -164,7 +168,7 @@ impl Cohort {
     /// new, so they are spaced more widely.
     fn ratio(&self) -> f64 {
         let crowd = (self.ledger.users() as f64 / CROWD).max(1.0);
-        1.0 + (self.settings.refit_ratio - 1.0) * crowd.sqrt()
+        1.0 + (self.settings.refit_ratio - 1.0) * crowd.powf(CROWD_POWER)
     }
 
     /// Refits once the rewards seen have grown by the ratio since the last time.
@@ -274,8 +278,17 @@ impl Cohort {
 
 /// How many standard deviations of optimism a user with so many rewards gets.
 fn widening(rewards: f64) -> f64 {
-    (1.0 + 0.5 * rewards.ln_1p()).sqrt()
+    let whole = rewards as usize;
+    match FIRST_WIDENINGS.get(whole) {
+        Some(known) if whole as f64 == rewards => *known,
+        _ => (1.0 + 0.5 * rewards.ln_1p()).sqrt(),
+    }
 }
+
+/// Every user needs one in every round, and logarithms are slow.
+static FIRST_WIDENINGS: LazyLock<Vec<f64>> = LazyLock::new(|| {
+    (0..4096).map(|rewards| (1.0 + 0.5 * f64::from(rewards).ln_1p()).sqrt()).collect()
+});
 
 impl Policy for Cohort {
     fn choose(&mut self, contexts: &Contexts, arms: &mut [Arm]) {
