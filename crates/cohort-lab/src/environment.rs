@@ -47,6 +47,16 @@ pub trait World: Send + Sync {
         false
     }
 
+    /// Whether some users stay away from some rounds, so that users must be served one at a time.
+    fn absences(&self) -> bool {
+        false
+    }
+
+    /// Whether a user stays away from this round, and so is neither served nor loses anything.
+    fn is_absent(&self, _user: usize) -> bool {
+        false
+    }
+
     /// What a user answers to an arm of what it was offered.
     fn play(&self, user: usize, arm: Arm) -> Outcome;
 }

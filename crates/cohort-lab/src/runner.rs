@@ -230,9 +230,14 @@ fn make_policy(task: &Task, world: &dyn World) -> Result<Box<dyn Policy>, Error>
     };
     let Contender { policy: info, settings, .. } = task.contender;
     let mut policy = (info.build)(&problem, settings)?;
-    if world.own_offers() && policy.turns().is_none() {
-        let what = "one offer for all users, and here every user has its own";
-        return Err(cohort::Error::Needs { policy: info.name, what }.into());
+    if policy.turns().is_none() {
+        let needs = |what| Err(cohort::Error::Needs { policy: info.name, what }.into());
+        if world.own_offers() {
+            return needs("one offer for all users, and here every user has its own");
+        }
+        if world.absences() {
+            return needs("all users in every round, and here some stay away");
+        }
     }
     Ok(policy)
 }
@@ -245,7 +250,8 @@ pub fn play(
 ) -> Result<Option<Run>, Error> {
     let mut world = task.environment.world(task.seed)?;
     let mut policy = make_policy(task, world.as_ref())?;
-    let order = if world.own_offers() { Order::OneByOne } else { policy.order() };
+    let one_by_one = world.own_offers() || world.absences();
+    let order = if one_by_one { Order::OneByOne } else { policy.order() };
     let mut answers = Answers::new(task.environment.size().users);
     let mut run = Run {
         regret: Vec::new(),
@@ -338,6 +344,10 @@ impl Answers {
         let turns = policy.turns().expect("a policy that is served one by one has turns");
         let mut learning = Duration::ZERO;
         for user in 0..self.arms.len() {
+            if world.is_absent(user) {
+                self.regrets[user] = 0.0;
+                continue;
+            }
             let contexts = world.contexts_for(user);
             let started = Instant::now();
             let arm = turns.decide(user, &contexts);

@@ -27,6 +27,8 @@ pub enum Purpose {
     Noise = 3,
     /// What policies draw for themselves.
     Policy = 4,
+    /// Who takes part in a round.
+    Activity = 5,
 }
 
 impl Seed {

@@ -77,6 +77,6 @@ impl Environment for Clustered {
         let centres = self.centres.draw(self.count, dim, &mut rng)?;
         let thetas = self.clusters.iter().flat_map(|&cluster| centres[cluster].clone()).collect();
         let users = Users { thetas, clusters: self.clusters.clone() };
-        Ok(Box::new(LinearWorld::new(users, dim, self.laws.noise, self.laws.rounds(seed))))
+        Ok(Box::new(LinearWorld::new(users, dim, self.laws.sigma(), self.laws.rounds(seed))))
     }
 }

@@ -45,7 +45,7 @@ impl Environment for Gaussian {
     }
 
     fn world(&self, seed: Seed) -> Result<Box<dyn World>, Error> {
-        let Laws { users, dim, noise, .. } = self.laws;
+        let Laws { users, dim, .. } = self.laws;
         let mut rng = seed.stream(Purpose::Users, 0);
         let mean = normal(dim, &mut rng);
         let deviation = self.spread.sqrt();
@@ -58,7 +58,7 @@ impl Environment for Gaussian {
             scale_into_unit_ball(&mut thetas, dim);
         }
         let users = Users { thetas, clusters: (0..users).collect() };
-        Ok(Box::new(LinearWorld::new(users, dim, noise, self.laws.rounds(seed))))
+        Ok(Box::new(LinearWorld::new(users, dim, self.laws.sigma(), self.laws.rounds(seed))))
     }
 }
 

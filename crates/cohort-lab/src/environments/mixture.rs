@@ -51,6 +51,6 @@ impl Environment for Mixture {
             thetas.extend(centres[cluster].iter().zip(own).map(|(mu, own)| mu + deviation * own));
         }
         let users = Users { thetas, clusters: self.clusters.clone() };
-        Ok(Box::new(LinearWorld::new(users, dim, self.laws.noise, self.laws.rounds(seed))))
+        Ok(Box::new(LinearWorld::new(users, dim, self.laws.sigma(), self.laws.rounds(seed))))
     }
 }

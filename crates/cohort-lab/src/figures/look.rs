@@ -130,8 +130,15 @@ pub fn look(policy: &str) -> Look {
         "cohort" => (C::WINE, SOLID, Mark::Disc),
         _ => (C::WINE, DOTTED, Mark::Cross),
     };
-    // `cmlb p*=0.1` beside `cmlb`: the same hue, another dash.
-    let dash = if policy.contains(' ') { DASH_DOT } else { dash };
+    // `cmlb p*=0.1` beside `cmlb`: the same hue, another dash. Of `cohort` there are several such.
+    let (colour, dash, mark) = match policy {
+        "cohort no-mixture" => (C::ORANGE, DASHED, Mark::Square),
+        "cohort hard-labels" => (C::PURPLE, DOTTED, Mark::Up),
+        "cohort no-doubt" => (C::SKY, DASH_DOT, Mark::Diamond),
+        "cohort fixed-noise" => (C::VERMILLION, DASHED, Mark::Down),
+        other if other.contains(' ') => (colour, DASH_DOT, mark),
+        _ => (colour, dash, mark),
+    };
     Look { colour, dash, mark }
 }
 

@@ -42,6 +42,11 @@ pub const FILES: &[(&str, &str)] = &[
     ("scaling-heterogeneity", include_str!("../../../../experiments/scaling-heterogeneity.toml")),
     ("scaling-personal", include_str!("../../../../experiments/scaling-personal.toml")),
     ("runtime", include_str!("../../../../experiments/runtime.toml")),
+    ("cohort-clusters", include_str!("../../../../experiments/cohort-clusters.toml")),
+    ("cohort-mixture", include_str!("../../../../experiments/cohort-mixture.toml")),
+    ("cohort-ablations", include_str!("../../../../experiments/cohort-ablations.toml")),
+    ("cohort-lastfm", include_str!("../../../../experiments/cohort-lastfm.toml")),
+    ("cohort-movielens", include_str!("../../../../experiments/cohort-movielens.toml")),
 ];
 
 /// How a study is drawn.

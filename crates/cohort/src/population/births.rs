@@ -14,12 +14,10 @@ use super::message::{expect, message_len, probe, write};
 use super::model::{Component, LEAST_SPREAD, Population};
 use super::pass::{Pass, active};
 use super::spectrum::Spectrum;
-use super::structure::weight_cost;
+use super::structure::{MARGIN, weight_cost};
 use crate::linear::symmetric::packed_len;
 use crate::linear::{Symmetric, dot};
 
-/// Nats that a birth must gain: less is noise.
-const MARGIN: f64 = 1.0;
 /// Births tried in vain before a refit gives up.
 const VAIN: usize = 4;
 /// Births of one refit at most.
@@ -29,7 +27,7 @@ const MOST_PASSES: usize = 30;
 /// Users that are tried as seeds.
 const SEEDS: usize = 48;
 /// Blocks of users that seeds are compared with.
-const SAMPLE: usize = 32;
+pub(super) const SAMPLE: usize = 32;
 
 /// Where new cohorts are tried.
 pub(super) struct Nursery {
@@ -91,7 +89,7 @@ impl Nursery {
             evenly(from.len(), most, turn / 7).into_iter().map(|at| from[at]).collect::<Vec<_>>()
         };
         let mut users = some(&lonely, SEEDS);
-        users.extend(some(&everyone, SEEDS / 4));
+        users.extend(some(&everyone, (SEEDS - users.len()).max(SEEDS / 4)));
         let axes = axes(spectra, population, pass);
         nursery.seeds = (users.par_iter())
             .map(|(bed, lane)| nursery.user_seed(*bed, *lane, &population.components[0]))
@@ -379,7 +377,12 @@ fn axes(spectra: &[&Spectrum], population: &Population, pass: &Pass) -> Vec<Comp
 }
 
 /// How far a user's posterior mean is from its component's centre.
-fn deviation(users: &Spectrum, lane: usize, component: &Component, noise: f64) -> Vec<f64> {
+pub(super) fn deviation(
+    users: &Spectrum,
+    lane: usize,
+    component: &Component,
+    noise: f64,
+) -> Vec<f64> {
     let d = users.dim();
     let mut deviation = vec![0.0; d];
     let mut q = vec![0.0; d];

@@ -10,7 +10,7 @@
 //! | `pass` | who belongs where? |
 //! | `fit` | what follows for the components? |
 //! | `scoring` | what follows for spreads and noise? |
-//! | `structure`, `births` | how many cohorts are there? |
+//! | `structure`, `births`, `splits` | how many cohorts are there? |
 //! | [`Belief`] | what follows for one user? |
 //! | [`Explanation`] | why that arm? |
 //! | `lanes` | how is that done for eight users at once? |
@@ -29,6 +29,7 @@ mod pass;
 mod posterior;
 mod scoring;
 mod spectrum;
+mod splits;
 mod structure;
 
 pub(crate) use explanation::Inherited;

@@ -3,17 +3,29 @@
 use super::births::Nursery;
 use super::fit::Fitting;
 use super::pass::Pass;
+use super::splits::{TIGHTER, split_loose};
 
 /// The spread that the first cohort is tried with, in parts of the population's.
 const FIRST_SPREADS: [f64; 2] = [0.02, 0.15];
 
+/// Nats that one more cohort must gain: less is noise.
+pub(super) const MARGIN: f64 = 1.0;
+
 /// Changes the number of cohorts while that helps.
 pub(super) fn improve(fitting: &mut Fitting) {
-    let pass = merge_and_remove(fitting);
-    // A new cohort has the spread of the others; the first tries a small and a large one.
-    let spreads = match fitting.population.components.get(1) {
+    let mut pass = merge_and_remove(fitting);
+    if split_loose(fitting, &pass) {
+        pass = merge_and_remove(fitting);
+    }
+    // A new cohort has the spread of the others, or a smaller one, since what looks like one loose
+    // cohort may hide several tight ones; the first tries a small and a large spread.
+    let population = &fitting.population;
+    let spreads = match population.components.get(1) {
+        Some(cohort) if cohort.spread > FIRST_SPREADS[0] * population.components[0].spread => {
+            vec![cohort.spread, TIGHTER * cohort.spread]
+        }
         Some(cohort) => vec![cohort.spread],
-        None => FIRST_SPREADS.map(|part| part * fitting.population.components[0].spread).to_vec(),
+        None => FIRST_SPREADS.map(|part| part * population.components[0].spread).to_vec(),
     };
     for spread in spreads {
         let mut nursery = Nursery::new(fitting, &pass, spread);

@@ -18,13 +18,24 @@ pub const LAW_OPTIONS: &[Param] = &[
     Param::real("noise", NOT_NEGATIVE, 0.1, "σ, standard deviation of the noise on rewards"),
     Param::choice(
         "context_law",
-        &["box", "unit-ball"],
-        "contexts are uniform in [−1/√d, 1/√d]^d or in the unit ball",
+        &["box", "unit-ball", "one-sided"],
+        "contexts are uniform in [−1/√d, 1/√d]^d, in the unit ball, or in [0, 1/√d]^d",
     ),
     Param::choice(
         "noise_law",
-        &["gaussian", "uniform"],
-        "form of the noise; either has the standard deviation `noise`",
+        &["gaussian", "uniform", "student", "binary"],
+        "form of the noise, with the standard deviation `noise` (student: three degrees of freedom); \
+         binary: rewards are 0 or 1, and 1 with probability ½ + ½⟨x, θ⟩",
+    ),
+    Param::choice(
+        "arms_law",
+        &["fixed", "varying"],
+        "every round has K arms, or any number of arms from 1 to K",
+    ),
+    Param::choice(
+        "activity",
+        &["all", "zipf"],
+        "everybody takes part in every round, or user i in a share 1/i of all rounds",
     ),
 ];
 
@@ -54,18 +65,23 @@ pub struct Laws {
     arms: usize,
     contexts: ContextLaw,
     noise_law: NoiseLaw,
+    arms_vary: bool,
+    zipf: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum ContextLaw {
     Box,
     UnitBall,
+    OneSided,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum NoiseLaw {
     Gaussian,
     Uniform,
+    Student,
+    Binary,
 }
 
 impl Laws {
@@ -81,18 +97,28 @@ impl Laws {
             noise: settings.real("noise"),
             contexts: match settings.choice("context_law") {
                 "box" => ContextLaw::Box,
-                _ => ContextLaw::UnitBall,
+                "unit-ball" => ContextLaw::UnitBall,
+                _ => ContextLaw::OneSided,
             },
             noise_law: match settings.choice("noise_law") {
                 "gaussian" => NoiseLaw::Gaussian,
-                _ => NoiseLaw::Uniform,
+                "uniform" => NoiseLaw::Uniform,
+                "student" => NoiseLaw::Student,
+                _ => NoiseLaw::Binary,
             },
+            arms_vary: settings.choice("arms_law") == "varying",
+            zipf: settings.choice("activity") == "zipf",
         })
     }
 
     /// The size of a world under these laws: rounds without end.
     pub fn size(&self) -> Size {
         Size { users: self.users, dim: self.dim, arms: self.arms, rounds: None }
+    }
+
+    /// The noise scale that policies are told: of a reward of 0 or 1 it is at most ½.
+    pub fn sigma(&self) -> f64 {
+        if self.noise_law == NoiseLaw::Binary { 0.5 } else { self.noise }
     }
 
     /// The rounds of one repetition.
@@ -109,14 +135,38 @@ pub struct Drawn {
 
 impl Rounds for Drawn {
     fn draw(&self, round: usize, contexts: &mut Vec<f64>, noise: &mut [f64]) {
+        let laws = &self.laws;
         let rng = &mut self.seed.stream(Purpose::Contexts, round);
+        let arms = if laws.arms_vary { rng.random_range(1..=laws.arms) } else { laws.arms };
         contexts.clear();
-        for _ in 0..self.laws.arms {
-            contexts.extend(self.laws.contexts.draw(self.laws.dim, rng));
+        for _ in 0..arms {
+            contexts.extend(laws.contexts.draw(laws.dim, rng));
         }
         let rng = &mut self.seed.stream(Purpose::Noise, round);
         for noise in noise {
-            *noise = self.laws.noise * self.laws.noise_law.draw(rng);
+            *noise = laws.noise_law.draw(laws.noise, rng);
+        }
+    }
+
+    fn answer(&self, expected: f64, noise: f64) -> f64 {
+        match self.laws.noise_law {
+            NoiseLaw::Binary => f64::from(u8::from(noise < 0.5 + 0.5 * expected)),
+            _ => expected + noise,
+        }
+    }
+
+    fn worth(&self) -> f64 {
+        if self.laws.noise_law == NoiseLaw::Binary { 0.5 } else { 1.0 }
+    }
+
+    fn absences(&self) -> bool {
+        self.laws.zipf
+    }
+
+    fn absent(&self, round: usize, absent: &mut [bool]) {
+        let rng = &mut self.seed.stream(Purpose::Activity, round);
+        for (user, absent) in absent.iter_mut().enumerate() {
+            *absent = rng.random::<f64>() * (user + 1) as f64 >= 1.0;
         }
     }
 }
@@ -133,16 +183,27 @@ impl ContextLaw {
                 let radius = rng.random::<f64>().powf(1.0 / dim as f64);
                 on_unit_sphere(dim, rng).into_iter().map(|value| value * radius).collect()
             }
+            ContextLaw::OneSided => {
+                let edge = 1.0 / (dim as f64).sqrt();
+                (0..dim).map(|_| rng.random_range(0.0..=edge)).collect()
+            }
         }
     }
 }
 
 impl NoiseLaw {
-    /// Mean 0, variance 1.
-    fn draw(self, rng: &mut impl Rng) -> f64 {
+    /// Mean 0 and this standard deviation; for rewards of 0 and 1 what decides between them.
+    fn draw(self, sigma: f64, rng: &mut impl Rng) -> f64 {
         match self {
-            NoiseLaw::Gaussian => rng.sample(StandardNormal),
-            NoiseLaw::Uniform => 3f64.sqrt() * rng.random_range(-1.0..=1.0),
+            NoiseLaw::Gaussian => sigma * rng.sample::<f64, _>(StandardNormal),
+            NoiseLaw::Uniform => sigma * (3f64.sqrt() * rng.random_range(-1.0..=1.0)),
+            NoiseLaw::Student => {
+                // Student's t with ν = 3 has variance ν/(ν − 2) = 3.
+                let squares: f64 =
+                    (0..3).map(|_| rng.sample::<f64, _>(StandardNormal).powi(2)).sum();
+                sigma * rng.sample::<f64, _>(StandardNormal) / squares.sqrt()
+            }
+            NoiseLaw::Binary => rng.random(),
         }
     }
 }
@@ -193,13 +254,71 @@ mod tests {
     }
 
     #[test]
-    fn both_laws_of_noise_have_the_scale_that_was_asked_for() {
+    fn laws_of_noise_have_the_scale_that_was_asked_for() {
         for law in [NoiseLaw::Gaussian, NoiseLaw::Uniform] {
             let mut rng = Seed { seed: 1, repetition: 0 }.stream(Purpose::Noise, 0);
-            let draws: Vec<f64> = (0..20_000).map(|_| law.draw(&mut rng)).collect();
+            let draws: Vec<f64> = (0..20_000).map(|_| law.draw(1.0, &mut rng)).collect();
             let mean = draws.iter().sum::<f64>() / 20_000.0;
             let variance = draws.iter().map(|noise| noise * noise).sum::<f64>() / 20_000.0;
             assert!(mean.abs() < 0.03 && (variance - 1.0).abs() < 0.03, "{law:?}");
         }
+    }
+
+    #[test]
+    fn student_noise_has_heavy_tails() {
+        let mut rng = Seed { seed: 1, repetition: 0 }.stream(Purpose::Noise, 0);
+        let draws: Vec<f64> =
+            (0..20_000).map(|_| NoiseLaw::Student.draw(1.0, &mut rng).abs()).collect();
+        let beyond = |bound: f64| draws.iter().filter(|noise| **noise > bound).count() as f64;
+        // Of √3·t₃: half lies within 0.4416 of 0, and 0.6 % beyond 4, where a normal law has 0.006 %.
+        assert!((beyond(0.4416) / 10_000.0 - 1.0).abs() < 0.03, "{}", beyond(0.4416));
+        assert!((60.0..220.0).contains(&beyond(4.0)), "{}", beyond(4.0));
+    }
+
+    fn drawn(options: &[(&str, &str)]) -> Drawn {
+        let info = crate::environments::info("clustered").unwrap();
+        let given = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).into()));
+        let settings = info.check(given).unwrap();
+        Laws::from_settings(&settings).unwrap().rounds(Seed { seed: 1, repetition: 0 })
+    }
+
+    #[test]
+    fn the_number_of_arms_may_change_from_round_to_round() {
+        let drawn = drawn(&[("arms_law", "varying")]);
+        let mut contexts = Vec::new();
+        let counts: Vec<usize> = (0..200)
+            .map(|round| {
+                drawn.draw(round, &mut contexts, &mut []);
+                contexts.len() / 15
+            })
+            .collect();
+        assert!(counts.iter().all(|count| (1..=25).contains(count)));
+        assert!(counts.contains(&1) && counts.contains(&25), "{counts:?}");
+    }
+
+    #[test]
+    fn a_few_users_come_often_and_most_rarely() {
+        let drawn = drawn(&[("activity", "zipf")]);
+        let mut times = [0.0; 20];
+        for round in 0..2_000 {
+            let mut absent = [false; 20];
+            drawn.absent(round, &mut absent);
+            for (times, absent) in times.iter_mut().zip(absent) {
+                *times += if absent { 0.0 } else { 1.0 };
+            }
+        }
+        assert_eq!(times[0], 2_000.0);
+        assert!((times[1] / 1_000.0 - 1.0).abs() < 0.1 && (times[9] / 200.0 - 1.0).abs() < 0.25);
+    }
+
+    #[test]
+    fn rewards_of_0_and_1_have_the_mean_of_their_arm() {
+        let drawn = drawn(&[("noise_law", "binary")]);
+        let (mut contexts, mut noise) = (Vec::new(), vec![0.0; 20_000]);
+        drawn.draw(0, &mut contexts, &mut noise);
+        let rewards: Vec<f64> = noise.iter().map(|noise| drawn.answer(0.4, *noise)).collect();
+        assert!(rewards.iter().all(|reward| *reward == 0.0 || *reward == 1.0));
+        let mean = rewards.iter().sum::<f64>() / 20_000.0;
+        assert!((mean - 0.7).abs() < 0.015, "{mean}");
     }
 }

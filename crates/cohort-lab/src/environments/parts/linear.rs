@@ -16,6 +16,24 @@ pub struct Users {
 pub trait Rounds: Send + Sync {
     /// The contexts of a round, row by row, and the noise of every user.
     fn draw(&self, round: usize, contexts: &mut Vec<f64>, noise: &mut [f64]);
+
+    /// The reward, from what it is expected to be and the noise of its user.
+    fn answer(&self, expected: f64, noise: f64) -> f64 {
+        expected + noise
+    }
+
+    /// How much more reward is expected where ⟨x, θ⟩ is larger by 1.
+    fn worth(&self) -> f64 {
+        1.0
+    }
+
+    /// Whether users stay away from some rounds.
+    fn absences(&self) -> bool {
+        false
+    }
+
+    /// Who stays away from a round, where some do.
+    fn absent(&self, _round: usize, _absent: &mut [bool]) {}
 }
 
 /// A world of linear rewards, the same contexts for all users.
@@ -27,6 +45,7 @@ pub struct LinearWorld<R> {
     contexts: Vec<f64>,
     lanes: Vec<Lane>,
     noise: Vec<f64>,
+    absent: Vec<bool>,
 }
 
 /// The same coordinate of several arms at once: a user's expected rewards for all arms are needed
@@ -37,8 +56,10 @@ const LANES: usize = 8;
 impl<R: Rounds> LinearWorld<R> {
     /// A world of these users.
     pub fn new(users: Users, dim: usize, sigma: f64, rounds: R) -> Self {
+        let (contexts, lanes) = (Vec::new(), Vec::new());
         let noise = vec![0.0; users.clusters.len()];
-        Self { users, dim, sigma, rounds, contexts: Vec::new(), lanes: Vec::new(), noise }
+        let absent = vec![false; noise.len()];
+        Self { users, dim, sigma, rounds, contexts, lanes, noise, absent }
     }
 
     /// The contexts of eight arms after the other; the last arm fills what is left over.
@@ -66,7 +87,16 @@ impl<R: Rounds> World for LinearWorld<R> {
 
     fn start_round(&mut self, round: usize) {
         self.rounds.draw(round, &mut self.contexts, &mut self.noise);
+        self.rounds.absent(round, &mut self.absent);
         self.fill_lanes();
+    }
+
+    fn absences(&self) -> bool {
+        self.rounds.absences()
+    }
+
+    fn is_absent(&self, user: usize) -> bool {
+        self.absent[user]
     }
 
     fn contexts(&self) -> Contexts<'_> {
@@ -88,7 +118,10 @@ impl<R: Rounds> World for LinearWorld<R> {
                 played = values[arm % LANES];
             }
         }
-        Outcome { reward: played + self.noise[user], regret: best - played }
+        Outcome {
+            reward: self.rounds.answer(played, self.noise[user]),
+            regret: self.rounds.worth() * (best - played),
+        }
     }
 }
 
