@@ -77,7 +77,9 @@ fn main() -> anyhow::Result<()> {
         What::Peers => store.keep(peers::NAME, &peers::measure(&effort)),
         What::Phases => store.keep(phases::NAME, &phases::measure(&effort)?),
         What::Clubs => store.keep(clubs::NAME, &clubs::measure(&effort)?),
-        What::Components => store.keep(components::NAME, &components::measure(&effort)?),
+        What::Components => {
+            components::measure(&effort, |measured| store.keep(components::NAME, &measured))
+        }
         What::Refits => store.keep(refits::NAME, &refits::measure(&effort)?),
         What::Growth => store.keep(growth::NAME, &growth::measure(&effort)?),
         What::Report { to } => Ok(std::fs::write(to, report::markdown(&store)?)?),

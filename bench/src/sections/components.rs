@@ -82,24 +82,33 @@ pub struct PeerRun {
     pub gave_up_after: Option<f64>,
 }
 
-/// All cases.
-pub fn measure(effort: &Effort) -> anyhow::Result<Vec<Measured>> {
+/// All cases, those that others are compared in first. What is measured is handed over as it comes:
+/// a peer may take hours.
+pub fn measure(
+    effort: &Effort,
+    mut keep: impl FnMut(&[Measured]) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     let clustered = |points, centres| Case { points, centres, gamma: GAMMA, hard: None };
     let blob =
         |points, gamma, what: &str| Case { points, centres: 1, gamma, hard: Some(what.into()) };
-    let mut cases = vec![clustered(10_000, 100), clustered(10_000, 10)];
-    let mut sizes = vec![10_000];
+    let (mut cases, mut sizes) = (Vec::new(), vec![10_000]);
     if !effort.quick {
         cases.extend([clustered(100_000, 100), clustered(100_000, 10)]);
         cases.extend([clustered(1_000_000, 1_000), clustered(1_000_000, 100)]);
         sizes.extend([30_000, 100_000, 300_000]);
     }
+    cases.extend([clustered(10_000, 100), clustered(10_000, 10)]);
     for points in sizes {
         cases.push(blob(points, GAMMA, "one blob, most pairs joined"));
         cases.push(blob(points, 0.045, "one blob, few pairs joined"));
         cases.push(blob(points, 0.01, "one blob, no pair joined"));
     }
-    cases.iter().map(|case| measure_case(case, effort)).collect()
+    let mut measured = Vec::new();
+    for case in &cases {
+        measured.push(measure_case(case, effort)?);
+        keep(&measured)?;
+    }
+    Ok(())
 }
 
 fn measure_case(case: &Case, effort: &Effort) -> anyhow::Result<Measured> {
@@ -174,7 +183,7 @@ fn run_peers(points: &Path, case: &Case, labels: &Path, effort: &Effort) -> Vec<
                 .args(["--peers", peer, "--labels"])
                 .arg(labels)
                 .args(["--time-limit", &effort.time_limit_s.to_string()])
-                .args(["--repeat", effort.or("1", if case.points > 100_000 { "1" } else { "2" })])
+                .args(["--repeat", effort.or("1", if case.points >= 100_000 { "1" } else { "2" })])
                 .output();
             let failed = |why: String| PeerRun {
                 peer: peer.to_owned(),

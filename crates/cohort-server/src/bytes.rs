@@ -23,9 +23,9 @@ impl Malformed {
     }
 }
 
-/// The longest word and the longest list that will be read: far above every limit of the service,
-/// far below what could exhaust memory.
-const MAX_LEN: u64 = 1 << 24;
+/// The longest word and the longest list that will be read: far above every limit of the service.
+/// It is no promise of memory: that grows with what is really there.
+const MAX_LEN: u64 = 1 << 30;
 
 /// Writes to anything that takes bytes.
 pub trait Put: Write {

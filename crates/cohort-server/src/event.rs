@@ -49,6 +49,8 @@ pub enum What {
     },
     /// The policy did what was due and takes long: it looked afresh at what users have in common.
     CaughtUp,
+    /// The same, done beside decisions: what was found, as the policy writes it.
+    Refitted(Vec<u8>),
     /// Time went on: every window that had ended by then is closed.
     TimePassed,
 }
@@ -173,6 +175,10 @@ impl Event {
             }
             What::TimePassed => out.put_u8(11),
             What::CaughtUp => out.put_u8(12),
+            What::Refitted(found) => {
+                out.put_u8(13)?;
+                out.put_bytes(found)
+            }
         }
     }
 
@@ -193,6 +199,7 @@ impl Event {
             10 => What::Rewarded { decision: from.take_str()?, reward: from.take_f64()? },
             11 => What::TimePassed,
             12 => What::CaughtUp,
+            13 => What::Refitted(from.take_bytes()?),
             tag => return Err(Malformed::odd(format!("an event of the unknown kind {tag}"))),
         };
         match bytes.len() {

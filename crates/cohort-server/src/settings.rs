@@ -50,12 +50,6 @@ pub enum BadSettings {
         known = policies_with_turns().join(", ")
     )]
     NoTurns(String),
-    /// The service cannot say with what probability an arm is drawn from a posterior.
-    #[error(
-        "exploration_rule = thompson draws arms with probabilities that cannot be stated; use ucb, \
-         and epsilon for decisions at random"
-    )]
-    Thompson,
     /// The policy cannot carry over what it learned.
     #[error("the parameters of policy `{0}` cannot be changed once it is in use")]
     Fixed(String),
@@ -111,9 +105,6 @@ impl AppSettings {
             && !in_range(reward)
         {
             return range("default_reward", reward, "a number from -1e6 to 1e6");
-        }
-        if self.params.get("exploration_rule") == Some(&Value::Text("thompson".to_owned())) {
-            return Err(BadSettings::Thompson);
         }
         let params = self.params.iter().map(|(name, value)| (name.clone(), value.clone()));
         let mut policy = registry::build(&self.policy, &Problem::new(0, self.dim), params)?;
@@ -196,10 +187,6 @@ mod tests {
         assert!(refused(|s| s.default_reward = Some(1e7)).contains("-1e6 to 1e6"));
         assert!(refused(|s| s.dim = 0).contains("1 or more"));
         assert!(refused(|s| s.policy = "cmlb".to_owned()).contains("needs"));
-        assert!(
-            refused(|s| drop(s.params.insert("exploration_rule".to_owned(), "thompson".into())))
-                .contains("use ucb")
-        );
         assert!(refused(|s| s.policy = "linucb".to_owned()).contains("did you mean"));
         assert!(refused(|s| s.policy = "common".to_owned()).contains("works in rounds"));
     }

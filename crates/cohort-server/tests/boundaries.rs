@@ -136,7 +136,7 @@ fn write_the_corpus() {
     write("journal_frame", "two", &group.frame(1));
     let folder = cohort_server::snapshot::disk::MemoryFolder::default();
     let snapshots = cohort_server::snapshot::Snapshots::new(folder.clone());
-    snapshots.write(1, &mut |out| state.save(out)).unwrap();
+    snapshots.write(1, |out| state.save(out)).unwrap();
     folder.damage(|_, bytes| write("snapshot", "small", bytes));
     let mut bare = Vec::new();
     state.save(&mut bare).unwrap();

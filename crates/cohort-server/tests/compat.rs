@@ -1,7 +1,9 @@
 //! Files that versions of this program wrote are opened by every later one, with the same state.
 //!
-//! `compat/v1` was written by the first version: a journal, a snapshot of its middle, and the state
-//! at the end as bytes. To keep the files of a new layout: `cargo test --test compat -- --ignored`.
+//! Each folder of `compat` was written by one version: a journal, a snapshot of its middle, and the
+//! state at the end as bytes. `v1` knew two policies that could be kept; since `v2` all that an app
+//! can use can be, and refits are events. To keep the files of a new layout, name a new folder in
+//! `VERSIONS` and run `cargo test --test compat -- --ignored`.
 #![allow(missing_docs)]
 
 mod common;
@@ -10,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use cohort_server::engine::recovery::recover;
 use cohort_server::engine::request::{ForUser, Offer};
-use cohort_server::engine::{Engine, Request};
+use cohort_server::engine::{Engine, Refit, Request};
 use cohort_server::event::Key;
 use cohort_server::journal::fjall::FjallJournal;
 use cohort_server::journal::{Group, Journal};
@@ -21,6 +23,12 @@ use cohort_server::state::State;
 use common::{LIMITS, create, decide, reward, state_bytes};
 use rand::SeedableRng;
 use rand_chacha::ChaCha12Rng;
+
+/// Each is the policy of an app of its name.
+const POLICIES: [&str; 4] = ["cohort", "linucb-ind", "club", "sclub"];
+
+/// All that was ever kept, the present one last.
+const VERSIONS: [&str; 2] = ["v1", "v2"];
 
 fn kept(version: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/compat").join(version)
@@ -39,10 +47,14 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[test]
-fn what_version_1_wrote_is_read() {
+fn what_every_version_wrote_is_read() {
+    VERSIONS.into_iter().for_each(what_a_version_wrote_is_read);
+}
+
+fn what_a_version_wrote_is_read(version: &str) {
     // The store works in its folder, so it gets a copy.
     let folder = tempfile::tempdir().unwrap();
-    copy(&kept("v1"), folder.path());
+    copy(&kept(version), folder.path());
     let expected = std::fs::read(folder.path().join("state")).unwrap();
     let mut expected = State::load(&mut expected.as_slice()).unwrap();
     let journal = FjallJournal::open(&folder.path().join("journal")).unwrap();
@@ -89,7 +101,7 @@ fn assert_alike(found: &mut State, expected: &mut State) {
     }
 }
 
-/// Every kind of event, on both policies that the first version had.
+/// Every kind of event, on every policy that an app can use.
 fn requests() -> Vec<Request> {
     let shop = || "shop".to_owned();
     let settings = AppSettings {
@@ -125,8 +137,16 @@ fn requests() -> Vec<Request> {
         },
         Request::Activate { app: shop(), decision: "later".to_owned() },
     ];
+    for policy in POLICIES {
+        let policy = policy.to_owned();
+        requests.push(create(&policy.clone(), AppSettings { policy, ..AppSettings::new(3) }));
+    }
     for step in 0..60 {
         let id = format!("d{step}");
+        for app in POLICIES {
+            requests.push(decide(app, &format!("user-{}", step % 5), Some(&id), 3, step));
+            requests.push(reward(app, &id, (step % 5) as f64 / 5.0));
+        }
         requests.push(decide("shop", &format!("user-{}", step % 5), Some(&id), 3, step));
         requests.push(decide("dice", "u", Some(&id), 3, step));
         if step % 3 != 0 {
@@ -147,20 +167,25 @@ fn cut_zeros(file: &Path) {
 #[test]
 #[ignore = "writes the files that the other test reads"]
 fn write_the_files_of_this_version() {
-    let folder = kept("v1");
+    let folder = kept(VERSIONS[VERSIONS.len() - 1]);
     let _ = std::fs::remove_dir_all(&folder);
     let mut journal = FjallJournal::open(&folder.join("journal")).unwrap();
     let snapshots = Snapshots::new(Folder::new(&folder.join("snapshots")).unwrap());
     let mut engine = Engine::new(State::default(), LIMITS, ChaCha12Rng::seed_from_u64(1));
     for (step, request) in (0..).zip(requests()) {
         let mut group = Group::default();
-        engine.handle(1_000_000 + step * 50, request, &mut group).map(drop).unwrap();
+        let now_ms = 1_000_000 + step * 50;
+        engine.handle(now_ms, request, &mut group).map(drop).unwrap();
+        for Refit { app, ticket, job } in engine.take_refits() {
+            let done = Request::Refitted { app, ticket, found: job() };
+            engine.handle(now_ms, done, &mut group).map(drop).unwrap();
+        }
         journal.append(&group).unwrap();
         journal.sync().unwrap();
-        if step == 90 {
+        if step == 300 {
             let state = engine.state_mut();
             let event = state.last_event();
-            snapshots.write(event, &mut |out| state.save(out)).unwrap();
+            snapshots.write(event, |out| state.save(out)).unwrap();
         }
     }
     std::fs::write(folder.join("state"), state_bytes(engine.state_mut())).unwrap();

@@ -66,8 +66,24 @@ pub trait Turns {
     /// One reward for one context that was played for one user.
     fn learn_one(&mut self, user: usize, context: &[f64], reward: f64);
 
+    /// With what probability each arm is to be played, for a policy that draws its arms; `false`
+    /// from all others, which play the arm with the largest score. Where probabilities have no
+    /// closed form they are shares of some draws, which depend on the seed: an arm drawn with
+    /// these shares is an arm drawn as the policy draws it, and has been played with exactly the
+    /// probability that is told.
+    fn chances(
+        &mut self,
+        _user: usize,
+        _contexts: &Contexts,
+        _seed: u64,
+        _chances: &mut [f64],
+    ) -> bool {
+        false
+    }
+
     /// Whether something that takes long is due, such as a refit of what users have in common.
-    /// `decide` does it by itself; whoever judges calls [`Turns::catch_up`] before.
+    /// `decide` does it by itself; whoever judges does it by [`Turns::catch_up`], or elsewhere by
+    /// [`Turns::job`] and [`Turns::install`], when it suits.
     fn is_due(&self) -> bool {
         false
     }
@@ -75,11 +91,32 @@ pub trait Turns {
     /// Does what is due. It depends on nothing but what was learned.
     fn catch_up(&mut self) {}
 
+    /// What is due as work that can be done on another thread, on what is known now, while
+    /// decisions and rewards go on.
+    fn job(&mut self) -> Option<Job> {
+        None
+    }
+
+    /// Takes over what a [`Job`] found. Bytes that are nothing of the kind change nothing.
+    fn install(&mut self, _found: &[u8]) -> Result<(), Error> {
+        Err(Error::Saved {
+            what: "a policy without jobs",
+            found: "what a job found".to_owned(),
+            expected: "nothing".to_owned(),
+        })
+    }
+
     /// The same learner as something that can be kept, where it can be.
     fn saved(&mut self) -> Option<&mut dyn Saved> {
         None
     }
 }
+
+/// Work to be done elsewhere; it returns what it found, in a layout of the policy's own.
+pub type Job = Box<dyn FnOnce() -> Vec<u8> + Send>;
+
+/// Something to be written, later and elsewhere.
+pub type Frozen = Box<dyn FnOnce(&mut dyn Write) -> io::Result<()> + Send>;
 
 /// What was learned as bytes: written, and taken over bit by bit. Pieces that policies share are in
 /// [`crate::saved`].
@@ -88,6 +125,13 @@ pub trait Saved {
     /// its version and the sizes it relies on. What follows from the problem and the parameters is
     /// not written.
     fn save(&self, out: &mut dyn Write) -> io::Result<()>;
+
+    /// What [`Saved::save`] would write now, to be written while learning goes on.
+    fn freeze(&self) -> io::Result<Frozen> {
+        let mut bytes = Vec::new();
+        self.save(&mut bytes)?;
+        Ok(Box::new(move |out| out.write_all(&bytes)))
+    }
 
     /// Takes over what [`Saved::save`] wrote. The policy must have been built for the same
     /// dimension and the same parameters that its statistics rest on; anything else, a version it

@@ -80,6 +80,47 @@ pub fn read_array<const N: usize>(
     Ok(bytes)
 }
 
+/// Writes a number that may be infinite.
+pub fn write_bound(out: &mut dyn Write, bound: f64) -> io::Result<()> {
+    out.write_all(&bound.to_le_bytes())
+}
+
+/// Reads a number that may be infinite, but is one.
+pub fn read_bound(from: &mut dyn Read, what: &'static str) -> Result<f64, Error> {
+    let bound = f64::from_le_bytes(read_array(from, what)?);
+    match bound.is_nan() {
+        true => Err(Error::NotFinite { what, place: "a bound".to_owned(), found: bound }),
+        false => Ok(bound),
+    }
+}
+
+/// Writes a list of places.
+pub fn write_places(
+    out: &mut dyn Write,
+    places: impl ExactSizeIterator<Item = usize>,
+) -> io::Result<()> {
+    write_count(out, places.len())?;
+    places.into_iter().try_for_each(|place| out.write_all(&(place as u32).to_le_bytes()))
+}
+
+/// Reads a list of places, all of them below a bound.
+pub fn read_places(
+    from: &mut dyn Read,
+    what: &'static str,
+    below: usize,
+) -> Result<Vec<usize>, Error> {
+    let mut places = Vec::new();
+    for _ in 0..read_count(from, what)? {
+        let place = u32::from_le_bytes(read_array(from, what)?) as usize;
+        if place >= below {
+            let (found, expected) = (format!("place {place}"), format!("places below {below}"));
+            return Err(Error::Saved { what, found, expected });
+        }
+        places.push(place);
+    }
+    Ok(places)
+}
+
 /// Writes every learner of a bank, with the sizes and the regulariser it rests on.
 pub fn write_bank(out: &mut dyn Write, bank: &Bank, lambda: f64) -> io::Result<()> {
     write_count(out, bank.dim())?;

@@ -199,6 +199,69 @@ fn a_fit_beside_decisions_is_the_fit_in_between() {
     assert!(before / 100.0 < 0.02, "{before}");
 }
 
+/// A job does elsewhere what `catch_up` does here, and users that came meanwhile are in its result
+/// as they are in the population.
+#[test]
+fn a_job_done_elsewhere_ends_in_the_same_population() {
+    let mut world = clustered(7, 40, 3, 0.1);
+    let (mut here, mut beside) = (cohort(&world), cohort(&world));
+    for turn in 0..2000usize {
+        let values = world.contexts();
+        let contexts = Contexts::new(&values, world.dim).unwrap();
+        let arm = turn % contexts.arms();
+        let reward = world.reward(turn % 40, contexts.arm(arm));
+        for policy in [&mut here, &mut beside] {
+            policy.learn_one(turn % 40, contexts.arm(arm), reward);
+        }
+        assert_eq!(here.is_due(), beside.is_due());
+        if let Some(job) = beside.job() {
+            let found = std::thread::spawn(job).join().unwrap();
+            beside.install(&found).unwrap();
+            here.catch_up();
+        }
+    }
+    let seen = |policy: &Cohort| format!("{:?}", policy.population().unwrap());
+    assert_eq!(seen(&here), seen(&beside));
+    assert_eq!(here.clusters(), beside.clusters());
+    assert_eq!(here.population().unwrap().cohorts().len(), 3);
+
+    // What is no result of a job changes nothing.
+    for junk in [&[][..], &[1, 0, 0], &[0xff; 64]] {
+        assert!(beside.install(junk).is_err());
+    }
+    assert_eq!(seen(&here), seen(&beside));
+}
+
+#[test]
+fn chances_are_those_of_the_draws() {
+    let mut world = clustered(7, 20, 2, 0.3);
+    let mut policy = build("cohort:exploration_rule=thompson", &world);
+    let policy = policy.turns().unwrap();
+    let values = world.contexts();
+    let contexts = Contexts::new(&values, world.dim).unwrap();
+    let mut chances = vec![0.0; contexts.arms()];
+    assert!(policy.chances(3, &contexts, 1, &mut chances));
+    assert!(chances.iter().all(|chance| *chance == chances[0]), "nothing is known yet");
+    for turn in 0..60 {
+        let arm = turn % contexts.arms();
+        let reward = world.reward(turn % 20, contexts.arm(arm));
+        policy.learn_one(turn % 20, contexts.arm(arm), reward);
+    }
+    let draws = 8000;
+    let (mut drawn, mut told) = (vec![0.0; contexts.arms()], vec![0.0; contexts.arms()]);
+    for draw in 0..draws {
+        drawn[policy.decide(3, &contexts)] += 1.0 / draws as f64;
+        if draw < 200 {
+            assert!(policy.chances(3, &contexts, draw as u64, &mut chances));
+            assert!((chances.iter().sum::<f64>() - 1.0).abs() < 1e-9);
+            told.iter_mut().zip(&chances).for_each(|(told, chance)| *told += chance / 200.0);
+        }
+    }
+    for (drawn, told) in drawn.iter().zip(&told) {
+        assert!((drawn - told).abs() < 0.02, "{drawn} against {told}");
+    }
+}
+
 #[test]
 fn a_half_life_follows_users_that_change() {
     let regret_after_change = |what: &str| {

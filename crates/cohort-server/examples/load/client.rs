@@ -7,10 +7,24 @@ use tokio::net::TcpStream;
 
 /// Where requests come from.
 #[derive(Clone)]
-pub struct Workload(Rc<dyn Fn() -> Vec<u8>>);
+pub struct Workload(Rc<dyn Fn() -> Step>);
+
+/// A request, which is timed, and perhaps one more, made from its answer, which is not.
+pub struct Step {
+    pub request: Vec<u8>,
+    pub follow: Option<Follow>,
+}
+
+pub type Follow = Box<dyn FnOnce(&str) -> Vec<u8>>;
 
 impl Workload {
+    /// Steps of one request.
     pub fn new(next: impl Fn() -> Vec<u8> + 'static) -> Self {
+        Self::of_steps(move || Step { request: next(), follow: None })
+    }
+
+    /// Steps of two.
+    pub fn of_steps(next: impl Fn() -> Step + 'static) -> Self {
         Self(Rc::new(next))
     }
 }
@@ -23,8 +37,13 @@ pub struct Measured {
 
 /// The bytes of a request.
 pub fn post(path: &str, body: &str) -> Vec<u8> {
+    send("POST", path, body)
+}
+
+/// The same by another method.
+pub fn send(method: &str, path: &str, body: &str) -> Vec<u8> {
     let head = format!(
-        "POST {path} HTTP/1.1\r\nHost: load\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        "{method} {path} HTTP/1.1\r\nHost: load\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
     [head.as_bytes(), body.as_bytes()].concat()
@@ -82,16 +101,21 @@ impl Connection {
         (self.buffer.len() >= head + 4 + length.unwrap_or(0)).then_some(status)
     }
 
-    /// How many events and groups the journal has committed, from the service's metrics.
-    pub async fn journal_groups(&mut self) -> (f64, f64) {
+    /// The last answer.
+    pub fn answer(&self) -> String {
+        String::from_utf8_lossy(&self.buffer).into_owned()
+    }
+
+    /// Sum and count of one of the service's histograms.
+    pub async fn histogram(&mut self, name: &str) -> (f64, f64) {
         let request = b"GET /metrics HTTP/1.1\r\nHost: load\r\n\r\n";
         assert_eq!(self.ask(request).await, 200);
-        let text = String::from_utf8_lossy(&self.buffer).into_owned();
-        let value = |name: &str| {
-            let line = text.lines().find(|line| line.starts_with(name));
+        let text = self.answer();
+        let value = |name: String| {
+            let line = text.lines().find(|line| line.starts_with(&name));
             line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or(0.0)
         };
-        (value("cohort_journal_group_events_sum"), value("cohort_journal_group_events_count"))
+        (value(format!("{name}_sum")), value(format!("{name}_count")))
     }
 }
 
@@ -140,9 +164,15 @@ async fn run(
                 } else {
                     due = Instant::now();
                 }
-                let status = connection.ask(&(workload.0)()).await;
-                assert_eq!(status, 200);
+                let Step { request, follow } = (workload.0)();
+                let status = connection.ask(&request).await;
                 took_ms.push(due.elapsed().as_secs_f64() * 1e3);
+                assert_eq!(status, 200, "{}", connection.answer());
+                if let Some(follow) = follow {
+                    let request = follow(&connection.answer());
+                    let status = connection.ask(&request).await;
+                    assert_eq!(status, 200, "{}", connection.answer());
+                }
                 due += gap.unwrap_or_default();
             }
             took_ms

@@ -1,9 +1,13 @@
 //! Measures the service from a second process, as ratios in one run.
 //!
 //! ```text
-//! cargo run --release -p cohort-server --example load            all of it
-//! cargo run --release -p cohort-server --example load users N    memory and restart with N users
+//! cargo run --release -p cohort-server --example load             decides, rewards, refits
+//! cargo run --release -p cohort-server --example load decides     decides alone
+//! cargo run --release -p cohort-server --example load refits R    refits alone, at R/4 decides/s
+//! cargo run --release -p cohort-server --example load users N     memory and restart, N users
 //! ```
+//!
+//! Figures are shown as tables and kept in `bench/results/service.json`.
 //!
 //! The program starts itself once more as the service. Requests to compare take turns, several
 //! times, and the best of each counts: the machine may be busy with other things.
@@ -17,10 +21,12 @@ use std::time::{Duration, Instant};
 use cohort_server::config::Config;
 use cohort_server::http::router_with_empty;
 use cohort_server::server::Server;
-use rand::{RngExt, SeedableRng};
+use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 mod client;
+mod figures;
+mod refits;
 mod users;
 
 use client::{Connection, Workload, closed_loop, open_loop};
@@ -31,6 +37,8 @@ const USERS: usize = 10_000;
 /// Enough to keep the service busy while the disk syncs.
 const DECIDE_CLIENTS: usize = 256;
 const REWARD_CLIENTS: usize = 64;
+/// Decisions that are there to be rewarded: more than can be in the time.
+const PREPARED: usize = 500_000;
 const TURNS: usize = 4;
 const SECONDS: f64 = 2.0;
 
@@ -39,12 +47,28 @@ fn main() {
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["serve", folder] => serve(folder),
         ["users", users] => users::measure(users.parse().expect("a number of users")),
-        _ => tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .expect("a runtime")
-            .block_on(tokio::task::LocalSet::new().run_until(measure())),
+        ["refits", saturation] => {
+            let saturation = saturation.parse().expect("decides a second");
+            run(async move |address, _| refits::measure(&address, saturation).await);
+        }
+        ["decides"] => run(async move |address, _| {
+            decides(&address).await;
+        }),
+        _ => run(async move |address, folder| {
+            let saturation = decides(&address).await;
+            rewards(&address, &folder).await;
+            refits::measure(&address, saturation).await;
+        }),
     }
+}
+
+/// Measures a service in a process of its own.
+fn run(measure: impl AsyncFnOnce(String, std::path::PathBuf)) {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime")
+        .block_on(tokio::task::LocalSet::new().run_until(with_service(measure)));
 }
 
 /// The service, in a process of its own.
@@ -63,8 +87,8 @@ fn serve(folder: &str) {
     runtime.block_on(server.serve_routes(router_with_empty, for_ever)).expect("it serves");
 }
 
-async fn measure() {
-    let folder = tempfile::tempdir().expect("a folder");
+async fn with_service(measure: impl AsyncFnOnce(String, std::path::PathBuf)) {
+    let folder = tempfile::tempdir_in(".").expect("a folder");
     let mut service = Command::new(std::env::current_exe().expect("this program"))
         .arg("serve")
         .arg(folder.path())
@@ -76,12 +100,19 @@ async fn measure() {
         .read_line(&mut address)
         .expect("its address");
     let address = address.trim().to_owned();
+    println!("K={ITEMS}, d={DIM}, {USERS} users, policy cohort, durability always");
+    measure(address, folder.path().to_owned()).await;
+    service.kill().expect("it ends");
+    service.wait().expect("it ended");
+}
 
-    let mut admin = Connection::open(&address).await;
+/// Decides against an empty handler; returns how many a second there can be.
+async fn decides(address: &str) -> f64 {
+    let mut admin = Connection::open(address).await;
     // The window is short, so that what waits does not grow with the length of the measurement.
     let app = format!(r#"{{"name":"load","dim":{DIM},"window_ms":20000}}"#);
     assert_eq!(admin.ask(&client::post("/v1/apps", &app)).await, 201);
-
+    refits::teach(address, "load", 5).await;
     let bodies = Rc::new(bodies());
     let to = |path: &'static str| {
         let bodies = bodies.clone();
@@ -92,44 +123,40 @@ async fn measure() {
         })
     };
     let (empty, decide) = (to("/empty/load"), to("/v1/apps/load/decide"));
-
-    println!(
-        "decide: K={ITEMS}, d={DIM}, {USERS} users, {DECIDE_CLIENTS} clients, durability always"
-    );
     let (mut best_empty, mut best_decide) = (0.0f64, 0.0f64);
     for _ in 0..TURNS {
         best_empty =
-            best_empty.max(closed_loop(&address, DECIDE_CLIENTS, SECONDS, &empty).await.rate);
+            best_empty.max(closed_loop(address, DECIDE_CLIENTS, SECONDS, &empty).await.rate);
         best_decide =
-            best_decide.max(closed_loop(&address, DECIDE_CLIENTS, SECONDS, &decide).await.rate);
+            best_decide.max(closed_loop(address, DECIDE_CLIENTS, SECONDS, &decide).await.rate);
     }
-    println!("  empty handler  {best_empty:9.0} requests/s");
-    println!(
-        "  decide         {best_decide:9.0} requests/s, ratio {:.2}",
-        best_decide / best_empty
-    );
-
     let half = best_decide / 2.0;
     let (mut p99_empty, mut p99_decide) = (f64::INFINITY, f64::INFINITY);
     for _ in 0..TURNS {
         p99_empty =
-            p99_empty.min(open_loop(&address, DECIDE_CLIENTS, SECONDS, half, &empty).await.p99_ms);
-        p99_decide = p99_decide
-            .min(open_loop(&address, DECIDE_CLIENTS, SECONDS, half, &decide).await.p99_ms);
+            p99_empty.min(open_loop(address, DECIDE_CLIENTS, SECONDS, half, &empty).await.p99_ms);
+        p99_decide =
+            p99_decide.min(open_loop(address, DECIDE_CLIENTS, SECONDS, half, &decide).await.p99_ms);
     }
-    println!(
-        "  p99 at {half:.0}/s: empty {p99_empty:.2} ms, decide {p99_decide:.2} ms, ratio {:.2}",
-        p99_decide / p99_empty
+    figures::keep(
+        "decide",
+        &[
+            ("clients", DECIDE_CLIENTS as f64, ""),
+            ("empty_handler_per_second", best_empty, ""),
+            ("decide_per_second", best_decide, ""),
+            ("decide_against_empty_handler", best_decide / best_empty, "at least 0.6"),
+            ("half_of_saturation_per_second", half, ""),
+            ("empty_handler_p99_ms", p99_empty, ""),
+            ("decide_p99_ms", p99_decide, ""),
+            ("decide_p99_against_empty_handler", p99_decide / p99_empty, "at most 3"),
+        ],
     );
-
-    rewards(&address, folder.path()).await;
-    service.kill().expect("it ends");
-    service.wait().expect("it ended");
+    best_decide
 }
 
 /// Rewards, and what the raw store commits in groups of the same size.
 async fn rewards(address: &str, folder: &std::path::Path) {
-    let prepared = (0..200_000).collect::<Vec<u64>>();
+    let prepared = (0..PREPARED).collect::<Vec<usize>>();
     let mut admin = Connection::open(address).await;
     let item = r#"{"id":"a","features":[0.1,0,0,0,0,0,0,0,0,0,0,0,0,0,0]}"#;
     let app = format!(r#"{{"name":"rewards","dim":{DIM},"window_ms":86400000}}"#);
@@ -137,36 +164,37 @@ async fn rewards(address: &str, folder: &std::path::Path) {
     for chunk in prepared.chunks(1000) {
         let users: Vec<String> = chunk
             .iter()
-            .map(|n| {
-                format!(r#"{{"user":"user-{}","decision_id":"decision-{n}"}}"#, n % USERS as u64)
-            })
+            .map(|n| format!(r#"{{"user":"user-{}","decision_id":"decision-{n}"}}"#, n % USERS))
             .collect();
         let body = format!(r#"{{"items":[{item}],"users":[{}]}}"#, users.join(","));
         assert_eq!(admin.ask(&client::post("/v1/apps/rewards/decide-batch", &body)).await, 200);
     }
-    let next = RefCell::new(0u64);
+    let next = RefCell::new(0usize);
     let reward = Workload::new(move || {
         let at = next.replace_with(|at| *at + 1);
-        let body = format!(r#"{{"decision_id":"decision-{at}","reward":1}}"#);
+        let body = format!(r#"{{"decision_id":"decision-{}","reward":1}}"#, at % PREPARED);
         client::post("/v1/apps/rewards/reward", &body)
     });
-    println!("reward: {REWARD_CLIENTS} clients, durability always");
     let (mut best, mut group) = (0.0f64, 0.0);
     for _ in 0..TURNS {
-        let (events, groups) = admin.journal_groups().await;
+        let (events, groups) = admin.histogram("cohort_journal_group_events").await;
         let rate = closed_loop(address, REWARD_CLIENTS, SECONDS, &reward).await.rate;
-        let (events_after, groups_after) = admin.journal_groups().await;
+        let (events_after, groups_after) = admin.histogram("cohort_journal_group_events").await;
         if rate > best {
             best = rate;
             group = (events_after - events) / (groups_after - groups).max(1.0);
         }
     }
     let raw = raw_store(&folder.join("raw"), group.round().max(1.0) as usize);
-    println!("  service        {best:9.0} rewards/s in groups of {group:.1}");
-    println!(
-        "  raw store      {raw:9.0} entries/s in groups of {}, ratio {:.2}",
-        group.round(),
-        best / raw
+    figures::keep(
+        "reward",
+        &[
+            ("clients", REWARD_CLIENTS as f64, ""),
+            ("rewards_per_second", best, ""),
+            ("rewards_per_group", group, ""),
+            ("raw_store_entries_per_second", raw, ""),
+            ("reward_against_raw_store", best / raw, "at least 0.5"),
+        ],
     );
 }
 
@@ -196,16 +224,9 @@ fn raw_store(folder: &std::path::Path, group: usize) -> f64 {
 /// Bodies of decides, made once.
 fn bodies() -> Vec<String> {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
-    let bound = 1.0 / (DIM as f64).sqrt();
     let mut body = |user: usize| {
-        let items: Vec<String> = (0..ITEMS)
-            .map(|item| {
-                let features: Vec<String> =
-                    (0..DIM).map(|_| rng.random_range(-bound..bound).to_string()).collect();
-                format!(r#"{{"id":"item-{item}","features":[{}]}}"#, features.join(","))
-            })
-            .collect();
-        format!(r#"{{"user":"user-{}","items":[{}]}}"#, user * 7919 % USERS, items.join(","))
+        let items = refits::items(&mut rng, ITEMS);
+        format!(r#"{{"user":"user-{}","items":[{items}]}}"#, user * 7919 % USERS)
     };
     (0..2000).map(&mut body).collect()
 }

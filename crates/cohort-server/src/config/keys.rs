@@ -72,7 +72,14 @@ pub const KEYS: &[Key] = &[
         (0, i64::MAX),
         2_000_000,
         "Events after which a snapshot is written, so that a restart reads less; 0 writes one only \
-         when the service stops. Requests wait while it is written.",
+         when the service stops. It is written beside requests.",
+    ),
+    choice(
+        "journal_keep",
+        &["all", "snapshots"],
+        "What is kept of the journal. `all`: every event, so that what was decided can be looked \
+         at and evaluated later. `snapshots`: what the two newest snapshots do not have, which is \
+         all that a restart needs; the disk then holds little more than the state.",
     ),
     Key {
         name: "admin_key",

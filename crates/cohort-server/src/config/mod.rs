@@ -76,6 +76,8 @@ pub struct Config {
     pub durability: String,
     pub sync_interval_ms: u64,
     pub snapshot_events: u64,
+    /// What is kept of the journal.
+    pub journal_keep: String,
     pub admin_key: String,
     pub tls_cert: PathBuf,
     pub tls_key: PathBuf,
@@ -161,6 +163,7 @@ impl Config {
             },
             queue: self.queue,
             snapshot_events: self.snapshot_events,
+            prunes: self.journal_keep == "snapshots",
         }
     }
 

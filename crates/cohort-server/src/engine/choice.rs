@@ -6,7 +6,8 @@
 //! ```
 //!
 //! A deterministic policy has one best item, so without ε the probability is 1; the policy
-//! `random` finds all items equally good, so it is 1/K.
+//! `random` finds all items equally good, so it is 1/K. A policy that draws its items (Thompson
+//! sampling) tells the chance of each, and `P(item) = ε/K + (1 − ε)·chance`.
 
 use cohort::Judgement;
 use rand::{Rng, RngExt};
@@ -35,6 +36,25 @@ pub fn choose(judgements: &[Judgement], epsilon: f64, rng: &mut impl Rng) -> Cho
         (0..items).filter(|item| is_best(*item)).nth(which).unwrap_or(0)
     };
     Choice { item, probability: probability(epsilon, items, bests, is_best(item)) }
+}
+
+/// Draws one of the items, each with its chance.
+pub fn draw(chances: &[f64], epsilon: f64, rng: &mut impl Rng) -> Choice {
+    let items = chances.len();
+    let explores = epsilon > 0.0 && rng.random::<f64>() < epsilon;
+    let item = if explores {
+        rng.random_range(0..items)
+    } else {
+        let mut rest = rng.random::<f64>();
+        let found = chances.iter().position(|chance| {
+            rest -= chance;
+            rest < 0.0
+        });
+        // Where rounding leaves a rest, the last that has a chance at all.
+        found.or_else(|| chances.iter().rposition(|chance| *chance > 0.0)).unwrap_or(0)
+    };
+    let probability = epsilon / items as f64 + (1.0 - epsilon) * chances[item];
+    Choice { item, probability }
 }
 
 fn probability(epsilon: f64, items: usize, bests: usize, is_best: bool) -> f64 {

@@ -1,11 +1,9 @@
 //! Deciding: candidates judged, one chosen, the rest ranked, all written down.
 
-use std::time::Instant;
-
 use cohort::{Contexts, Judgement};
 use rand::RngExt;
 
-use super::choice::{choose, rank};
+use super::choice::{choose, draw, rank};
 use super::request::{Answer, ForUser, Made, Offer};
 use super::{Engine, Refusal, check_features};
 use crate::auth::hex;
@@ -17,6 +15,7 @@ use crate::journal::Group;
 pub(super) struct Scratch {
     features: Vec<f64>,
     judgements: Vec<Judgement>,
+    chances: Vec<f64>,
 }
 
 impl Engine {
@@ -30,15 +29,11 @@ impl Engine {
         group: &mut Group,
     ) -> Result<Answer, Refusal> {
         let at_ms = self.advance(now_ms, app, group)?;
-        // A refit changes the model, so it is an event: replayed, it comes at the same place.
-        if self.app_mut(app)?.is_due() {
-            let started = Instant::now();
-            self.record(group, app, at_ms, What::CaughtUp)?;
-            metrics::histogram!("cohort_refit_seconds").record(started.elapsed());
-        }
+        self.start_job_if_due(app)?;
         let mut scratch = std::mem::take(&mut self.scratch);
         let answer = self.look_up(app, &offer, &mut scratch.features).map(|()| {
             scratch.judgements.resize(offer.ids.len(), Judgement::default());
+            scratch.chances.resize(offer.ids.len(), 0.0);
             let decisions = users.into_iter().map(|user| {
                 self.decide_for(at_ms, app, &offer.ids, user, explain, &mut scratch, group)
             });
@@ -89,9 +84,14 @@ impl Engine {
         let (dim, epsilon) = (known.settings().dim, known.settings().epsilon);
         let contexts = Contexts::new(&scratch.features, dim)
             .map_err(|why| Refusal::Bug { why: why.to_string() })?;
-        let judgements = &mut scratch.judgements[..];
-        self.app_mut(app)?.judge(&user, &contexts, judgements);
-        let choice = choose(judgements, epsilon, &mut self.rng);
+        let (judgements, chances) = (&mut scratch.judgements[..], &mut scratch.chances[..]);
+        let seed = self.rng.random();
+        let known = self.app_mut(app)?;
+        known.judge(&user, &contexts, judgements);
+        let choice = match known.chances(&user, &contexts, seed, chances) {
+            true => draw(chances, epsilon, &mut self.rng),
+            false => choose(judgements, epsilon, &mut self.rng),
+        };
         let ranking = rank(judgements, choice.item);
 
         let id = decision.unwrap_or_else(|| hex(&self.rng.random::<[u8; 16]>()));

@@ -19,6 +19,9 @@ pub mod refusal;
 pub mod request;
 pub mod runtime;
 
+use std::collections::BTreeMap;
+
+use cohort::Job;
 use rand_chacha::ChaCha12Rng;
 
 pub use refusal::Refusal;
@@ -49,12 +52,42 @@ pub struct Engine {
     limits: Limits,
     rng: ChaCha12Rng,
     scratch: decide::Scratch,
+    refits: Refits,
+}
+
+/// What a policy has to do that takes long, such as a refit of what users have in common. Whoever
+/// runs the engine does it elsewhere, and hands back what it found with [`Request::Refitted`]: that
+/// changes the model, so it is an event, and replayed it comes at the same place.
+pub struct Refit {
+    /// The app.
+    pub app: String,
+    /// Its number.
+    pub ticket: u64,
+    /// The work.
+    pub job: Job,
+}
+
+/// Refits that were begun.
+#[derive(Default)]
+struct Refits {
+    begun: u64,
+    /// The refit that each app waits for.
+    under_way: BTreeMap<String, u64>,
+    /// Those that nobody has taken yet.
+    waiting: Vec<Refit>,
 }
 
 impl Engine {
     /// An engine on a state, drawing random numbers from `rng`.
     pub fn new(state: State, limits: Limits, rng: ChaCha12Rng) -> Self {
-        Self { state, limits, rng, scratch: decide::Scratch::default() }
+        let (scratch, refits) = (decide::Scratch::default(), Refits::default());
+        Self { state, limits, rng, scratch, refits }
+    }
+
+    /// Refits that have become due since they were last taken; decisions go on meanwhile as before
+    /// them.
+    pub fn take_refits(&mut self) -> Vec<Refit> {
+        std::mem::take(&mut self.refits.waiting)
     }
 
     /// The state.
@@ -91,6 +124,7 @@ impl Engine {
             Request::DeleteApp { app } => {
                 let at_ms = self.advance(now_ms, &app, group)?;
                 self.record(group, &app, at_ms, What::Deleted)?;
+                self.refits.under_way.remove(&app);
                 Ok(Answer::Done)
             }
             Request::ShowApp { app } => self.view(&app),
@@ -136,6 +170,15 @@ impl Engine {
                 Ok(Answer::Rewarded(outcomes.collect()))
             }
             Request::ShowDecision { app, decision } => self.show_decision(&app, decision),
+            Request::Refitted { app, ticket, found } => {
+                // An app that was deleted meanwhile waits for nothing, nor does its successor.
+                if self.refits.under_way.get(&app) == Some(&ticket) {
+                    self.refits.under_way.remove(&app);
+                    let at_ms = self.advance(now_ms, &app, group)?;
+                    self.record(group, &app, at_ms, What::Refitted(found))?;
+                }
+                Ok(Answer::Done)
+            }
             Request::TimePasses => {
                 let names: Vec<String> = self.state.apps().keys().cloned().collect();
                 for app in names {
@@ -247,6 +290,19 @@ impl Engine {
                 Ok(Answer::Decision(DecisionView { made: found.made.clone(), at_ms, status }))
             }
         }
+    }
+
+    fn start_job_if_due(&mut self, app: &str) -> Result<(), Refusal> {
+        if self.refits.under_way.contains_key(app) {
+            return Ok(());
+        }
+        if let Some(job) = self.app_mut(app)?.job() {
+            self.refits.begun += 1;
+            let ticket = self.refits.begun;
+            self.refits.under_way.insert(app.to_owned(), ticket);
+            self.refits.waiting.push(Refit { app: app.to_owned(), ticket, job });
+        }
+        Ok(())
     }
 
     /// Brings an app to the present: where windows have ended since, that is an event of its own.

@@ -105,6 +105,15 @@ pub enum Request {
         /// The decision's id.
         decision: String,
     },
+    /// A [`super::Refit`] is done.
+    Refitted {
+        /// The app.
+        app: String,
+        /// The refit's number.
+        ticket: u64,
+        /// What was found.
+        found: Vec<u8>,
+    },
     /// Nothing but time.
     TimePasses,
 }

@@ -23,12 +23,10 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
-use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tower_http::catch_panic::CatchPanicLayer;
-use tower_http::timeout::TimeoutLayer;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -98,16 +96,22 @@ pub fn openapi() -> String {
 
 /// Everything that can be asked.
 pub fn router(service: Arc<Service>) -> Router {
+    router_with(Router::new(), service)
+}
+
+/// Everything that can be asked, and more, which is measured and limited in the same way.
+fn router_with(more: Router<Arc<Service>>, service: Arc<Service>) -> Router {
     let (routes, api) = described_routes().split_for_parts();
     let _ = service.openapi.set(api.to_pretty_json().unwrap_or_default());
     let timeout = Duration::from_millis(service.config.request_timeout_ms);
     routes
+        .merge(more)
         .layer(middleware::from_fn(measure))
         .merge(operations::routes())
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(service.config.body_bytes))
-        .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, timeout))
+        .layer(middleware::from_fn_with_state(timeout, limit_time))
         .layer(CatchPanicLayer::custom(panicked))
         .with_state(service)
 }
@@ -133,10 +137,22 @@ async fn measure(request: Request, next: Next) -> Response {
     response
 }
 
+/// A request that takes too long is answered, like every other, with a code and a sentence.
+async fn limit_time(State(timeout): State<Duration>, request: Request, next: Next) -> Response {
+    match tokio::time::timeout(timeout, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => {
+            let sentence = "this took longer than request_timeout_ms and may have been done or \
+                            not; ask again with the same decision_id";
+            ApiError::later(503, "timed_out", sentence, 1).into_response()
+        }
+    }
+}
+
 /// For measuring: everything that can be asked, and `/empty/{app}`, which reads the body of a
 /// decide as `decide` does and answers as many bytes, asking nobody.
 pub fn router_with_empty(service: Arc<Service>) -> Router {
-    router(service).merge(Router::new().route("/empty/{app}", axum::routing::post(decide::empty)))
+    router_with(Router::new().route("/empty/{app}", axum::routing::post(decide::empty)), service)
 }
 
 /// Reads any bytes as the body of every request that has one. For fuzzing.

@@ -67,6 +67,10 @@ impl<J: Journal> Journal for FaultyJournal<J> {
         self.run("sync", Journal::sync)
     }
 
+    fn prune(&mut self, before: u64) -> Result<(), JournalError> {
+        self.run("prune", |inner| inner.prune(before))
+    }
+
     fn read(&self, from: u64, visit: &mut Visit) -> Result<(), JournalError> {
         self.inner.read(from, visit)
     }

@@ -14,12 +14,14 @@ use std::path::{Path, PathBuf};
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
-use super::{Group, Journal, JournalError, Visit, frame};
+use super::{Group, Journal, JournalError, Visit, frame, store_files};
 
 /// Memory for reading back; the journal is read once, in order, so little is enough.
 const CACHE_BYTES: u64 = 8 << 20;
 /// Memory for events that the store has not sorted into tables yet.
 const MEMTABLE_BYTES: u64 = 16 << 20;
+/// Groups that are removed by one write.
+const PRUNED_AT_ONCE: usize = 4096;
 
 /// A journal in a folder.
 pub struct FjallJournal {
@@ -37,6 +39,9 @@ impl FjallJournal {
         let fails = |why: fjall::Error| store_error(path, "be opened", &why);
         let fails_io = |why: std::io::Error| store_error(path, "be opened", &why);
         std::fs::create_dir_all(path).map_err(fails_io)?;
+        store_files::check(&path.join("store"))
+            .map_err(fails_io)?
+            .map_err(|what| store_error(path, "be read", &format!("{what}; restore a backup")))?;
         let (store, groups) = or_named(path, || {
             let store = Database::builder(path.join("store"))
                 .cache_size(CACHE_BYTES)
@@ -130,12 +135,36 @@ impl Journal for FjallJournal {
         self.or_fail(marked)
     }
 
+    fn prune(&mut self, before: u64) -> Result<(), JournalError> {
+        self.refuse_if_failed()?;
+        let gone = or_named(&self.path, || self.groups_before(before))?;
+        for keys in gone.chunks(PRUNED_AT_ONCE) {
+            let mut batch = self.store.batch().durability(Some(PersistMode::Buffer));
+            keys.iter().for_each(|key| batch.remove(&self.groups, *key));
+            let removed = batch.commit().map_err(|why| self.error("be pruned", &why));
+            self.or_fail(removed)?;
+        }
+        Ok(())
+    }
+
     fn read(&self, from: u64, visit: &mut Visit) -> Result<(), JournalError> {
         or_named(&self.path, || self.read_groups(from, visit))
     }
 }
 
 impl FjallJournal {
+    /// The keys of all groups but the last that begin before an event.
+    fn groups_before(&self, before: u64) -> Result<Vec<[u8; 8]>, JournalError> {
+        let mut keys = Vec::new();
+        for entry in self.groups.range(..before.to_be_bytes()) {
+            let key = entry.key().map_err(|why| self.error("be read", &why))?;
+            keys.push(number(&key)?.to_be_bytes());
+        }
+        // It may hold the event, or be the last of all.
+        keys.pop();
+        Ok(keys)
+    }
+
     fn read_groups(&self, from: u64, visit: &mut Visit) -> Result<(), JournalError> {
         // The group that holds `from` begins at or before it.
         let start = match self.groups.range(..=from.to_be_bytes()).next_back() {

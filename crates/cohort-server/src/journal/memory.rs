@@ -64,7 +64,8 @@ impl MemoryJournal {
     pub fn open(disk: &MemoryDisk) -> Result<Self, JournalError> {
         let mut journal = Self { disk: disk.clone(), last: 0 };
         let mut last = 0;
-        journal.read(1, &mut |event, _| {
+        let begin = disk.with(|disk| disk.frames.first().map_or(1, |(first, _)| *first));
+        journal.read(begin, &mut |event, _| {
             last = event;
             Ok(())
         })?;
@@ -90,10 +91,23 @@ impl Journal for MemoryJournal {
         Ok(())
     }
 
+    fn prune(&mut self, before: u64) -> Result<(), JournalError> {
+        self.disk.with(|disk| {
+            // The last group that begins before it stays: it may hold it, or be the last.
+            let begun = disk.frames.partition_point(|(first, _)| *first < before);
+            let gone = begun.saturating_sub(1).min(disk.synced);
+            disk.frames.drain(..gone);
+            disk.synced -= gone;
+        });
+        Ok(())
+    }
+
     fn read(&self, from: u64, visit: &mut Visit) -> Result<(), JournalError> {
         let frames = self.disk.with(|disk| disk.frames.clone());
-        let mut next = 1;
-        for (first, bytes) in frames {
+        let start = frames.iter().rev().map(|(first, _)| *first).find(|first| *first <= from);
+        let start = start.unwrap_or(1);
+        let mut next = start;
+        for (first, bytes) in frames.into_iter().skip_while(|(first, _)| *first < start) {
             if first != next {
                 let what = format!("events {next} to {} are not there", first - 1);
                 return Err(JournalError::Damaged { event: first, what });

@@ -5,6 +5,7 @@
 //! | [`Journal`] | what must a journal do? |
 //! | [`frame`] | how does a group of events become bytes that damage cannot hide in? |
 //! | [`fjall`] | how are they kept on disk? |
+//! | `store_files` | are its files such as can be opened? |
 //! | [`memory`] | how are they kept in a test that crashes a thousand times a second? |
 //! | [`faulty`] | what if a write or a sync fails? |
 //!
@@ -16,6 +17,7 @@ pub mod faulty;
 pub mod fjall;
 pub mod frame;
 pub mod memory;
+mod store_files;
 
 pub use frame::Group;
 
@@ -30,6 +32,10 @@ pub trait Journal: Send {
 
     /// Returns when everything appended would survive a loss of power.
     fn sync(&mut self) -> Result<(), JournalError>;
+
+    /// Forgets events before number `before`, group by group, and never the last group. Whoever
+    /// reads on from there finds the same as before; reading from further back is refused.
+    fn prune(&mut self, before: u64) -> Result<(), JournalError>;
 
     /// Visits every event from number `from` on, in order, with its number; stops at the first
     /// error. Numbers are checked to be contiguous, and events to be what was appended.

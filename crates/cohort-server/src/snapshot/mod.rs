@@ -63,7 +63,7 @@ impl<D: Disk> Snapshots<D> {
     pub fn write(
         &self,
         event: u64,
-        state: &mut dyn FnMut(&mut dyn Write) -> std::io::Result<()>,
+        state: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
     ) -> Result<(), SnapshotError> {
         let name = name_of(event);
         let fails = |why| SnapshotError::Write { name: name.clone(), why };
@@ -78,7 +78,7 @@ impl<D: Disk> Snapshots<D> {
         &self,
         name: &str,
         event: u64,
-        state: &mut dyn FnMut(&mut dyn Write) -> std::io::Result<()>,
+        state: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
     ) -> std::io::Result<()> {
         let unfinished = format!("{name}.unfinished");
         let mut file = BufWriter::with_capacity(1 << 18, self.disk.create(&unfinished)?);
@@ -135,6 +135,12 @@ impl<D: Disk> Snapshots<D> {
         let state = load(&mut blocks)?;
         blocks.finish()?;
         Ok(state)
+    }
+
+    /// The event up to which the oldest snapshot that is kept reaches; `None` until there are as
+    /// many as are kept. What came before it no restart needs again.
+    pub fn oldest_kept(&self) -> std::io::Result<Option<u64>> {
+        Ok(self.events()?.get(KEPT - 1).copied())
     }
 
     /// The events of all snapshots, newest first.

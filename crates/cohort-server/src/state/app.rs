@@ -2,14 +2,18 @@
 //! that learned from the closed ones.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use cohort::{Contexts, Judgement, Policy, Turns};
+use cohort::{Contexts, Job, Judgement, Policy, Turns};
 
 use super::Misfit;
 use super::decisions::{Decision, Decisions, Status};
 use super::names::Names;
 use crate::event::{Decided, Key, What};
 use crate::settings::{AppSettings, BadSettings};
+
+/// The features of every registered item.
+pub type Items = BTreeMap<Box<str>, Box<[f64]>>;
 
 /// One tenant of the service.
 pub struct App {
@@ -19,7 +23,8 @@ pub struct App {
     pub(super) now_ms: u64,
     pub(super) keys: Vec<Key>,
     pub(super) users: Names,
-    pub(super) items: BTreeMap<Box<str>, Box<[f64]>>,
+    /// Shared with a snapshot that is being written.
+    pub(super) items: Arc<Items>,
     pub(super) decisions: Decisions,
     pub(super) counts: Counts,
     pub(super) policy: Box<dyn Policy>,
@@ -50,7 +55,7 @@ impl App {
             now_ms: at_ms,
             keys: Vec::new(),
             users: Names::default(),
-            items: BTreeMap::new(),
+            items: Arc::default(),
             decisions: Decisions::default(),
             counts: Counts::default(),
         })
@@ -88,11 +93,11 @@ impl App {
             }
             What::ItemPut(id, features) => {
                 self.check_dim(&features)?;
-                self.items.insert(id.into(), features.into());
+                Arc::make_mut(&mut self.items).insert(id.into(), features.into());
                 Ok(())
             }
             What::ItemRemoved(id) => {
-                self.items.remove(id.as_str());
+                Arc::make_mut(&mut self.items).remove(id.as_str());
                 Ok(())
             }
             What::Decided(decided) => self.decided(at_ms, decided),
@@ -122,6 +127,7 @@ impl App {
                 self.turns().catch_up();
                 Ok(())
             }
+            What::Refitted(found) => self.turns().install(&found).map_err(|why| why.to_string()),
         }
     }
 
@@ -204,9 +210,9 @@ impl App {
         turns(&mut self.policy)
     }
 
-    /// Whether its policy has something to do that takes long.
-    pub fn is_due(&mut self) -> bool {
-        self.turns().is_due()
+    /// What its policy has to do that takes long, if anything is due.
+    pub fn job(&mut self) -> Option<Job> {
+        self.turns().job()
     }
 
     /// Whether its policy can be kept in a snapshot.
@@ -219,6 +225,19 @@ impl App {
         // A user that never came gets the number that it would get now.
         let user = self.users.find(user).unwrap_or(self.users.len());
         self.turns().judge(user, contexts, judgements);
+    }
+
+    /// With what probability each candidate is to be chosen, where the policy draws; see
+    /// [`Turns::chances`].
+    pub fn chances(
+        &mut self,
+        user: &str,
+        contexts: &Contexts,
+        seed: u64,
+        chances: &mut [f64],
+    ) -> bool {
+        let user = self.users.find(user).unwrap_or(self.users.len());
+        self.turns().chances(user, contexts, seed, chances)
     }
 
     /// Its settings.
@@ -247,7 +266,7 @@ impl App {
     }
 
     /// The features of every registered item.
-    pub fn items(&self) -> &BTreeMap<Box<str>, Box<[f64]>> {
+    pub fn items(&self) -> &Items {
         &self.items
     }
 

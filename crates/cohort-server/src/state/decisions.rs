@@ -11,6 +11,7 @@
 //! one and a retried decide are recognised. What is kept is so bounded by twice the window.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use crate::event::Decided;
 
@@ -45,7 +46,8 @@ pub enum Status {
 /// All decisions that are remembered, by id and by when they are due.
 #[derive(Debug, Default)]
 pub struct Decisions {
-    by_id: HashMap<Box<str>, Decision>,
+    /// Shared with a snapshot that is being written; what changes meanwhile is copied.
+    by_id: HashMap<Box<str>, Arc<Decision>>,
     due: BTreeSet<(u64, Box<str>)>,
     waiting: usize,
 }
@@ -53,7 +55,7 @@ pub struct Decisions {
 impl Decisions {
     /// The decision of that id.
     pub fn get(&self, id: &str) -> Option<&Decision> {
-        self.by_id.get(id)
+        self.by_id.get(id).map(|decision| &**decision)
     }
 
     /// Remembers a new one.
@@ -61,13 +63,13 @@ impl Decisions {
         let id: Box<str> = decision.made.id.as_str().into();
         self.waiting += usize::from(decision.waits());
         self.due.insert((decision.due_ms, id.clone()));
-        self.by_id.insert(id, decision);
+        self.by_id.insert(id, Arc::new(decision));
     }
 
     /// Gives a decision another status, which ends at another time, and returns its context; one
     /// that no longer waits keeps none.
     pub fn move_to(&mut self, id: &str, status: Status, due_ms: u64) -> Option<Box<[f64]>> {
-        let decision = self.by_id.get_mut(id)?;
+        let decision = Arc::make_mut(self.by_id.get_mut(id)?);
         let (_, key) = self.due.take(&(decision.due_ms, Box::from(id)))?;
         self.waiting -= usize::from(decision.waits());
         decision.status = status;
@@ -83,7 +85,7 @@ impl Decisions {
     /// The first decision whose status has ended by then.
     pub fn first_due(&self, now_ms: u64) -> Option<&Decision> {
         let (due_ms, id) = self.due.first()?;
-        (*due_ms <= now_ms).then(|| self.by_id.get(id)).flatten()
+        (*due_ms <= now_ms).then(|| self.get(id)).flatten()
     }
 
     /// Forgets a decision.
@@ -111,7 +113,12 @@ impl Decisions {
 
     /// All of them, in the order in which they are due.
     pub fn iter(&self) -> impl Iterator<Item = &Decision> {
-        self.due.iter().filter_map(|(_, id)| self.by_id.get(id))
+        self.due.iter().filter_map(|(_, id)| self.get(id))
+    }
+
+    /// All of them, in no order: a copy that shares what they are.
+    pub fn list(&self) -> Vec<Arc<Decision>> {
+        self.by_id.values().cloned().collect()
     }
 }
 

@@ -19,9 +19,10 @@ mod saved;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use app::{App, Counts};
+pub use app::{App, Counts, Items};
 pub use decisions::{Decision, Decisions, Status};
 pub use names::Names;
+pub use saved::FrozenState;
 
 use crate::event::{Event, What};
 use crate::settings::BadSettings;

@@ -53,9 +53,37 @@ impl Names {
         Some(number as usize)
     }
 
+    /// A copy that can be written elsewhere.
+    pub fn list(&self) -> NameList {
+        NameList { words: self.words.clone(), ends: self.ends.clone() }
+    }
+
     /// All words in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         (0..self.len()).map(|number| self.name(number))
+    }
+}
+
+/// Words in the order of their numbers, and nothing to find them by.
+pub struct NameList {
+    words: Vec<u8>,
+    ends: Vec<u64>,
+}
+
+impl NameList {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// All words, as bytes.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.len()).map(|number| word(&self.words, &self.ends, number))
     }
 }
 

@@ -4,17 +4,42 @@
 //! policies carry versions of their own. Damage was found out before a byte arrives here, so what
 //! is checked is that the stream makes sense.
 
+use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+use cohort::Frozen;
 
 use super::State;
-use super::app::{App, Counts};
+use super::app::{App, Counts, Items};
 use super::decisions::{Decision, Status};
+use super::names::NameList;
 use crate::bytes::{Malformed, Put, Take};
 use crate::event::{Decided, Key};
 use crate::settings::AppSettings;
 
 /// After every app: that reader and writer agree where it ends.
 const END_OF_APP: u32 = 0x0A99_0E4D;
+
+/// A state at one moment, to be written while the state goes on: nearly all of it is shared with
+/// the state, and copied only where that changes.
+pub struct FrozenState {
+    last_event: u64,
+    deleted: BTreeSet<String>,
+    apps: Vec<(String, FrozenApp)>,
+}
+
+struct FrozenApp {
+    settings: AppSettings,
+    created_ms: u64,
+    now_ms: u64,
+    keys: Vec<Key>,
+    users: NameList,
+    items: Arc<Items>,
+    decisions: Vec<Arc<Decision>>,
+    counts: Counts,
+    policy: Frozen,
+}
 
 impl State {
     /// Whether the policies of all apps can be kept in a snapshot. Without snapshots a restart
@@ -23,20 +48,19 @@ impl State {
         self.apps.values_mut().all(App::can_be_saved)
     }
 
+    /// The state as it is now, to be written later and elsewhere.
+    pub fn freeze(&mut self) -> io::Result<FrozenState> {
+        let apps = self.apps.iter_mut().map(|(name, app)| Ok((name.clone(), app.freeze()?)));
+        Ok(FrozenState {
+            apps: apps.collect::<io::Result<_>>()?,
+            last_event: self.last_event,
+            deleted: self.deleted.clone(),
+        })
+    }
+
     /// Writes everything. Only caches of policies may change.
-    pub fn save(&mut self, mut out: &mut dyn Write) -> io::Result<()> {
-        out.put_u64(self.last_event)?;
-        out.put_len(self.deleted.len())?;
-        for name in &self.deleted {
-            out.put_str(name)?;
-        }
-        out.put_len(self.apps.len())?;
-        for (name, app) in &mut self.apps {
-            out.put_str(name)?;
-            app.save(&mut out)?;
-            out.put_u32(END_OF_APP)?;
-        }
-        Ok(())
+    pub fn save(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        self.freeze()?.write(out)
     }
 
     /// Reads what [`State::save`] wrote.
@@ -57,8 +81,26 @@ impl State {
     }
 }
 
-impl App {
-    fn save(&mut self, mut out: &mut dyn Write) -> io::Result<()> {
+impl FrozenState {
+    /// Writes everything.
+    pub fn write(self, mut out: &mut dyn Write) -> io::Result<()> {
+        out.put_u64(self.last_event)?;
+        out.put_len(self.deleted.len())?;
+        for name in &self.deleted {
+            out.put_str(name)?;
+        }
+        out.put_len(self.apps.len())?;
+        for (name, app) in self.apps {
+            out.put_str(&name)?;
+            app.write(&mut out)?;
+            out.put_u32(END_OF_APP)?;
+        }
+        Ok(())
+    }
+}
+
+impl FrozenApp {
+    fn write(mut self, mut out: &mut dyn Write) -> io::Result<()> {
         self.settings.write(out)?;
         out.put_u64(self.created_ms)?;
         out.put_u64(self.now_ms)?;
@@ -68,22 +110,40 @@ impl App {
         }
         out.put_u64(self.users.len() as u64)?;
         for user in self.users.iter() {
-            out.put_str(user)?;
+            out.put_bytes(user)?;
         }
         out.put_u64(self.items.len() as u64)?;
-        for (id, features) in &self.items {
+        for (id, features) in self.items.iter() {
             out.put_str(id)?;
             out.put_numbers(features)?;
         }
         out.put_u64(self.decisions.len() as u64)?;
-        for decision in self.decisions.iter() {
+        self.decisions.sort_by(|a, b| (a.due_ms, &a.made.id).cmp(&(b.due_ms, &b.made.id)));
+        for decision in &self.decisions {
             decision.save(out)?;
         }
         self.counts.save(out)?;
-        match self.turns().saved() {
-            Some(policy) => policy.save(&mut out),
-            None => Err(io::ErrorKind::Unsupported.into()),
-        }
+        (self.policy)(&mut out)
+    }
+}
+
+impl App {
+    fn freeze(&mut self) -> io::Result<FrozenApp> {
+        let policy = match self.turns().saved() {
+            Some(policy) => policy.freeze()?,
+            None => return Err(io::ErrorKind::Unsupported.into()),
+        };
+        Ok(FrozenApp {
+            settings: self.settings.clone(),
+            created_ms: self.created_ms,
+            now_ms: self.now_ms,
+            keys: self.keys.clone(),
+            users: self.users.list(),
+            items: self.items.clone(),
+            decisions: self.decisions.list(),
+            counts: self.counts,
+            policy,
+        })
     }
 
     fn load(mut from: &mut dyn Read) -> Result<Self, Malformed> {
@@ -101,9 +161,11 @@ impl App {
                 return Err(Malformed::odd(format!("user `{user}` is there twice")));
             }
         }
+        let mut items = Items::new();
         for _ in 0..from.take_u64()? {
-            app.items.insert(from.take_str()?.into(), from.take_numbers()?.into());
+            items.insert(from.take_str()?.into(), from.take_numbers()?.into());
         }
+        app.items = Arc::new(items);
         for _ in 0..from.take_u64()? {
             app.decisions.insert(Decision::load(from, app.users.len())?);
         }

@@ -4,7 +4,7 @@
 
 use cohort_server::engine::recovery::recover;
 use cohort_server::engine::request::{ForUser, Offer};
-use cohort_server::engine::{Answer, Engine, Limits, Refusal, Request};
+use cohort_server::engine::{Answer, Engine, Limits, Refit, Refusal, Request};
 use cohort_server::journal::{Group, Journal, JournalError};
 use cohort_server::settings::AppSettings;
 use cohort_server::snapshot::Snapshots;
@@ -19,6 +19,8 @@ pub struct Simulation<J> {
     pub engine: Engine,
     pub journal: J,
     pub folder: MemoryFolder,
+    /// Refits that were begun: each is done before the next request, and lost in a crash.
+    refits: Vec<Refit>,
 }
 
 impl<J: Journal> Simulation<J> {
@@ -27,7 +29,7 @@ impl<J: Journal> Simulation<J> {
         let recovered = recover(&journal, &Snapshots::new(folder.clone()));
         let state = recovered.map_err(|why| why.to_string())?.state;
         let engine = Engine::new(state, LIMITS, ChaCha12Rng::seed_from_u64(seed));
-        Ok(Self { engine, journal, folder: folder.clone() })
+        Ok(Self { engine, journal, folder: folder.clone(), refits: Vec::new() })
     }
 
     /// Asks; what it changed is synced before the answer is looked at.
@@ -44,10 +46,15 @@ impl<J: Journal> Simulation<J> {
         requests: impl IntoIterator<Item = Request>,
     ) -> (Vec<Result<Answer, Refusal>>, Result<(), JournalError>) {
         let mut group = Group::default();
+        let done: Vec<Request> = self.refits.drain(..).map(done).collect();
+        for request in done {
+            self.engine.handle(now_ms, request, &mut group).expect("what was fitted fits");
+        }
         let answers = requests
             .into_iter()
             .map(|request| self.engine.handle(now_ms, request, &mut group))
             .collect();
+        self.refits = self.engine.take_refits();
         let committed = match group.is_empty() {
             true => Ok(()),
             false => self.journal.append(&group).and_then(|()| self.journal.sync()),
@@ -59,7 +66,7 @@ impl<J: Journal> Simulation<J> {
         let event = self.engine.state().last_event();
         let state = self.engine.state_mut();
         Snapshots::new(self.folder.clone())
-            .write(event, &mut |out| state.save(out))
+            .write(event, |out| state.save(out))
             .map_err(|why| why.to_string())
     }
 
@@ -67,6 +74,10 @@ impl<J: Journal> Simulation<J> {
     pub fn bytes(&mut self) -> Vec<u8> {
         state_bytes(self.engine.state_mut())
     }
+}
+
+fn done(Refit { app, ticket, job }: Refit) -> Request {
+    Request::Refitted { app, ticket, found: job() }
 }
 
 pub fn state_bytes(state: &mut State) -> Vec<u8> {

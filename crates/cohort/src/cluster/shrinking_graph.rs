@@ -5,6 +5,8 @@
 //! walk it (both are walked in step), and either one of its vertices has another edge to the
 //! larger, which takes the place of the one cut, or it is a component of its own from now on.
 
+mod saved;
+
 /// A graph on vertices 0, 1, …, of which edges can be cut but not put back.
 #[derive(Clone, Debug)]
 pub struct ShrinkingGraph {

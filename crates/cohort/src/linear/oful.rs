@@ -13,6 +13,8 @@
 //! Reference: Abbasi-Yadkori, Pál, Szepesvári, *Improved Algorithms for Linear Stochastic
 //! Bandits*, NeurIPS 2011.
 
+mod saved;
+
 use super::{Confidence, Progress, Shape, Statistics, Symmetric, argmax, dot};
 use crate::{Arm, Contexts};
 

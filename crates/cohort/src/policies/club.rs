@@ -36,6 +36,7 @@
 //! Reference: Gentile, Li, Zappella, *Online Clustering of Bandits*, ICML 2014, Figure 1.
 
 mod leashes;
+mod saved;
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -46,7 +47,7 @@ use crate::cluster::{ShrinkingGraph, Split};
 use crate::linear::Oful;
 use crate::params::{POSITIVE, Param, Settings};
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Judgement, Order, Policy, Problem, Turns};
+use crate::{Arm, Contexts, Error, Judgement, Order, Policy, Problem, Saved, Turns};
 use leashes::Leashes;
 
 /// What is known of it before it is made.
@@ -211,6 +212,10 @@ impl Turns for Club {
             Some(at) => self.components[at].judge(contexts, self.width(), judgements),
             None => Oful::new(self.dim, LAMBDA).judge(contexts, self.width(), judgements),
         }
+    }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
     }
 
     /// Update, cut, clusters.

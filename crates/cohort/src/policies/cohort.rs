@@ -7,11 +7,18 @@
 //! at rewards 1, r, r², …:  refit the population from all statistics, and everybody's posterior
 //! ```
 //!
-//! A user with one probable component is one OFUL learner with that component as its prior, so
-//! nearly all users live in a [`Bank`]; those that may belong to several have a [`Belief`].
+//! Users that are served in rounds all have their posteriors carried along (`everybody`). Of users
+//! that come one at a time nothing is kept but statistics, from which a posterior is worked out when
+//! it is asked for (`Prior`); it is carried along only for those, some ten thousand, that had rewards
+//! of late (`beliefs`). So a million users take the memory of their statistics, and a refit, which
+//! can be done beside decisions, changes everybody at once.
+//!
 //! Nothing depends on the horizon, and nothing need be set. `mixture`, `labels`, `doubt` and
 //! `sigma` take parts away, for comparison.
 
+mod beliefs;
+mod chosen;
+mod everybody;
 mod saved;
 
 use std::sync::LazyLock;
@@ -22,105 +29,69 @@ use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 
 use crate::cluster::partition::number_by_smallest_member;
-use crate::linear::{Bank, Progress, Shape, Symmetric, argmax, dot};
-use crate::params::{Kind, NOT_NEGATIVE, POSITIVE, Param, Settings};
+use crate::linear::{argmax, dot};
+use crate::params::Settings;
 use crate::population::{
-    ArmReport, Belief, Believer, Explanation, Fit, Given, Inherited, Ledger, Membership, Outlook,
-    Population, Spectrum,
+    ArmReport, Belief, Explanation, Fit, Inherited, Ledger, Membership, Population, Prior,
 };
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Judgement, Policy, Problem, Saved, Turns};
+use crate::{Arm, Contexts, Error, Job, Judgement, Policy, Problem, Saved, Turns};
+use beliefs::Beliefs;
+use chosen::Chosen;
+use everybody::Everybody;
 
 /// What is known of it before it is made.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "cohort",
     summary: "learns cohorts, spreads and noise, and every user within them; told nothing",
     reference: "the open problem of Ghosh et al., Section 8: both frameworks in one",
-    params: &[PARAMS],
+    params: &[chosen::PARAMS],
     build: |problem, settings| Ok(Box::new(Cohort::new(problem, settings)?)),
 };
-
-const RATIO: Kind = Kind::Real(std::ops::Bound::Excluded(1.0), std::ops::Bound::Included(10.0));
-
-const PARAMS: &[Param] = &[
-    Param::real("exploration", NOT_NEGATIVE, 1.0, "multiplies the width; 1 = as it should be"),
-    Param::choice(
-        "exploration_rule",
-        &["ucb", "thompson"],
-        "optimism on the posterior, or an arm drawn from it",
-    ),
-    Param::real("refit_ratio", RATIO, 1.25, "rewards seen from one refit to the next, as a ratio"),
-    Param::derived(
-        "half_life",
-        POSITIVE,
-        "for ever",
-        "rewards of a user after which an earlier one counts half",
-    ),
-    Param::choice("mixture", &["learned", "none"], "ablation: one component for everybody"),
-    Param::choice("labels", &["soft", "hard"], "ablation: everybody is of its likeliest component"),
-    Param::choice("doubt", &["kept", "none"], "ablation: centres count as known"),
-    Param::derived("sigma", POSITIVE, "learned", "ablation: σ, told instead of learned"),
-];
 
 /// Users from which on refits are spaced more widely, and how fast: a refit costs as much as its users,
 /// and what it learns of the population shrinks with them.
 const CROWD: f64 = 1024.0;
 const CROWD_POWER: f64 = 0.75;
 
+/// Draws from which the chances of arms are told, where they are drawn.
+const DRAWS: usize = 128;
+
+/// Memory for posteriors that are carried along, and for those that were asked for.
+const CARRIED_BYTES: usize = 32 << 20;
+const ASKED_BYTES: usize = 8 << 20;
+
 /// The policy.
 pub struct Cohort {
     settings: Chosen,
     ledger: Ledger,
-    population: Option<Population>,
+    /// What users have in common, as of the last refit.
+    prior: Option<Prior>,
     /// How many rewards there were at the last refit.
     fitted_rewards: f64,
-    /// Users with one probable component: V⁻¹ is the posterior covariance over σ².
-    bank: Bank,
-    /// The component of each of those.
-    components: Vec<usize>,
-    /// Users that may belong to several.
-    undecided: Vec<Option<Box<Belief>>>,
-    /// What is believed of users of whom nothing was seen.
-    newcomer: Option<Belief>,
+    /// Posteriors that are carried along, once users have been served in rounds.
+    everybody: Option<Everybody>,
+    /// Where users come one at a time: posteriors that were carried along since the last refit …
+    carried: Beliefs,
+    /// … and some that were asked for, and follow from statistics and population alone.
+    asked: Beliefs,
     /// How many decisions each user had, where they are drawn.
     draws: Vec<u64>,
     seed: u64,
 }
 
-/// The parameters.
-struct Chosen {
-    exploration: f64,
-    thompson: bool,
-    refit_ratio: f64,
-    given: Given,
-    outlook: Outlook,
-}
-
 impl Cohort {
     /// For a problem, of which only the size and the seed are looked at.
     pub fn new(problem: &Problem, settings: &Settings) -> Result<Self, Error> {
-        let set = |name: &str| Some(settings.derived(name, || f64::NAN)).filter(|v| !v.is_nan());
+        let chosen = Chosen::new(settings);
         let mut cohort = Self {
-            settings: Chosen {
-                exploration: settings.real("exploration"),
-                thompson: settings.choice("exploration_rule") == "thompson",
-                refit_ratio: settings.real("refit_ratio"),
-                given: Given {
-                    cohorts: settings.choice("mixture") == "learned",
-                    sigma: set("sigma"),
-                },
-                outlook: Outlook {
-                    soft: settings.choice("labels") == "soft",
-                    doubt: settings.choice("doubt") == "kept",
-                },
-            },
-            ledger: Ledger::new(0, problem.dim, set("half_life")),
-            population: None,
+            ledger: Ledger::new(0, problem.dim, chosen.half_life),
+            settings: chosen,
+            prior: None,
             fitted_rewards: 0.0,
-            bank: Bank::new(0, problem.dim, 1.0),
-            components: Vec::new(),
-            undecided: Vec::new(),
-            newcomer: None,
+            everybody: None,
+            carried: Beliefs::new(problem.dim, CARRIED_BYTES),
+            asked: Beliefs::new(problem.dim, ASKED_BYTES),
             draws: Vec::new(),
             seed: problem.seed,
         };
@@ -130,7 +101,7 @@ impl Cohort {
 
     /// What users have in common, as of the last refit.
     pub fn population(&self) -> Option<&Population> {
-        self.population.as_ref()
+        self.prior.as_ref().map(Prior::population)
     }
 
     /// All that was seen: a copy of it and [`Population::fit`] are a refit beside decisions.
@@ -142,25 +113,21 @@ impl Cohort {
     /// Takes on a population that was fitted elsewhere, for what has been seen by now.
     pub fn adopt(&mut self, population: Population) {
         self.ledger.settle();
-        let spectra = self.ledger.spectra(population.level);
-        self.take_on(Fit { population, spectra });
+        self.fitted_rewards = self.ledger.rewards();
+        self.take_on(population);
     }
 
     /// Makes room for more users.
     fn grow(&mut self, users: usize) {
-        let known = self.ledger.users();
-        if users <= known {
+        if users <= self.ledger.users() {
             return;
         }
         self.ledger.grow(users);
-        self.bank.grow(users);
-        self.components.resize(users, 0);
-        self.undecided.resize_with(users, || None);
-        self.draws.resize(users, 0);
-        if let Some(newcomer) = self.newcomer.clone() {
-            for user in known..users {
-                self.believe(user, newcomer.clone(), 0.0);
-            }
+        if let Some(everybody) = &mut self.everybody {
+            everybody.grow(users);
+        }
+        if self.settings.thompson {
+            self.draws.resize(users, 0);
         }
     }
 
@@ -177,61 +144,89 @@ impl Cohort {
             return;
         }
         self.ledger.settle();
-        let warm = self.population.as_ref();
-        if let Some(fit) = Population::fit(&self.ledger, warm, &self.settings.given) {
-            self.take_on(fit);
+        let (warm, given) = (self.prior.as_ref().map(Prior::population), &self.settings.given);
+        if self.everybody.is_none() {
+            if let Some(population) = Population::fit_lightly(&self.ledger, warm, given) {
+                self.fitted_rewards = self.ledger.rewards();
+                self.take_on(population);
+            }
+        } else if let Some(fit) = Population::fit(&self.ledger, warm, given) {
+            self.fitted_rewards = self.ledger.rewards();
+            self.take_on_fit(fit);
         }
+    }
+
+    fn take_on(&mut self, population: Population) {
+        if self.everybody.is_some() {
+            self.ledger.settle();
+            let spectra = self.ledger.spectra(population.level);
+            return self.take_on_fit(Fit { population, spectra });
+        }
+        self.forget_beliefs();
+        self.prior = Some(Prior::new(population, self.settings.outlook));
+    }
+
+    fn forget_beliefs(&mut self) {
+        self.carried.clear();
+        self.asked.clear();
     }
 
     /// Everybody's posterior afresh.
-    fn take_on(&mut self, fit: Fit) {
-        self.fitted_rewards = self.ledger.rewards();
-        let believer = Believer::new(&fit.population, self.settings.outlook);
-        let beliefs: Vec<Belief> =
-            fit.spectra.par_iter().flat_map_iter(|users| believer.believe(users)).collect();
-        let [newcomer, ..] = believer.believe(&Spectrum::unseen(self.ledger.dim()));
-        self.newcomer = Some(newcomer);
-        self.population = Some(fit.population);
-        for (user, belief) in beliefs.into_iter().take(self.ledger.users()).enumerate() {
-            let rewards = self.ledger.rewards_of(user);
-            self.believe(user, belief, rewards);
+    fn take_on_fit(&mut self, fit: Fit) {
+        self.forget_beliefs();
+        if let Some(everybody) = &mut self.everybody {
+            everybody.take_on(&fit, &self.ledger, self.settings.outlook);
+        }
+        self.prior = Some(Prior::new(fit.population, self.settings.outlook));
+    }
+
+    /// From now on posteriors are carried along: users are served in rounds.
+    fn serve_in_rounds(&mut self) {
+        if self.everybody.is_some() {
+            return;
+        }
+        self.everybody = Some(Everybody::new(self.ledger.dim()));
+        match self.population().cloned() {
+            Some(population) => self.take_on(population),
+            None => self.grow_everybody(),
         }
     }
 
-    /// Puts a user where its posterior is this.
-    fn believe(&mut self, user: usize, belief: Belief, rewards: f64) {
-        let Some(population) = &self.population else { return };
-        if let [only] = belief.guesses.as_slice() {
-            let mut inverse = only.covariance.clone();
-            for value in inverse.packed_mut() {
-                *value /= population.noise;
-            }
-            self.bank.set_state(user, &only.mean, &inverse, rewards);
-            self.components[user] = only.component;
-            self.undecided[user] = None;
-        } else {
-            self.undecided[user] = Some(Box::new(belief));
+    fn grow_everybody(&mut self) {
+        let users = self.ledger.users();
+        if let Some(everybody) = &mut self.everybody {
+            everybody.grow(users);
         }
     }
 
-    /// What is believed of one user.
+    /// What is believed of one user; of one that is not known what is believed of newcomers.
     fn belief(&self, user: usize) -> Option<Belief> {
-        let population = self.population.as_ref()?;
-        if let Some(belief) = &self.undecided[user] {
-            return Some(Belief::clone(belief));
+        let prior = self.prior.as_ref()?;
+        if user >= self.ledger.users() {
+            return Some(prior.newcomer().clone());
         }
-        let mut covariance: Symmetric = self.bank.inverse(user);
-        for value in covariance.packed_mut() {
-            *value *= population.noise;
+        Some(match (&self.everybody, self.carried.get(user)) {
+            (Some(everybody), _) => everybody.belief(user),
+            (None, Some(carried)) => carried.clone(),
+            (None, None) => afresh(prior, &self.ledger, user),
+        })
+    }
+
+    /// What is believed of a user that comes alone, worked out where it is not at hand.
+    fn ask(&mut self, user: usize) -> Option<&Belief> {
+        let prior = self.prior.as_ref()?;
+        if self.carried.get(user).is_some() {
+            return self.carried.get(user);
         }
-        Some(Belief::certain(self.components[user], self.bank.estimate(user), covariance))
+        Some(self.asked.get_or(user, || afresh(prior, &self.ledger, user)))
     }
 
     /// How many standard deviations of optimism a user gets.
     fn width(&self, user: usize) -> f64 {
-        let rewards = match self.undecided[user] {
-            Some(_) => self.ledger.rewards_of(user),
-            None => self.bank.progress(user).updates,
+        let rewards = match &self.everybody {
+            _ if user >= self.ledger.users() => 0.0,
+            Some(everybody) => everybody.rewards(user, &self.ledger),
+            None => self.ledger.rewards_of(user),
         };
         self.settings.exploration * widening(rewards)
     }
@@ -254,7 +249,7 @@ impl Cohort {
     /// Why an arm is played for a user; `None` while there is nothing to explain, or for a user
     /// who is not known.
     pub fn explain(&self, user: usize, contexts: &Contexts) -> Option<Explanation> {
-        let population = self.population.as_ref()?;
+        let population = self.population()?;
         if user >= self.ledger.users() {
             return None;
         }
@@ -276,6 +271,11 @@ impl Cohort {
     }
 }
 
+/// What is believed of a user, from its statistics and the population alone.
+fn afresh(prior: &Prior, ledger: &Ledger, user: usize) -> Belief {
+    prior.believe(&ledger.statistics_from(user, prior.population().level))
+}
+
 /// How many standard deviations of optimism a user with so many rewards gets.
 fn widening(rewards: f64) -> f64 {
     let whole = rewards as usize;
@@ -293,13 +293,14 @@ static FIRST_WIDENINGS: LazyLock<Vec<f64>> = LazyLock::new(|| {
 impl Policy for Cohort {
     fn choose(&mut self, contexts: &Contexts, arms: &mut [Arm]) {
         self.grow(arms.len());
+        self.serve_in_rounds();
         self.refit_if_due();
-        let Some(population) = &self.population else {
+        if self.prior.is_none() {
             for (user, arm) in arms.iter_mut().enumerate() {
                 *arm = self.blind(user, contexts);
             }
             return;
-        };
+        }
         if self.settings.thompson {
             arms.par_iter_mut().enumerate().for_each(|(user, arm)| {
                 if let Some(belief) = self.belief(user) {
@@ -309,49 +310,38 @@ impl Policy for Cohort {
             for draws in &mut self.draws {
                 *draws += 1;
             }
-            return;
+        } else if let Some(everybody) = &mut self.everybody {
+            everybody.choose(contexts, self.settings.exploration, &self.ledger, arms);
         }
-        let exploration = self.settings.exploration;
-        let sigma = population.noise.sqrt();
-        let radius = |_, progress: Progress| exploration * widening(progress.updates) * sigma;
-        self.bank.choose(contexts, Shape::Ellipsoid, radius, None, arms);
-        let (undecided, ledger) = (&self.undecided, &self.ledger);
-        arms.par_iter_mut().zip(undecided).enumerate().with_min_len(64).for_each(
-            |(user, (arm, belief))| {
-                if let Some(belief) = belief {
-                    let width = exploration * widening(ledger.rewards_of(user));
-                    *arm = belief.choose(contexts, width);
-                }
-            },
-        );
     }
 
     fn learn(&mut self, contexts: &Contexts, arms: &[Arm], rewards: &[f64]) {
         self.grow(arms.len());
         self.ledger.learn(contexts, arms, rewards);
-        let Some(population) = &self.population else { return };
-        let (noise, level) = (population.noise, population.level);
-        let counted: Vec<f64> = rewards.iter().map(|reward| reward - level).collect();
-        self.bank.learn(contexts, arms, &counted);
-        (self.undecided.par_iter_mut().zip(arms).zip(&counted)).with_min_len(64).for_each(
-            |((belief, arm), y)| {
-                if let Some(belief) = belief {
-                    belief.learn(contexts.arm(*arm), *y, noise);
-                }
-            },
-        );
+        match &mut self.everybody {
+            Some(everybody) if self.prior.is_some() => everybody.learn(contexts, arms, rewards),
+            Some(_) => {}
+            None => {
+                self.ledger.settle();
+                self.forget_beliefs();
+            }
+        }
     }
 
     /// The most probable component of every user. Once there are cohorts, a user of none of them
     /// is a cluster by itself; until then all are one.
     fn clusters(&self) -> Option<Vec<usize>> {
-        let population = self.population.as_ref()?;
-        let count = population.components.len();
+        let count = self.population()?.components.len();
+        let component = |user: usize| match &self.everybody {
+            Some(everybody) => everybody.component(user),
+            None => self.belief(user).map_or(0, |belief| belief.likeliest().component),
+        };
         let mut labels: Vec<usize> = (0..self.ledger.users())
-            .map(|user| {
-                let component = (self.undecided[user].as_ref())
-                    .map_or(self.components[user], |belief| belief.likeliest().component);
-                if component == 0 && count > 1 { count + user } else { component }
+            .into_par_iter()
+            .with_min_len(64)
+            .map(|user| match component(user) {
+                0 if count > 1 => count + user,
+                component => component,
             })
             .collect();
         number_by_smallest_member(&mut labels);
@@ -367,49 +357,66 @@ impl Turns for Cohort {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
         self.grow(user + 1);
         self.refit_if_due();
-        let Some(population) = &self.population else { return self.blind(user, contexts) };
+        let width = self.width(user);
+        if self.prior.is_none() {
+            return self.blind(user, contexts);
+        }
         if self.settings.thompson {
             let arm = self.belief(user).map_or(0, |belief| self.draw(user, &belief, contexts));
             self.draws[user] += 1;
             return arm;
         }
-        let width = self.width(user);
-        match &self.undecided[user] {
-            Some(belief) => belief.choose(contexts, width),
-            None => {
-                let radius = width * population.noise.sqrt();
-                self.bank.choose_one(user, contexts, Shape::Ellipsoid, radius)
-            }
+        match &mut self.everybody {
+            Some(everybody) => everybody.choose_one(user, contexts, width),
+            None => self.ask(user).map_or(0, |belief| belief.choose(contexts, width)),
         }
     }
 
-    /// As `decide` with the rule `ucb`, after what is due was done. Before the first refit nothing is
+    /// As `decide` with the rule `ucb`, on what was fitted last. Before the first refit nothing is
     /// known, and all arms are alike.
     fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
         judgements.fill(Judgement::default());
-        let Some(population) = &self.population else { return };
-        let stranger = user >= self.ledger.users();
-        let belief =
-            if stranger { self.newcomer.as_ref() } else { self.undecided[user].as_deref() };
-        let width = match stranger {
-            true => self.settings.exploration * widening(0.0),
-            false => self.width(user),
-        };
-        match belief {
-            Some(belief) => {
-                for (x, judgement) in contexts.iter().zip(&mut *judgements) {
-                    let (mean, deviation) = belief.predict(x);
-                    *judgement = Judgement { expected: mean, bonus: width * deviation };
-                }
+        let width = self.width(user);
+        let Some(prior) = &self.prior else { return };
+        let level = prior.population().level;
+        match &mut self.everybody {
+            _ if user >= self.ledger.users() => {
+                prior.newcomer().judge(contexts, width, judgements);
             }
+            Some(everybody) => everybody.judge(user, contexts, width, judgements),
             None => {
-                let radius = width * population.noise.sqrt();
-                self.bank.judge_one(user, contexts, Shape::Ellipsoid, radius, judgements);
+                if let Some(belief) = self.ask(user) {
+                    belief.judge(contexts, width, judgements);
+                }
             }
         }
         for judgement in judgements {
-            judgement.expected += population.level;
+            judgement.expected += level;
         }
+    }
+
+    fn chances(
+        &mut self,
+        user: usize,
+        contexts: &Contexts,
+        seed: u64,
+        chances: &mut [f64],
+    ) -> bool {
+        if !self.settings.thompson {
+            return false;
+        }
+        match self.belief(user) {
+            None => chances.fill(1.0 / contexts.arms() as f64),
+            Some(belief) => {
+                let mut rng = ChaCha8Rng::seed_from_u64(seed);
+                let scale = self.settings.exploration;
+                let best = belief.draw_many(contexts, scale, DRAWS, &mut rng);
+                for (chance, best) in chances.iter_mut().zip(best) {
+                    *chance = best as f64 / DRAWS as f64;
+                }
+            }
+        }
+        true
     }
 
     fn is_due(&self) -> bool {
@@ -421,17 +428,44 @@ impl Turns for Cohort {
         self.refit_if_due();
     }
 
+    fn job(&mut self) -> Option<Job> {
+        if !self.is_due() {
+            return None;
+        }
+        let (ledger, warm) = (self.ledger().clone(), self.population().cloned());
+        let given = self.settings.given;
+        Some(Box::new(move || {
+            let population = Population::fit_lightly(&ledger, warm.as_ref(), &given);
+            saved::write_fitted(ledger.rewards(), population.as_ref())
+        }))
+    }
+
+    fn install(&mut self, found: &[u8]) -> Result<(), Error> {
+        let (rewards, population) = saved::read_fitted(found, self.ledger.dim())?;
+        self.fitted_rewards = rewards;
+        if let Some(population) = population {
+            self.take_on(population);
+        }
+        Ok(())
+    }
+
     fn saved(&mut self) -> Option<&mut dyn Saved> {
         Some(self)
     }
 
     fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {
         self.grow(user + 1);
-        self.ledger.learn_one(user, context, reward);
-        let Some(population) = &self.population else { return };
-        match &mut self.undecided[user] {
-            Some(belief) => belief.learn(context, reward - population.level, population.noise),
-            None => self.bank.learn_one(user, context, reward - population.level),
+        if let Some(prior) = &self.prior {
+            let Population { level, noise, .. } = prior.population();
+            match &mut self.everybody {
+                Some(everybody) => everybody.learn_one(user, context, reward),
+                None => {
+                    let (asked, ledger) = (self.asked.take(user), &self.ledger);
+                    let believe = || asked.unwrap_or_else(|| afresh(prior, ledger, user));
+                    self.carried.get_or(user, believe).learn(context, reward - level, *noise);
+                }
+            }
         }
+        self.ledger.learn_one(user, context, reward);
     }
 }

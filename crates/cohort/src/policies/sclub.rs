@@ -40,13 +40,14 @@
 //! Reference: Li, Chen, Li, Leung, *Improved Algorithm on Online Clustering of Bandits*, IJCAI
 //! 2019, Algorithms 1–4.
 
+mod saved;
 mod sets;
 
 use super::shared::clubs::{EXPLORATION_PARAMS, exploration, width};
 use crate::linear::Oful;
 use crate::params::{POSITIVE, Param, Settings};
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Judgement, Order, Policy, Problem, Turns};
+use crate::{Arm, Contexts, Error, Judgement, Order, Policy, Problem, Saved, Turns};
 use sets::{Scales, Sets};
 
 /// What is known of it before it is made.
@@ -137,6 +138,10 @@ impl Turns for Sclub {
     fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
         let width = self.exploration * width(self.turns);
         self.sets.sums_for(user).judge(contexts, width, judgements);
+    }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
     }
 
     fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {

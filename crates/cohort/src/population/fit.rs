@@ -10,6 +10,10 @@
 //! A fit reads a ledger and an earlier fit and returns a new one: it can run beside decisions, and
 //! every sum it takes over users adds up over partitions of them.
 
+use std::borrow::Cow;
+
+use rayon::prelude::*;
+
 use super::births::evenly;
 use super::evidence::{LaneSums, Slopes, Sums, everybody};
 use super::lanes::{LANES, ZERO};
@@ -61,10 +65,36 @@ impl Population {
     /// one. `None` while no reward and no context was anything but zero.
     pub fn fit(ledger: &Ledger, warm: Option<&Population>, given: &Given) -> Option<Fit> {
         let scales = Scales::of(ledger)?;
+        let spectra = ledger.spectra(warm.map_or(0.0, |warm| warm.level));
+        let spectrum = |at: usize| Cow::Borrowed(&spectra[at]);
+        let population = Self::fit_to(ledger, scales, spectrum, warm, given);
+        Some(Fit { population, spectra })
+    }
+
+    /// The same population, bit by bit, where nobody needs the spectra: they are worked out where
+    /// they are looked at, so that a fit takes little memory beside the ledger's.
+    pub fn fit_lightly(
+        ledger: &Ledger,
+        warm: Option<&Population>,
+        given: &Given,
+    ) -> Option<Population> {
+        let scales = Scales::of(ledger)?;
         let level = warm.map_or(0.0, |warm| warm.level);
-        let spectra = ledger.spectra(level);
+        let spectrum = |at: usize| Cow::Owned(ledger.spectrum(at, level));
+        Some(Self::fit_to(ledger, scales, spectrum, warm, given))
+    }
+
+    fn fit_to<'a>(
+        ledger: &Ledger,
+        scales: Scales,
+        spectrum: impl Fn(usize) -> Cow<'a, Spectrum> + Sync,
+        warm: Option<&Population>,
+        given: &Given,
+    ) -> Population {
+        let sample: Vec<Cow<Spectrum>> =
+            evenly(ledger.blocks(), SAMPLE, 0).into_par_iter().map(&spectrum).collect();
         let mut fitting = Fitting {
-            spectra: evenly(spectra.len(), SAMPLE, 0).iter().map(|at| &spectra[*at]).collect(),
+            spectra: sample.iter().map(|users| &**users).collect(),
             population: match warm {
                 Some(warm) => warm.clone(),
                 None => scales.first_guess(ledger.dim()),
@@ -80,13 +110,13 @@ impl Population {
             structure::improve(&mut fitting);
             fitting.iterate(PASSES);
         }
-        if spectra.len() > SAMPLE {
-            fitting.spectra = spectra.iter().collect();
-            fitting.iterate(1);
+        if ledger.blocks() > SAMPLE {
+            let sums = Pass::sums_over(ledger.blocks(), &spectrum, &fitting.population);
+            fitting.maximise(&sums);
         }
         let mut population = fitting.population;
-        population.level += level_step(ledger, &spectra, &population);
-        Some(Fit { population, spectra })
+        population.level += level_step(ledger, &spectrum, &population);
+        population
     }
 }
 
@@ -107,7 +137,7 @@ impl Scales {
     fn of(ledger: &Ledger) -> Option<Self> {
         let d = ledger.dim();
         let mut scales = Scales { users: 0.0, rewards: 0.0, lengths: 0.0, squares: 0.0 };
-        for block in ledger.blocks() {
+        for block in (0..ledger.blocks()).map(|at| ledger.block(at)) {
             for lane in 0..LANES {
                 let rewards = block.rewards()[lane];
                 scales.users += f64::from(rewards > 0.0);
@@ -260,13 +290,17 @@ impl Sums {
 
 /// How much the level that rewards are counted from must move: one step of scoring, towards zero
 /// where little was seen. It counts from the next fit on.
-fn level_step(ledger: &Ledger, spectra: &[Spectrum], population: &Population) -> f64 {
+fn level_step<'a>(
+    ledger: &Ledger,
+    spectrum: &impl Fn(usize) -> Cow<'a, Spectrum>,
+    population: &Population,
+) -> f64 {
     let believer = Believer::new(population, Outlook::default());
     let level = population.level;
     let (mut rest, mut information) = (0.0, 0.0);
-    for at in evenly(spectra.len(), SAMPLE / 8, 0) {
-        let (record, users) = (&ledger.blocks()[at], &spectra[at]);
-        for (lane, belief) in believer.believe(users).iter().enumerate() {
+    for at in evenly(ledger.blocks(), SAMPLE / 8, 0) {
+        let (record, users) = (ledger.block(at), spectrum(at));
+        for (lane, belief) in believer.believe(&users).iter().enumerate() {
             let n = record.rewards()[lane];
             if n == 0.0 {
                 continue;
@@ -274,7 +308,8 @@ fn level_step(ledger: &Ledger, spectra: &[Spectrum], population: &Population) ->
             let contexts: Vec<f64> = record.contexts().iter().map(|x| x[lane]).collect();
             let guess = belief.likeliest();
             rest += record.total()[lane] - level * n - dot(&contexts, &guess.mean);
-            information += n - explained_level(users, lane, &contexts, guess.component, population);
+            information +=
+                n - explained_level(&users, lane, &contexts, guess.component, population);
         }
     }
     // As if there had been a few rewards more, all of them zero.

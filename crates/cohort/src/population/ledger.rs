@@ -1,8 +1,12 @@
 //! All that was ever seen of every user: V = Σxxᵀ, b = Σxy, Σy², Σx, Σy and n, in blocks of eight
 //! users. Sums are never thrown away and add up; with Σx and Σy among them, rewards can be counted
 //! from any level afterwards.
+//!
+//! A copy of a ledger shares its numbers with it until one of the two learns, and then only what is
+//! learned about is copied: a refit or a snapshot takes a copy and works on it beside decisions.
 
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -20,7 +24,8 @@ pub const BLOCKS_PER_TASK: usize = 8;
 pub struct Ledger {
     dim: usize,
     users: usize,
-    blocks: Vec<Record>,
+    /// Several blocks each.
+    chunks: Vec<Arc<Vec<Lane>>>,
     rewards: f64,
     /// What an earlier reward still counts when the user gets another one: 1 is for ever.
     memory: f64,
@@ -40,12 +45,15 @@ struct Round {
 /// Rounds that wait at most.
 const MOST_WAITING: usize = 24;
 
+/// Lanes of a chunk, roughly: 64 KiB, which are copied in some ten microseconds.
+const CHUNK_LANES: usize = 1024;
+
 /// The statistics of eight users.
-#[derive(Clone, Debug)]
-pub struct Record {
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'a> {
     dim: usize,
     /// Σ(x, y, 1)(x, y, 1)ᵀ packed, which is V | b, Σy² | Σx, Σy, n.
-    numbers: Vec<Lane>,
+    numbers: &'a [Lane],
 }
 
 impl Round {
@@ -56,7 +64,7 @@ impl Round {
         dim: usize,
         memory: f64,
         x: &mut [Lane],
-        block: &mut Record,
+        block: &mut [Lane],
     ) {
         let users = self.rewards.len().saturating_sub(first).min(LANES);
         let mut keep = [1.0; LANES];
@@ -70,43 +78,43 @@ impl Round {
             x[dim][lane] = self.rewards[first + lane];
             x[dim + 1][lane] = 1.0;
         }
-        add_rewards(&mut block.numbers, x, &keep);
+        add_rewards(block, x, &keep);
     }
 }
 
-impl Record {
+impl<'a> Record<'a> {
     /// d.
-    pub fn dim(&self) -> usize {
+    pub fn dim(self) -> usize {
         self.dim
     }
 
     /// V, packed.
-    pub fn gram(&self) -> &[Lane] {
+    pub fn gram(self) -> &'a [Lane] {
         &self.numbers[..packed_len(self.dim)]
     }
 
     /// b.
-    pub fn moment(&self) -> &[Lane] {
+    pub fn moment(self) -> &'a [Lane] {
         &self.numbers[packed_len(self.dim)..packed_len(self.dim) + self.dim]
     }
 
     /// Σy².
-    pub fn squares(&self) -> &Lane {
+    pub fn squares(self) -> &'a Lane {
         &self.numbers[packed_len(self.dim) + self.dim]
     }
 
     /// Σx.
-    pub fn contexts(&self) -> &[Lane] {
+    pub fn contexts(self) -> &'a [Lane] {
         &self.numbers[packed_len(self.dim + 1)..packed_len(self.dim + 1) + self.dim]
     }
 
     /// Σy.
-    pub fn total(&self) -> &Lane {
+    pub fn total(self) -> &'a Lane {
         &self.numbers[self.numbers.len() - 2]
     }
 
     /// n.
-    pub fn rewards(&self) -> &Lane {
+    pub fn rewards(self) -> &'a Lane {
         &self.numbers[self.numbers.len() - 1]
     }
 }
@@ -117,17 +125,28 @@ impl Ledger {
     pub fn new(users: usize, dim: usize, half_life: Option<f64>) -> Self {
         let memory = half_life.map_or(1.0, |rewards| 0.5_f64.powf(1.0 / rewards));
         let mut ledger =
-            Self { dim, users: 0, blocks: Vec::new(), rewards: 0.0, memory, waiting: Vec::new() };
+            Self { dim, users: 0, chunks: Vec::new(), rewards: 0.0, memory, waiting: Vec::new() };
         ledger.grow(users);
         ledger
+    }
+
+    /// Lanes of a block.
+    fn stride(&self) -> usize {
+        packed_len(self.dim + 2)
+    }
+
+    /// Blocks of a chunk.
+    fn blocks_per_chunk(&self) -> usize {
+        (CHUNK_LANES / self.stride()).max(1)
     }
 
     /// Makes room for more users.
     pub fn grow(&mut self, users: usize) {
         self.users = self.users.max(users);
-        let (dim, len) = (self.dim, packed_len(self.dim + 2));
-        self.blocks
-            .resize_with(self.users.div_ceil(LANES), || Record { dim, numbers: vec![ZERO; len] });
+        let (lanes, per_chunk) = (self.stride() * self.blocks_per_chunk(), self.blocks_per_chunk());
+        let chunks = self.users.div_ceil(LANES).div_ceil(per_chunk);
+        // Never less than before: `users` only grows.
+        self.chunks.resize_with(chunks, || Arc::new(vec![ZERO; lanes]));
     }
 
     /// d.
@@ -145,9 +164,22 @@ impl Ledger {
         self.rewards
     }
 
-    /// The blocks of eight users, settled; the last is filled up with users who saw nothing.
-    pub fn blocks(&self) -> &[Record] {
-        &self.blocks
+    /// How many blocks of eight users there are; the last is filled up with users who saw nothing.
+    pub fn blocks(&self) -> usize {
+        self.users.div_ceil(LANES)
+    }
+
+    /// One of the blocks, settled.
+    pub fn block(&self, at: usize) -> Record<'_> {
+        let (stride, per_chunk) = (self.stride(), self.blocks_per_chunk());
+        let numbers = &self.chunks[at / per_chunk][at % per_chunk * stride..][..stride];
+        Record { dim: self.dim, numbers }
+    }
+
+    fn block_mut(&mut self, at: usize) -> &mut [Lane] {
+        let (stride, per_chunk) = (self.stride(), self.blocks_per_chunk());
+        let chunk = Arc::make_mut(&mut self.chunks[at / per_chunk]);
+        &mut chunk[at % per_chunk * stride..][..stride]
     }
 
     /// One reward for every user: `rewards[i]` for `arms[i]`.
@@ -169,12 +201,17 @@ impl Ledger {
             return;
         }
         let (dim, memory) = (self.dim, self.memory);
+        let (stride, per_chunk) = (self.stride(), self.blocks_per_chunk());
         let waiting = std::mem::take(&mut self.waiting);
-        (self.blocks.par_iter_mut().enumerate()).with_min_len(BLOCKS_PER_TASK).for_each_init(
+        self.chunks.par_iter_mut().enumerate().for_each_init(
             || vec![ZERO; dim + 2],
-            |x, (at, block)| {
-                for round in &waiting {
-                    round.write_down(at * LANES, dim, memory, x, block);
+            |x, (chunk, numbers)| {
+                let first = chunk * per_chunk;
+                let blocks = Arc::make_mut(numbers).chunks_exact_mut(stride);
+                for (at, block) in blocks.enumerate() {
+                    for round in &waiting {
+                        round.write_down((first + at) * LANES, dim, memory, x, block);
+                    }
                 }
             },
         );
@@ -191,7 +228,7 @@ impl Ledger {
         let mut keep = [1.0; LANES];
         keep[lane] = self.memory;
         self.rewards += 1.0;
-        add_rewards(&mut self.blocks[user / LANES].numbers, &x, &keep);
+        add_rewards(self.block_mut(user / LANES), &x, &keep);
     }
 
     /// Writes all sums.
@@ -204,8 +241,8 @@ impl Ledger {
         saved::write_count(out, self.dim)?;
         saved::write_numbers(out, &[self.memory, self.rewards])?;
         saved::write_count(out, self.users)?;
-        for block in &self.blocks {
-            saved::write_numbers(out, block.numbers.as_flattened())?;
+        for at in 0..self.blocks() {
+            saved::write_numbers(out, self.block(at).numbers.as_flattened())?;
         }
         Ok(())
     }
@@ -221,14 +258,14 @@ impl Ledger {
         let mut ledger = Self {
             dim: self.dim,
             users: 0,
-            blocks: Vec::new(),
+            chunks: Vec::new(),
             rewards,
             memory,
             waiting: Vec::new(),
         };
         for first in (0..users).step_by(LANES) {
             ledger.grow(users.min(first + LANES));
-            let numbers = &mut ledger.blocks[first / LANES].numbers;
+            let numbers = ledger.block_mut(first / LANES);
             saved::read_numbers(from, what, numbers.as_flattened_mut())?;
         }
         Ok(ledger)
@@ -237,24 +274,42 @@ impl Ledger {
     /// n of one user, with what is waiting.
     pub fn rewards_of(&self, user: usize) -> f64 {
         let waiting = self.waiting.iter().filter(|round| user < round.rewards.len()).count();
-        self.blocks[user / LANES].rewards()[user % LANES] + waiting as f64
+        self.block(user / LANES).rewards()[user % LANES] + waiting as f64
     }
 
     /// One eigendecomposition per user, of rewards counted from a level.
     pub fn spectra(&self, level: f64) -> Vec<Spectrum> {
-        (self.blocks.par_iter().with_min_len(BLOCKS_PER_TASK))
-            .map(|block| Spectrum::new(block, level))
+        ((0..self.blocks()).into_par_iter().with_min_len(BLOCKS_PER_TASK))
+            .map(|at| self.spectrum(at, level))
             .collect()
+    }
+
+    /// The spectra of one block.
+    pub fn spectrum(&self, at: usize, level: f64) -> Spectrum {
+        Spectrum::new(self.block(at), level)
     }
 
     /// The spectra of a user's block, and its place there.
     pub fn spectrum_of(&self, user: usize, level: f64) -> (Spectrum, usize) {
-        (Spectrum::new(&self.blocks[user / LANES], level), user % LANES)
+        (self.spectrum(user / LANES, level), user % LANES)
+    }
+
+    /// The statistics of one user, its rewards counted from a level.
+    pub fn statistics_from(&self, user: usize, level: f64) -> Statistics {
+        let (block, lane) = (self.block(user / LANES), user % LANES);
+        let mut statistics = self.statistics(user);
+        for (moment, x) in statistics.moment.iter_mut().zip(block.contexts()) {
+            *moment -= level * x[lane];
+        }
+        let total = block.total()[lane];
+        statistics.squares -= level * (2.0 * total - level * statistics.rewards);
+        statistics.squares = statistics.squares.max(0.0);
+        statistics
     }
 
     /// The statistics of one user.
     pub fn statistics(&self, user: usize) -> Statistics {
-        let (block, lane) = (&self.blocks[user / LANES], user % LANES);
+        let (block, lane) = (self.block(user / LANES), user % LANES);
         let of = |lanes: &[Lane]| lanes.iter().map(|numbers| numbers[lane]).collect::<Vec<f64>>();
         Statistics {
             gram: Symmetric::from_packed(self.dim, of(block.gram())),
@@ -308,6 +363,16 @@ mod tests {
             assert_eq!(rounds.statistics(user), plain[user]);
             assert_eq!(turns.statistics(user), plain[user]);
         }
+    }
+
+    #[test]
+    fn a_copy_shares_all_but_what_is_learned_after_it() {
+        let mut ledger = Ledger::new(5000, 3, None);
+        let copy = ledger.clone();
+        ledger.learn_one(4321, &[0.1, 0.2, 0.3], 1.0);
+        let own = ledger.chunks.iter().zip(&copy.chunks).filter(|(a, b)| !Arc::ptr_eq(a, b));
+        assert_eq!(own.count(), 1);
+        assert_eq!((ledger.rewards_of(4321), copy.rewards_of(4321)), (1.0, 0.0));
     }
 
     #[test]

@@ -160,7 +160,7 @@ mod tests {
             for (x, y) in xs.iter().zip(&ys) {
                 ledger.learn_one(lane, x, *y);
             }
-            let users = Spectrum::new(&ledger.blocks()[0], 0.0);
+            let users = Spectrum::new(ledger.block(0), 0.0);
             let log = |k: usize| {
                 let component = Component {
                     weight: 1.0,

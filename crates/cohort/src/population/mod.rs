@@ -12,6 +12,8 @@
 //! | `scoring` | what follows for spreads and noise? |
 //! | `structure`, `births`, `splits` | how many cohorts are there? |
 //! | [`Belief`] | what follows for one user? |
+//! | `judging` | … for many arms at once? |
+//! | [`Prior`] | … for one that comes alone? |
 //! | [`Explanation`] | why that arm? |
 //! | `lanes` | how is that done for eight users at once? |
 
@@ -22,11 +24,13 @@ mod births;
 mod evidence;
 mod explanation;
 mod fit;
+mod judging;
 mod ledger;
 mod message;
 mod model;
 mod pass;
 mod posterior;
+mod prior;
 mod scoring;
 mod spectrum;
 mod splits;
@@ -38,4 +42,5 @@ pub use fit::{Fit, Given};
 pub use ledger::{Ledger, Record};
 pub use model::{Component, Population};
 pub use posterior::{Belief, Believer, Guess, Outlook};
+pub use prior::Prior;
 pub use spectrum::Spectrum;

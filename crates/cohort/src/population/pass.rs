@@ -1,6 +1,8 @@
 //! One pass over all users: to what share everybody belongs to every component, and the sums that
 //! components are made from.
 
+use std::borrow::Cow;
+
 use rayon::prelude::*;
 
 use super::evidence::{LaneSums, Sums};
@@ -16,6 +18,8 @@ const NEGLIGIBLE: f64 = 1e-7;
 const SLIGHT: f64 = 1e-3;
 /// Blocks that are asked about variances: three numbers need no more.
 const SLOPE_BLOCKS: usize = 64;
+/// Parts of a pass that wait to be added up, at most.
+const TASKS_AT_ONCE: usize = 256;
 
 /// What a pass finds.
 pub struct Pass {
@@ -107,32 +111,56 @@ pub fn active(users: &Spectrum) -> Lane {
 impl Pass {
     /// Over all users.
     pub fn over(spectra: &[&Spectrum], population: &Population) -> Self {
+        let spectrum = |at: usize| Cow::Borrowed(spectra[at]);
+        Self::of(spectra.len(), &spectrum, population, true)
+    }
+
+    /// Over all users, of whom nothing is kept but the sums.
+    pub fn sums_over<'a>(
+        blocks: usize,
+        spectrum: &(impl Fn(usize) -> Cow<'a, Spectrum> + Sync),
+        population: &Population,
+    ) -> Self {
+        Self::of(blocks, spectrum, population, false)
+    }
+
+    fn of<'a>(
+        blocks: usize,
+        spectrum: &(impl Fn(usize) -> Cow<'a, Spectrum> + Sync),
+        population: &Population,
+        keeps_users: bool,
+    ) -> Self {
         let dim = population.components[0].centre.len();
         let lens = Lens::new(population);
-        let stride = spectra.len().div_ceil(SLOPE_BLOCKS);
-        let parts: Vec<(Pass, Vec<LaneSums>)> = spectra
-            .par_chunks(BLOCKS_PER_TASK)
-            .enumerate()
-            .map(|(task, blocks)| {
-                let mut part = Part::new(dim, population);
-                for (at, users) in blocks.iter().enumerate() {
-                    let asked = (task * BLOCKS_PER_TASK + at).is_multiple_of(stride);
-                    part.add(&lens, users, if asked { stride as f64 } else { 0.0 });
+        let stride = blocks.div_ceil(SLOPE_BLOCKS);
+        let part = |first: usize| {
+            let mut part = Part::new(dim, population);
+            for at in first..blocks.min(first + BLOCKS_PER_TASK) {
+                let asked = at.is_multiple_of(stride);
+                part.add(&lens, &spectrum(at), if asked { stride as f64 } else { 0.0 });
+                if !keeps_users {
+                    part.pass.logs.clear();
+                    part.pass.shares.clear();
                 }
-                (part.pass, part.sums)
-            })
-            .collect();
+            }
+            (part.pass, part.sums)
+        };
         let mut whole = Part::new(dim, population).pass;
         whole.sums = vec![Sums::new(dim); population.components.len()];
-        for (part, sums) in parts {
-            for (whole, part) in whole.sums.iter_mut().zip(&sums) {
-                whole.add(&part.total(dim));
-            }
-            whole.evidence += part.evidence;
-            whole.logs.extend(part.logs);
-            whole.shares.extend(part.shares);
-            for (a, b) in whole.absence.iter_mut().zip(part.absence) {
-                *a += b;
+        let firsts: Vec<usize> = (0..blocks).step_by(BLOCKS_PER_TASK).collect();
+        // Not all at once: the parts of very many users would take more memory than the users.
+        for some in firsts.chunks(TASKS_AT_ONCE) {
+            let parts: Vec<(Pass, Vec<LaneSums>)> = some.par_iter().map(|at| part(*at)).collect();
+            for (part, sums) in parts {
+                for (whole, part) in whole.sums.iter_mut().zip(&sums) {
+                    whole.add(&part.total(dim));
+                }
+                whole.evidence += part.evidence;
+                whole.logs.extend(part.logs);
+                whole.shares.extend(part.shares);
+                for (a, b) in whole.absence.iter_mut().zip(part.absence) {
+                    *a += b;
+                }
             }
         }
         whole

@@ -1,11 +1,14 @@
 //! What is believed of a user: a mixture of Gaussians, one for each component it may belong to,
 //! that moves with every reward.
 
+use rand::{Rng, RngExt};
+use rand_distr::{Distribution, StandardNormal};
+
 use super::lanes::{LANES, Lane, ZERO, add_product, each};
 use super::model::{Component, Population};
 use super::pass::Lens;
 use super::spectrum::Spectrum;
-use crate::linear::symmetric::packed_len;
+use crate::linear::symmetric::{Cholesky, packed_len};
 use crate::linear::{Symmetric, argmax, dot};
 use crate::{Arm, Contexts};
 
@@ -66,8 +69,9 @@ impl<'a> Believer<'a> {
         let components = &self.population.components;
         let mut shares = vec![ZERO; components.len()];
         self.lens.look(users, &mut self.lens.room(d), &mut shares);
-        let likely: [Vec<(usize, f64)>; LANES] =
-            std::array::from_fn(|lane| self.likely(&shares, lane));
+        let likely: [Vec<(usize, f64)>; LANES] = std::array::from_fn(|lane| {
+            likely(shares.iter().map(|share| share[lane]), self.outlook.soft)
+        });
         let mut beliefs: [Belief; LANES] = std::array::from_fn(|_| Belief { guesses: Vec::new() });
         let most = likely.iter().map(Vec::len).max().unwrap_or(0);
         let mut posterior = Posterior::new(d);
@@ -83,18 +87,37 @@ impl<'a> Believer<'a> {
         }
         beliefs
     }
+}
 
-    /// The components that one user may belong to, most probable first.
-    fn likely(&self, shares: &[Lane], lane: usize) -> Vec<(usize, f64)> {
-        let mut likely: Vec<(usize, f64)> =
-            shares.iter().enumerate().map(|(c, share)| (c, share[lane])).collect();
-        likely.sort_by(|a, b| b.1.total_cmp(&a.1));
-        likely.retain(|(_, share)| *share > NEGLIGIBLE);
-        if !self.outlook.soft {
-            likely.truncate(1);
+/// The components that a user may belong to, most probable first; of a user that is not taken
+/// softly only the likeliest.
+pub(super) fn likely(shares: impl Iterator<Item = f64>, soft: bool) -> Vec<(usize, f64)> {
+    let mut likely: Vec<(usize, f64)> = shares.enumerate().collect();
+    likely.sort_by(|a, b| b.1.total_cmp(&a.1));
+    likely.retain(|(_, share)| *share > NEGLIGIBLE);
+    if !soft {
+        likely.truncate(1);
+    }
+    // Where numbers beyond all bounds have left nothing likely, it is one of the many.
+    if likely.is_empty() {
+        return vec![(0, 1.0)];
+    }
+    let kept: f64 = likely.iter().map(|(_, share)| share).sum();
+    likely.iter().map(|(c, share)| (*c, share / kept)).collect()
+}
+
+impl Guess {
+    /// A θ drawn from it, with the factor of its covariance; one that rounding has made singular
+    /// has none, and draws its mean.
+    fn draw(&self, factor: Option<&Cholesky>, scale: f64, normal: impl FnMut() -> f64) -> Vec<f64> {
+        let mut theta = self.mean.clone();
+        let z: Vec<f64> = std::iter::repeat_with(normal).take(theta.len()).collect();
+        if let Some(factor) = factor {
+            for (theta, noise) in theta.iter_mut().zip(factor.times(&z)) {
+                *theta += scale * noise;
+            }
         }
-        let kept: f64 = likely.iter().map(|(_, share)| share).sum();
-        likely.iter().map(|(c, share)| (*c, share / kept)).collect()
+        theta
     }
 }
 
@@ -115,22 +138,38 @@ impl Belief {
     /// A θ drawn from the mixture, its deviations multiplied by `scale`. `which` ∈ [0, 1) draws
     /// the component.
     pub fn draw(&self, scale: f64, which: f64, normal: impl FnMut() -> f64) -> Vec<f64> {
-        let mut rest = which;
-        let guess = (self.guesses.iter())
-            .find(|guess| {
-                rest -= guess.share;
-                rest < 0.0
-            })
-            .unwrap_or(&self.guesses[0]);
-        let mut theta = guess.mean.clone();
-        let z: Vec<f64> = std::iter::repeat_with(normal).take(theta.len()).collect();
-        // A covariance that rounding has made singular draws its mean.
-        if let Some(factor) = guess.covariance.cholesky() {
-            for (theta, noise) in theta.iter_mut().zip(factor.times(&z)) {
-                *theta += scale * noise;
-            }
+        let guess = self.guess_at(which);
+        guess.draw(guess.covariance.cholesky().as_ref(), scale, normal)
+    }
+
+    /// Which arms are the best for many draws of θ, each in how many.
+    pub fn draw_many(
+        &self,
+        contexts: &Contexts,
+        scale: f64,
+        draws: usize,
+        rng: &mut impl Rng,
+    ) -> Vec<usize> {
+        let factors: Vec<_> = self.guesses.iter().map(|one| one.covariance.cholesky()).collect();
+        let mut best = vec![0; contexts.arms()];
+        for _ in 0..draws {
+            let guess = self.guess_at(rng.random());
+            let which = self.guesses.iter().position(|one| std::ptr::eq(one, guess)).unwrap_or(0);
+            let normal = || StandardNormal.sample(&mut *rng);
+            let theta = guess.draw(factors[which].as_ref(), scale, normal);
+            best[argmax(contexts.iter().map(|x| dot(x, &theta)))] += 1;
         }
-        theta
+        best
+    }
+
+    /// The guess at a place in [0, 1), where each takes up as much as it is probable.
+    fn guess_at(&self, place: f64) -> &Guess {
+        let mut rest = place;
+        let found = self.guesses.iter().find(|guess| {
+            rest -= guess.share;
+            rest < 0.0
+        });
+        found.unwrap_or(&self.guesses[0])
     }
 
     /// Mean and standard deviation of ⟨x, θ⟩ over everything that is uncertain: θ given the
@@ -314,7 +353,7 @@ mod tests {
             reach: 1.0,
             evidence: 0.0,
         };
-        let users = Spectrum::new(&ledger.blocks()[0], 0.0);
+        let users = Spectrum::new(ledger.block(0), 0.0);
         let [nobody, user, ..] = Believer::new(&population, Outlook::default()).believe(&users);
 
         // S = (V/σ² + I/τ²)⁻¹, mean = S(b/σ² + μ/τ²), covariance = S + (S/τ²) C (S/τ²)

@@ -33,7 +33,7 @@ pub struct Spectrum {
 
 impl Spectrum {
     /// One eigendecomposition each, of rewards counted from a level.
-    pub fn new(record: &Record, level: f64) -> Self {
+    pub fn new(record: Record, level: f64) -> Self {
         // Σx(y − α) = b − αΣx and Σ(y − α)² = Σy² − 2αΣy + α²n
         let (moment, contexts) = (record.moment(), record.contexts());
         let moment: Vec<Lane> = moment
@@ -228,7 +228,7 @@ mod tests {
                 ledger.learn_one(user, &x, next());
             }
         }
-        let spectrum = Spectrum::new(&ledger.blocks()[0], 0.0);
+        let spectrum = Spectrum::new(ledger.block(0), 0.0);
         for user in 0..8 {
             let statistics = ledger.statistics(user);
             let mut again = Symmetric::zero(d);

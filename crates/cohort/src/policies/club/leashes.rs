@@ -35,25 +35,25 @@ const ROUNDING: f64 = 1e-12;
 
 /// The leashes of all users.
 pub(super) struct Leashes {
-    alpha2: f64,
-    dim: usize,
-    users: Vec<Leash>,
+    pub(super) alpha2: f64,
+    pub(super) dim: usize,
+    pub(super) users: Vec<Leash>,
     /// a_i, row by row.
-    anchors: Vec<f64>,
+    pub(super) anchors: Vec<f64>,
     /// Neighbours whose leash may have to give, and what there is to share with each.
     shares: Vec<(usize, f64)>,
 }
 
 #[derive(Clone, Copy)]
-struct Leash {
+pub(super) struct Leash {
     /// c_i = α₂·F(T_i), now.
-    reach: f64,
+    pub reach: f64,
     /// C_i.
-    anchor_reach: f64,
+    pub anchor_reach: f64,
     /// e_i.
-    strain: f64,
+    pub strain: f64,
     /// B_i.
-    length: f64,
+    pub length: f64,
 }
 
 impl Leashes {

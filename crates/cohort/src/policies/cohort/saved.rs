@@ -1,45 +1,78 @@
-//! How what `cohort` learned is kept: statistics, the population, and every user's posterior as it
-//! stands, since posteriors that were carried along are not, to the last bit, those that would be
-//! worked out afresh.
+//! How what `cohort` learned is kept: statistics, the population, and posteriors that are carried
+//! along, since they are not, to the last bit, those that would be worked out afresh.
 
 use std::io::{self, Read, Write};
 
+use super::beliefs::Beliefs;
+use super::everybody::Everybody;
 use super::{Cohort, INFO};
 use crate::linear::Symmetric;
 use crate::linear::symmetric::packed_len;
-use crate::population::{Belief, Component, Guess, Population};
+use crate::population::{Belief, Component, Guess, Ledger, Population, Prior};
 use crate::saved::{
-    expect, read_bank, read_count, read_header, read_numbers, write_bank, write_count,
-    write_header, write_numbers,
+    expect, read_count, read_header, read_numbers, write_count, write_header, write_numbers,
 };
-use crate::{Error, Saved};
+use crate::{Error, Frozen, Saved};
 
 /// The layout that `save` writes.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// The layout of what a fit found.
+const FITTED_VERSION: u32 = 1;
 
-impl Saved for Cohort {
-    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+/// All that is kept. Numbers are shared with the policy until it learns.
+struct Kept {
+    ledger: Ledger,
+    fitted_rewards: f64,
+    population: Option<Population>,
+    draws: Vec<u64>,
+    carried: Beliefs,
+    /// Those of users that are served in rounds, as bytes.
+    everybody: Option<Vec<u8>>,
+}
+
+impl Cohort {
+    fn kept(&self) -> io::Result<Kept> {
+        let mut ledger = self.ledger.clone();
+        ledger.settle();
+        let everybody = self.everybody.as_ref().map(|everybody| {
+            let mut bytes = Vec::new();
+            everybody.save(&mut bytes).map(|()| bytes)
+        });
+        Ok(Kept {
+            ledger,
+            fitted_rewards: self.fitted_rewards,
+            population: self.population().cloned(),
+            draws: self.draws.clone(),
+            carried: self.carried.clone(),
+            everybody: everybody.transpose()?,
+        })
+    }
+}
+
+impl Kept {
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         write_header(out, VERSION)?;
         self.ledger.save(out)?;
         write_numbers(out, &[self.fitted_rewards])?;
-        write_count(out, self.population.iter().len())?;
-        if let Some(population) = &self.population {
-            write_population(out, population)?;
+        write_option(out, self.population.as_ref())?;
+        write_count(out, self.draws.len())?;
+        for draws in &self.draws {
+            write_count(out, *draws as usize)?;
         }
-        write_count(out, self.newcomer.iter().len())?;
-        if let Some(newcomer) = &self.newcomer {
-            write_belief(out, newcomer)?;
-        }
-        write_bank(out, &self.bank, 1.0)?;
-        for user in 0..self.ledger.users() {
-            write_count(out, self.components[user])?;
-            write_count(out, self.draws[user] as usize)?;
-            match &self.undecided[user] {
-                Some(belief) => write_belief(out, belief)?,
-                None => write_count(out, 0)?,
-            }
-        }
-        Ok(())
+        self.carried.save(out)?;
+        write_count(out, self.everybody.iter().len())?;
+        self.everybody.as_ref().map_or(Ok(()), |everybody| out.write_all(everybody))
+    }
+}
+
+impl Saved for Cohort {
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.kept()?.write(out)
+    }
+
+    fn freeze(&self) -> io::Result<Frozen> {
+        let kept = self.kept()?;
+        Ok(Box::new(move |out| kept.write(out)))
     }
 
     fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
@@ -48,27 +81,53 @@ impl Saved for Cohort {
         let dim = self.ledger.dim();
         let ledger = self.ledger.load(from, what)?;
         let fitted_rewards = read_number(from)?;
-        let population = match read_count(from, what)? {
-            0 => None,
-            _ => Some(read_population(from, dim)?),
-        };
-        let newcomer = match read_count(from, what)? {
-            0 => None,
-            _ => read_belief(from, dim)?,
-        };
-        let bank = read_bank(from, what, dim, 1.0)?;
-        expect(what, "users", bank.learners(), ledger.users())?;
-        expect(what, "newcomers", newcomer.is_some(), population.is_some())?;
-        let (mut components, mut draws, mut undecided) = (Vec::new(), Vec::new(), Vec::new());
-        for _ in 0..ledger.users() {
-            components.push(read_count(from, what)?);
+        let population = read_option(from, dim)?;
+        let mut draws = Vec::new();
+        for _ in 0..read_count(from, what)? {
             draws.push(read_count(from, what)? as u64);
-            undecided.push(read_belief(from, dim)?.map(Box::new));
         }
-        (self.ledger, self.fitted_rewards, self.population) = (ledger, fitted_rewards, population);
-        (self.newcomer, self.bank, self.components) = (newcomer, bank, components);
-        (self.draws, self.undecided) = (draws, undecided);
+        let carried = self.carried.load(from, dim, ledger.users())?;
+        let everybody = match read_count(from, what)? {
+            0 => None,
+            _ => Some(Everybody::load(from, dim, ledger.users())?),
+        };
+        // The rule may have been another one when this was written.
+        draws.resize(if self.settings.thompson { ledger.users() } else { 0 }, 0);
+        self.prior = population.map(|population| Prior::new(population, self.settings.outlook));
+        (self.ledger, self.fitted_rewards) = (ledger, fitted_rewards);
+        (self.draws, self.carried, self.everybody) = (draws, carried, everybody);
+        self.asked.clear();
         Ok(())
+    }
+}
+
+/// What a fit found that had seen so many rewards: for [`read_fitted`].
+pub(super) fn write_fitted(rewards: f64, population: Option<&Population>) -> Vec<u8> {
+    let mut out = Vec::new();
+    let written = write_header(&mut out, FITTED_VERSION)
+        .and_then(|()| write_numbers(&mut out, &[rewards]))
+        .and_then(|()| write_option(&mut out, population));
+    written.expect("memory takes all bytes");
+    out
+}
+
+/// How many rewards a fit had seen, and what it found.
+pub(super) fn read_fitted(mut from: &[u8], dim: usize) -> Result<(f64, Option<Population>), Error> {
+    read_header(&mut from, INFO.name, FITTED_VERSION)?;
+    let found = (read_number(&mut from)?, read_option(&mut from, dim)?);
+    expect(INFO.name, "bytes after a fit", from.len(), 0)?;
+    Ok(found)
+}
+
+fn write_option(out: &mut dyn Write, population: Option<&Population>) -> io::Result<()> {
+    write_count(out, population.iter().len())?;
+    population.map_or(Ok(()), |population| write_population(out, population))
+}
+
+fn read_option(from: &mut dyn Read, dim: usize) -> Result<Option<Population>, Error> {
+    match read_count(from, INFO.name)? {
+        0 => Ok(None),
+        _ => read_population(from, dim).map(Some),
     }
 }
 
@@ -93,11 +152,14 @@ fn read_population(from: &mut dyn Read, dim: usize) -> Result<Population, Error>
         components.push(Component { weight, centre, doubt, spread });
     }
     expect(INFO.name, "a population at large", !components.is_empty(), true)?;
+    let positive = |component: &Component| component.weight > 0.0 && component.spread >= 0.0;
+    let fits = noise > 0.0 && reach >= 0.0 && components.iter().all(positive);
+    expect(INFO.name, "variances that are positive", fits, true)?;
     Ok(Population { components, noise, level, reach, evidence })
 }
 
 /// A belief; one of nothing stands for none.
-fn write_belief(out: &mut dyn Write, belief: &Belief) -> io::Result<()> {
+pub(super) fn write_belief(out: &mut dyn Write, belief: &Belief) -> io::Result<()> {
     write_count(out, belief.guesses.len())?;
     for guess in &belief.guesses {
         write_count(out, guess.component)?;
@@ -108,7 +170,7 @@ fn write_belief(out: &mut dyn Write, belief: &Belief) -> io::Result<()> {
     Ok(())
 }
 
-fn read_belief(from: &mut dyn Read, dim: usize) -> Result<Option<Belief>, Error> {
+pub(super) fn read_belief(from: &mut dyn Read, dim: usize) -> Result<Option<Belief>, Error> {
     let mut guesses = Vec::new();
     for _ in 0..read_count(from, INFO.name)? {
         let component = read_count(from, INFO.name)?;

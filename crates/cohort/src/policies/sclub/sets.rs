@@ -16,12 +16,13 @@ use crate::linear::Oful;
 use crate::policies::shared::clubs::{distance_squared, uncertainty};
 
 /// M = I + Σxxᵀ: the regulariser.
-const LAMBDA: f64 = 1.0;
+pub(super) const LAMBDA: f64 = 1.0;
 
 /// Up to here every turn is a number of its own.
 const MOST_TURNS: f64 = 9e15;
 
 /// α_θ and α_p.
+#[derive(Clone, Copy)]
 pub(super) struct Scales {
     pub estimates: f64,
     pub frequencies: f64,
@@ -29,45 +30,45 @@ pub(super) struct Scales {
 
 /// All users and their clusters.
 pub(super) struct Sets {
-    dim: usize,
-    scales: Scales,
-    users: Vec<User>,
+    pub(super) dim: usize,
+    pub(super) scales: Scales,
+    pub(super) users: Vec<User>,
     /// Those without members are free to be used again.
-    clusters: Vec<Cluster>,
-    free: Vec<usize>,
-    outlines: Outlines,
+    pub(super) clusters: Vec<Cluster>,
+    pub(super) free: Vec<usize>,
+    pub(super) outlines: Outlines,
     /// How many clusters have ever been.
-    numbers: u64,
+    pub(super) numbers: u64,
     /// The clusters whose users are all checked, by number.
-    checked: Vec<usize>,
+    pub(super) checked: Vec<usize>,
     /// Those that changed in this turn.
     changed: Vec<usize>,
     /// The first turn at which clusters that have not changed may merge.
-    next_reunion: f64,
+    pub(super) next_reunion: f64,
 }
 
-struct User {
+pub(super) struct User {
     /// M_i, b_i, w_i, T_i.
-    sums: Oful,
+    pub(super) sums: Oful,
     /// Its cluster, and its place among the members.
-    cluster: usize,
-    place: usize,
-    checked: bool,
+    pub(super) cluster: usize,
+    pub(super) place: usize,
+    pub(super) checked: bool,
 }
 
 /// A set of users.
 pub(super) struct Cluster {
-    number: u64,
-    members: Vec<usize>,
+    pub(super) number: u64,
+    pub(super) members: Vec<usize>,
     /// M_V, b_V, w_V, T_V.
-    sums: Oful,
+    pub(super) sums: Oful,
     /// w̃_V and F(T̃_V).
-    pivot: (Vec<f64>, f64),
-    unchecked: usize,
+    pub(super) pivot: (Vec<f64>, f64),
+    pub(super) unchecked: usize,
     /// No member was served less often, none more often.
-    served: (f64, f64),
+    pub(super) served: (f64, f64),
     /// The first turn at which it may merge with a cluster although neither has changed.
-    reunion: f64,
+    pub(super) reunion: f64,
 }
 
 impl Cluster {
@@ -93,13 +94,13 @@ impl Cluster {
 }
 
 /// w_V and F(T_V) of all clusters side by side: what a cluster is compared with others by.
-struct Outlines {
+pub(super) struct Outlines {
     dim: usize,
     rows: Vec<f64>,
 }
 
 impl Outlines {
-    fn set(&mut self, at: usize, sums: &Oful) {
+    pub(super) fn set(&mut self, at: usize, sums: &Oful) {
         let row = self.dim + 1;
         if self.rows.len() < (at + 1) * row {
             self.rows.resize((at + 1) * row, 0.0);

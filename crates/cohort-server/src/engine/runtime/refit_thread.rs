@@ -1,0 +1,56 @@
+//! The thread that refits, while the engine decides on what was fitted before. It has one thread's
+//! worth of the machine, and only what nobody else wants of it.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Instant;
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::Message;
+use crate::engine::{Refit, Request};
+
+/// Starts the thread. It ends when the engine does, at the latest after the refit it is at.
+pub(super) fn start(engine: mpsc::WeakSender<Message>) -> std::io::Result<Sender<Refit>> {
+    let (refits, incoming) = channel();
+    // Parallel loops of a fit run on this one thread, not on as many as there are cores.
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(1)
+        .thread_name(|_| "refit".to_owned())
+        .start_handler(|_| yield_to_everybody())
+        .build()
+        .map_err(std::io::Error::other)?;
+    std::thread::Builder::new()
+        .name("refits".to_owned())
+        .spawn(move || run(&pool, &incoming, &engine))?;
+    Ok(refits)
+}
+
+fn run(pool: &rayon::ThreadPool, refits: &Receiver<Refit>, engine: &mpsc::WeakSender<Message>) {
+    for Refit { app, ticket, job } in refits {
+        let started = Instant::now();
+        let done = std::panic::catch_unwind(AssertUnwindSafe(|| pool.install(job)));
+        let Ok(found) = done else {
+            tracing::error!(app, "a refit stopped at a bug; the app goes on with the one before");
+            continue;
+        };
+        let seconds = started.elapsed().as_secs_f64();
+        metrics::histogram!("cohort_refit_seconds").record(seconds);
+        tracing::debug!(app, seconds, bytes = found.len(), "refitted");
+        let Some(engine) = engine.upgrade() else { return };
+        // Nobody waits for the answer.
+        let (reply, _) = oneshot::channel();
+        let done = Request::Refitted { app, ticket, found };
+        if engine.blocking_send(Message::Ask(done, reply)).is_err() {
+            return;
+        }
+    }
+}
+
+/// Decisions wait for nothing that a refit could do as well a moment later.
+fn yield_to_everybody() {
+    #[cfg(target_os = "linux")]
+    if let Err(why) = rustix::process::nice(19) {
+        tracing::warn!(%why, "refits run with the priority of decisions");
+    }
+}

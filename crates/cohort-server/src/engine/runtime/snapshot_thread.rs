@@ -1,0 +1,97 @@
+//! The thread that writes snapshots, from states that were frozen, while the engine goes on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use crate::snapshot::Snapshots;
+use crate::snapshot::disk::Disk;
+use crate::state::FrozenState;
+
+/// A snapshot to write.
+pub(super) struct Order {
+    /// The last event in it.
+    pub event: u64,
+    /// The state after it.
+    pub state: FrozenState,
+    /// Told when all that is in it is safe in the journal; never told if it cannot be.
+    pub safe: Receiver<()>,
+}
+
+/// What the engine thread sees of it.
+pub(super) struct SnapshotWriter {
+    orders: Sender<Order>,
+    progress: Arc<Progress>,
+    thread: JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct Progress {
+    busy: AtomicBool,
+    /// No restart needs events before this; 0 if that is not known.
+    needless_before: AtomicU64,
+}
+
+impl SnapshotWriter {
+    /// Starts the thread.
+    pub fn start<D: Disk + 'static>(snapshots: Snapshots<D>) -> std::io::Result<Self> {
+        let (orders, incoming) = channel::<Order>();
+        let progress = Arc::new(Progress::default());
+        let shared = progress.clone();
+        let thread = std::thread::Builder::new().name("snapshots".to_owned()).spawn(move || {
+            for order in incoming {
+                write(&snapshots, order, &shared);
+                shared.busy.store(false, Ordering::Release);
+            }
+        })?;
+        Ok(Self { orders, progress, thread })
+    }
+
+    /// Whether one is being written.
+    pub fn is_busy(&self) -> bool {
+        self.progress.busy.load(Ordering::Acquire)
+    }
+
+    /// Has a snapshot written.
+    pub fn write(&self, order: Order) {
+        self.progress.busy.store(true, Ordering::Release);
+        // A thread that is gone has panicked and said so.
+        let _ = self.orders.send(order);
+    }
+
+    /// Since when events are in every snapshot that is kept; told once for each snapshot.
+    pub fn needless_before(&self) -> Option<u64> {
+        match self.progress.needless_before.swap(0, Ordering::AcqRel) {
+            0 => None,
+            before => Some(before),
+        }
+    }
+
+    /// Waits until all are written.
+    pub fn finish(self) {
+        drop(self.orders);
+        let _ = self.thread.join();
+    }
+}
+
+fn write<D: Disk>(snapshots: &Snapshots<D>, order: Order, progress: &Progress) {
+    let Order { event, state, safe } = order;
+    if safe.recv().is_err() {
+        return;
+    }
+    let started = Instant::now();
+    let written = snapshots.write(event, |out| state.write(out));
+    match written.map(|()| snapshots.oldest_kept()) {
+        Ok(oldest) => {
+            let seconds = started.elapsed().as_secs_f64();
+            tracing::info!(event, seconds, "snapshot written");
+            metrics::histogram!("cohort_snapshot_seconds").record(seconds);
+            if let Ok(Some(oldest)) = oldest {
+                progress.needless_before.store(oldest + 1, Ordering::Release);
+            }
+        }
+        Err(why) => tracing::error!(%why, "the service goes on without this snapshot"),
+    }
+}

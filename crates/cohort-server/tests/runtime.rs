@@ -1,0 +1,103 @@
+//! The engine with its threads: refits, snapshots and pruning go on beside requests, and what is
+//! found again afterwards is the same by every way.
+#![allow(missing_docs)]
+
+mod common;
+
+use cohort_server::clock::SystemClock;
+use cohort_server::engine::recovery::recover;
+use cohort_server::engine::runtime::{Durability, Options, Runtime};
+use cohort_server::engine::{Engine, Refusal};
+use cohort_server::event::{Event, What};
+use cohort_server::journal::Journal;
+use cohort_server::journal::memory::{MemoryDisk, MemoryJournal};
+use cohort_server::settings::AppSettings;
+use cohort_server::snapshot::Snapshots;
+use cohort_server::snapshot::disk::MemoryFolder;
+use cohort_server::state::State;
+use common::{LIMITS, create, decide, reward, state_bytes};
+use rand::SeedableRng;
+use rand_chacha::ChaCha12Rng;
+
+const REWARDS: usize = 600;
+
+/// A service that lives until it has refitted several times and has a snapshot of that.
+fn live(disk: &MemoryDisk, folder: &MemoryFolder, prunes: bool) {
+    let engine = Engine::new(State::default(), LIMITS, ChaCha12Rng::seed_from_u64(5));
+    let journal = Box::new(MemoryJournal::open(disk).unwrap());
+    let options =
+        Options { durability: Durability::Always, queue: 64, snapshot_events: 100, prunes };
+    let snapshots = Snapshots::new(folder.clone());
+    let runtime =
+        Runtime::start(engine, journal, snapshots, Box::new(SystemClock), options).unwrap();
+    let (asker, handle) =
+        (tokio::runtime::Builder::new_current_thread().build().unwrap(), runtime.handle());
+    asker.block_on(async {
+        handle.ask(create("shop", AppSettings::new(3))).await.map(drop).unwrap();
+        for step in 0..REWARDS {
+            let (user, id) = (format!("user-{}", step % 7), format!("d{step}"));
+            let asked = decide("shop", &user, Some(&id), 3, step as u64);
+            handle.ask(asked).await.map(drop).unwrap();
+            handle.ask(reward("shop", &id, (step % 7) as f64 / 7.0)).await.map(drop).unwrap();
+            // What takes long gets its turn.
+            if step % 20 == 0 {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+        }
+    });
+    runtime.stop();
+    let refused = asker.block_on(handle.ask(reward("shop", "d0", 1.0)));
+    assert!(matches!(refused, Err(Refusal::ShuttingDown)));
+}
+
+fn events(journal: &MemoryJournal, from: u64) -> Vec<Event> {
+    let mut events = Vec::new();
+    let visited = journal.read(from, &mut |_, bytes| {
+        events.push(Event::decode(bytes).unwrap());
+        Ok(())
+    });
+    visited.unwrap();
+    events
+}
+
+#[test]
+fn what_was_done_beside_requests_is_found_again_by_every_way() {
+    let (disk, folder) = (MemoryDisk::default(), MemoryFolder::default());
+    live(&disk, &folder, false);
+    let journal = MemoryJournal::open(&disk).unwrap();
+    let refits =
+        events(&journal, 1).iter().filter(|event| matches!(event.what, What::Refitted(_))).count();
+    assert!(refits >= 5, "{refits} refits");
+
+    let mut by_snapshot = recover(&journal, &Snapshots::new(folder)).unwrap();
+    assert_eq!(by_snapshot.snapshot_event, journal.last(), "one is written at the end");
+    let none = Snapshots::new(MemoryFolder::default());
+    let mut by_journal = recover(&journal, &none).unwrap();
+    assert_eq!(state_bytes(&mut by_snapshot.state), state_bytes(&mut by_journal.state));
+    let counts = by_journal.state.app("shop").unwrap().counts();
+    assert_eq!((counts.decisions, counts.rewards), (REWARDS as u64, REWARDS as u64));
+}
+
+#[test]
+fn a_journal_that_keeps_what_snapshots_do_not_have_is_enough() {
+    let (disk, folder) = (MemoryDisk::default(), MemoryFolder::default());
+    live(&disk, &folder, true);
+    let journal = MemoryJournal::open(&disk).unwrap();
+    let mut recovered = recover(&journal, &Snapshots::new(folder.clone())).unwrap();
+    let counts = recovered.state.app("shop").unwrap().counts();
+    assert_eq!((counts.decisions, counts.rewards), (REWARDS as u64, REWARDS as u64));
+
+    // The snapshot before the newest is as good, with what is left of the journal …
+    folder.damage(|name, bytes| {
+        if name.starts_with(&format!("{:020}", journal.last())) {
+            bytes.truncate(100);
+        }
+    });
+    let mut before = recover(&journal, &Snapshots::new(folder)).unwrap();
+    assert_eq!(before.passed_over.len(), 1);
+    assert_eq!(state_bytes(&mut before.state), state_bytes(&mut recovered.state));
+    // … and without any the service says what is missing, and does not start from nothing.
+    let none = Snapshots::new(MemoryFolder::default());
+    let why = recover(&journal, &none).err().map(|why| why.to_string()).unwrap_or_default();
+    assert!(why.contains("are not there"), "{why}");
+}

@@ -1,0 +1,55 @@
+//! The parameters.
+
+use crate::params::{Kind, NOT_NEGATIVE, POSITIVE, Param, Settings};
+use crate::population::{Given, Outlook};
+
+const RATIO: Kind = Kind::Real(std::ops::Bound::Excluded(1.0), std::ops::Bound::Included(10.0));
+
+/// What can be set.
+pub(super) const PARAMS: &[Param] = &[
+    Param::real("exploration", NOT_NEGATIVE, 1.0, "multiplies the width; 1 = as it should be"),
+    Param::choice(
+        "exploration_rule",
+        &["ucb", "thompson"],
+        "optimism on the posterior, or an arm drawn from it",
+    ),
+    Param::real("refit_ratio", RATIO, 1.25, "rewards seen from one refit to the next, as a ratio"),
+    Param::derived(
+        "half_life",
+        POSITIVE,
+        "for ever",
+        "rewards of a user after which an earlier one counts half",
+    ),
+    Param::choice("mixture", &["learned", "none"], "ablation: one component for everybody"),
+    Param::choice("labels", &["soft", "hard"], "ablation: everybody is of its likeliest component"),
+    Param::choice("doubt", &["kept", "none"], "ablation: centres count as known"),
+    Param::derived("sigma", POSITIVE, "learned", "ablation: σ, told instead of learned"),
+];
+
+/// What was set.
+pub(super) struct Chosen {
+    pub exploration: f64,
+    pub thompson: bool,
+    pub refit_ratio: f64,
+    pub half_life: Option<f64>,
+    pub given: Given,
+    pub outlook: Outlook,
+}
+
+impl Chosen {
+    /// From settings that were checked.
+    pub fn new(settings: &Settings) -> Self {
+        let set = |name: &str| Some(settings.derived(name, || f64::NAN)).filter(|v| !v.is_nan());
+        Self {
+            exploration: settings.real("exploration"),
+            thompson: settings.choice("exploration_rule") == "thompson",
+            refit_ratio: settings.real("refit_ratio"),
+            half_life: set("half_life"),
+            given: Given { cohorts: settings.choice("mixture") == "learned", sigma: set("sigma") },
+            outlook: Outlook {
+                soft: settings.choice("labels") == "soft",
+                doubt: settings.choice("doubt") == "kept",
+            },
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! How what SCLUB learned is kept.
+
+use std::io::{self, Read, Write};
+
+use super::sets::{Cluster, Sets, User};
+use super::{INFO, Sclub};
+use crate::linear::Oful;
+use crate::saved::{
+    expect, read_bound, read_count, read_header, read_numbers, read_places, write_bound,
+    write_count, write_header, write_numbers, write_places,
+};
+use crate::{Error, Saved};
+
+/// The layout that `save` writes.
+const VERSION: u32 = 1;
+
+impl Saved for Sclub {
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_header(out, VERSION)?;
+        write_numbers(out, &[self.turns, self.turns_left])?;
+        write_count(out, self.phase as usize)?;
+        self.sets.save(out)
+    }
+
+    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+        read_header(from, INFO.name, VERSION)?;
+        let mut numbers = [0.0; 2];
+        read_numbers(from, INFO.name, &mut numbers)?;
+        let phase = read_count(from, INFO.name)?;
+        expect(INFO.name, "phases that have been", phase < 1024, true)?;
+        self.sets.load(from, INFO.name)?;
+        [self.turns, self.turns_left] = numbers;
+        self.phase = phase as i32;
+        Ok(())
+    }
+}
+
+impl Sets {
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_count(out, self.dim)?;
+        write_count(out, self.users.len())?;
+        for user in &self.users {
+            user.sums.save(out)?;
+            write_count(out, user.checked.into())?;
+        }
+        write_count(out, self.clusters.len())?;
+        self.clusters.iter().try_for_each(|cluster| cluster.save(out))?;
+        write_places(out, self.free.iter().copied())?;
+        write_places(out, self.checked.iter().copied())?;
+        write_count(out, self.numbers as usize)?;
+        write_bound(out, self.next_reunion)
+    }
+
+    fn load(&mut self, from: &mut dyn Read, what: &'static str) -> Result<(), Error> {
+        expect(what, "dimension", read_count(from, what)?, self.dim)?;
+        let mut sets = Self::new(0, self.dim, self.scales);
+        for _ in 0..read_count(from, what)? {
+            let sums = Oful::load(from, what, self.dim, super::sets::LAMBDA)?;
+            let checked = read_count(from, what)? == 1;
+            // Where it is follows from the clusters' members.
+            sets.users.push(User { sums, cluster: usize::MAX, place: 0, checked });
+        }
+        for at in 0..read_count(from, what)? {
+            let cluster = Cluster::load(from, what, self.dim, sets.users.len())?;
+            sets.outlines.set(at, &cluster.sums);
+            for (place, member) in cluster.members.iter().enumerate() {
+                let user = &mut sets.users[*member];
+                expect(what, "users in two clusters", user.cluster != usize::MAX, false)?;
+                (user.cluster, user.place) = (at, place);
+            }
+            sets.clusters.push(cluster);
+        }
+        let lost = sets.users.iter().any(|user| user.cluster == usize::MAX);
+        expect(what, "users in no cluster", lost, false)?;
+        sets.free = read_places(from, what, sets.clusters.len())?;
+        sets.checked = read_places(from, what, sets.clusters.len())?;
+        sets.numbers = read_count(from, what)? as u64;
+        sets.next_reunion = read_bound(from, what)?;
+        *self = sets;
+        Ok(())
+    }
+}
+
+impl Cluster {
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_count(out, self.number as usize)?;
+        write_places(out, self.members.iter().copied())?;
+        self.sums.save(out)?;
+        write_numbers(out, &self.pivot.0)?;
+        write_numbers(out, &[self.pivot.1, self.served.0, self.served.1])?;
+        write_count(out, self.unchecked)?;
+        write_bound(out, self.reunion)
+    }
+
+    fn load(
+        from: &mut dyn Read,
+        what: &'static str,
+        dim: usize,
+        users: usize,
+    ) -> Result<Self, Error> {
+        let number = read_count(from, what)? as u64;
+        let members = read_places(from, what, users)?;
+        let sums = Oful::load(from, what, dim, super::sets::LAMBDA)?;
+        let (mut pivot, mut numbers) = (vec![0.0; dim], [0.0; 3]);
+        read_numbers(from, what, &mut pivot)?;
+        read_numbers(from, what, &mut numbers)?;
+        let [uncertainty, least, most] = numbers;
+        Ok(Self {
+            number,
+            members,
+            sums,
+            pivot: (pivot, uncertainty),
+            unchecked: read_count(from, what)?,
+            served: (least, most),
+            reunion: read_bound(from, what)?,
+        })
+    }
+}
