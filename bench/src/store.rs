@@ -61,6 +61,18 @@ impl Store {
         Ok(Some(kept))
     }
 
+    /// What another program left of a section, if it did.
+    pub fn raw(&self, section: &str) -> anyhow::Result<Option<serde_json::Value>> {
+        let path = self.path(section);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let text = fs::read_to_string(&path)?;
+        let value =
+            serde_json::from_str(&text).with_context(|| format!("{}: not JSON", path.display()))?;
+        Ok(Some(value))
+    }
+
     fn path(&self, section: &str) -> PathBuf {
         self.folder.join(format!("{section}.json"))
     }

@@ -2,6 +2,7 @@
 
 mod held_to;
 mod markdown;
+mod others;
 mod tables;
 
 use std::fmt::Write;
@@ -65,7 +66,8 @@ pub fn markdown(store: &Store) -> anyhow::Result<String> {
     section(&mut page, "7. Learning the population", all.refits.as_ref(), || {
         all.refits.as_ref().map(|kept| tables::refits(&kept.measured))
     });
-    Ok(page)
+    page.push_str(&others::sections(store)?);
+    Ok(page.trim_end().to_owned() + "\n")
 }
 
 /// A heading, on what and when it was measured, and what it says.

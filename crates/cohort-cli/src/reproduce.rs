@@ -33,7 +33,7 @@ pub struct Reproduce {
     /// All repetitions and settings of the paper [default in a script]
     #[arg(long)]
     full: bool,
-    /// Only studies whose names begin so, with commas between: fig1, fig2, fig3, scaling, runtime
+    /// Only studies whose names begin so, with commas between: fig1, fig2, fig3, scaling, runtime, cohort
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     only: Vec<String>,
     /// Folder of data sets [default: COHORT_DATA, or data/]
