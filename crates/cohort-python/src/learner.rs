@@ -170,6 +170,10 @@ impl Learner {
                 return Err(unexpected(what, "0", "1 or more"));
             }
         }
+        if clusters.is_some() && thetas.is_none() {
+            let expected = "both: oracles are told all of the truth";
+            return Err(unexpected("clusters", "no thetas beside them", expected));
+        }
         let labels = clusters.unwrap_or_else(|| vec![0; users]);
         expect_shape("clusters", &[labels.len()], &[("users", Some(users))])?;
         let thetas = thetas.as_ref();

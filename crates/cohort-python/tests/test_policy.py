@@ -86,7 +86,7 @@ def test_a_damaged_file_is_named(tmp_path):
     content = bytearray(path.read_bytes())
     content[60] ^= 1
     path.write_bytes(content)
-    with pytest.raises(cohort.BadInput, match="learned.snapshot is damaged: the checksum of block 0"):
+    with pytest.raises(cohort.BadInput, match="learned.snapshot is damaged: .*the checksum of block 0"):
         cohort.load(path)
 
 
@@ -152,12 +152,12 @@ def test_what_does_not_fit_is_refused_with_a_sentence():
 
 def test_cohort_finds_who_is_alike_and_says_why():
     rng = np.random.default_rng(8)
-    centres = np.array([[1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0]])
-    policy = cohort.Cohort(dim=3)
-    assert policy.cohorts() == [] and policy.explain("nobody", np.eye(3)) is None
+    centres = np.eye(8)[:3]
+    policy = cohort.Cohort(dim=8)
+    assert policy.cohorts() == [] and policy.explain("nobody", np.eye(8)) is None
     for turn in range(1200):
         user = turn % 24
-        contexts = rng.uniform(-1, 1, (6, 3))
+        contexts = rng.uniform(-1, 1, (6, 8))
         arm = policy.decide(f"u{user}", contexts)
         policy.learn(f"u{user}", contexts[arm], contexts[arm] @ centres[user % 3] + 0.1 * rng.normal())
     at_large, *cohorts = policy.cohorts()
@@ -172,7 +172,7 @@ def test_cohort_finds_who_is_alike_and_says_why():
     assert {user.rewards for user in users} == {50.0} and min(user.share for user in users) > 0.9
     assert abs(policy.noise()[0] - 0.1) < 0.02
 
-    contexts = rng.uniform(-1, 1, (6, 3))
+    contexts = rng.uniform(-1, 1, (6, 8))
     why = policy.explain("u4", contexts)
     assert why.best == policy.decide("u4", contexts) == int(np.argmax(why.score))
     assert np.allclose(why.mean, why.own + why.cohort + why.population)

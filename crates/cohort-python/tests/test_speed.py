@@ -3,11 +3,11 @@ bench/python_speed.py on a quiet machine; this is a sanity check that a busy one
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import subprocess
 import sys
-import json
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 

@@ -1,6 +1,7 @@
 """The native half: see the modules beside it for what is meant for people."""
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,7 @@ _Counts = npt.NDArray[np.int64]
 
 __version__: str
 
+@final
 class Learner:
     def __new__(
         cls,
@@ -39,6 +41,7 @@ class Learner:
     def noise(self) -> tuple[float, float] | None: ...
     def members(self) -> tuple[_Numbers, _Counts, _Numbers]: ...
 
+@final
 class World:
     def __new__(cls, place: Any, options: dict[str, Any], seed: int, repetition: int) -> World: ...
     @property

@@ -115,9 +115,9 @@ class World:
         return self._native.regrets(t, np.ascontiguousarray(arms, dtype=np.int64))
 
 
-def _is_array(value: object) -> bool:
+def _is_array(value: Any) -> bool:
     return hasattr(value, "__array__") or isinstance(value, list)
 
 
-def _short(value: object) -> str:
-    return f"array{np.shape(value)}" if _is_array(value) else repr(value)  # type: ignore[arg-type]
+def _short(value: Any) -> str:
+    return f"array{np.shape(value)}" if _is_array(value) else repr(value)

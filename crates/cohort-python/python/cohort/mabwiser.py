@@ -129,7 +129,7 @@ class Conventions:
 
     def _row_count(self, offers: npt.NDArray[np.float64], users: list[User] | None) -> int:
         if offers.ndim == 3:
-            return offers.shape[0]
+            return int(offers.shape[0])
         return max(self._users_told, 1) if users is None else len(users)
 
     def _rows(

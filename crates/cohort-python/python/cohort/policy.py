@@ -184,6 +184,9 @@ class Policy(Conventions):
 
         Policies that work in rounds only are refused: the service has none. Pickle keeps them.
         """
+        if not self._native.works_one_at_a_time:
+            expected = "one that works one user at a time, as the service's do; pickle keeps all"
+            raise BadInput(f"policy `{self.name}`: found one that works in rounds, expected {expected}")
         names = [str(number) for number in range(self.n_users)]
         for name, number in self._names.items():
             names[number] = name
