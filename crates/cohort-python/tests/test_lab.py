@@ -123,6 +123,26 @@ def test_progress_is_one_line_in_a_terminal_and_nothing_in_a_pipe(monkeypatch):
     assert shown.getvalue().endswith("\r\x1b[K")
 
 
+def test_progress_is_one_line_in_a_notebook(monkeypatch):
+    shown = []
+
+    class Handle:
+        def update(self, content, raw):
+            shown.append(content["text/plain"])
+
+    def display(content, raw, display_id):
+        shown.append(content["text/plain"])
+        return Handle()
+
+    monkeypatch.setattr("cohort.progress._notebook_display", lambda: display)
+    monkeypatch.setattr("cohort.progress._QUIET_SECONDS", 0.0)
+    tell, clear = watcher(None)
+    tell(1, 2, "")
+    tell(2, 2, "")
+    clear()
+    assert " 50%" in shown[0] and "100%" in shown[1] and shown[2] == ""
+
+
 LONG_RUN = """
 import cohort, sys
 print("started", flush=True)

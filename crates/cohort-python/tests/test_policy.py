@@ -183,6 +183,19 @@ def test_cohort_finds_who_is_alike_and_says_why():
         make("linucb-ind")._native.cohorts()
 
 
+def test_names_and_numbers_do_not_meet():
+    policy = make("linucb-ind", users=3)
+    with pytest.raises(cohort.BadInput, match="contexts"):
+        policy.decide("ann", np.ones((2, 9)))
+    contexts = np.eye(3)
+    policy.decide("bob", contexts)
+    policy.learn("ann", contexts[1], 5.0)
+    policy.learn("bob", contexts[2], 5.0)
+    policy.learn(0, contexts[0], 5.0)
+    assert [policy.decide(user, contexts) for user in [0, "ann", "bob"]] == [0, 1, 2]
+    assert policy.n_users == 5
+
+
 def test_several_threads_may_use_one_policy():
     policy = cohort.Policy("linucb-ind", dim=3)
     contexts = np.random.default_rng(0).uniform(-1, 1, (5, 3))

@@ -193,7 +193,7 @@ class Client:
         """Whether the service takes requests."""
         try:
             self._send("GET", "/readyz", None)
-        except (ServiceError, OSError, http.client.HTTPException):
+        except (ServiceError, _TryLater, OSError, http.client.HTTPException):
             return False
         return True
 
@@ -222,7 +222,8 @@ class Client:
             except _TryLater as later:
                 why, pause = later.refusal, max(pause, later.seconds)
             except (OSError, http.client.HTTPException) as lost:
-                why = ServiceError(f"{self.url}: {lost or type(lost).__name__}; is the service running there?")
+                what = str(lost) or type(lost).__name__
+                why = ServiceError(f"{self.url}: {what}; is the service running there?")
                 if not repeatable:
                     break
             if attempt < self._retries:

@@ -40,12 +40,11 @@ class Conventions:
     dim: int
     arms: list[Any] | None
     _users_told: int
-    _names: dict[str, int]
     _native: _engine.Learner
 
     if TYPE_CHECKING:
 
-        def _fresh(self) -> _engine.Learner: ...
+        def _forget(self) -> None: ...
 
         def _numbers_of(
             self, users: Iterable[User], *, add: bool
@@ -59,8 +58,7 @@ class Conventions:
         users: Iterable[User] | None = None,
     ) -> Self:
         """Forgets everything and learns from these rows."""
-        self._names = {}
-        self._native = self._fresh()
+        self._forget()
         return self.partial_fit(decisions, rewards, contexts, users)
 
     def partial_fit(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Union
 
@@ -13,7 +14,16 @@ from cohort import _engine
 from cohort.errors import BadInput
 from cohort.mabwiser import Conventions
 
-__all__ = ["Cohort", "CohortReport", "Explanation", "Judgement", "Policy", "User", "UserReport", "load"]
+__all__ = [
+    "Cohort",
+    "CohortReport",
+    "Explanation",
+    "Judgement",
+    "Policy",
+    "User",
+    "UserReport",
+    "load",
+]
 
 #: A user: a number from 0 on, or a name, which gets the next number when it is first seen.
 User = Union[int, str]
@@ -94,7 +104,13 @@ class Policy(Conventions):
         self._users_told = users
         self._thetas = None if thetas is None else _numbers(thetas)
         self._clusters = None if clusters is None else np.asarray(clusters).tolist()
+        self._forget()
+
+    def _forget(self) -> None:
+        """As it was when it was made."""
         self._names: dict[str, int] = {}
+        self._next_number = 0
+        self._naming = threading.Lock()
         self._native = self._fresh()
 
     def _fresh(self) -> _engine.Learner:
@@ -163,16 +179,18 @@ class Policy(Conventions):
     def _numbers_of(self, users: Iterable[User], *, add: bool) -> npt.NDArray[np.int64]:
         """The numbers of users; names that are new get the next ones."""
         numbers = []
-        for user in users:
-            if isinstance(user, str):
-                number = self._names.get(user)
-                if number is None:
-                    number = max(self.n_users, len(self._names))
-                    if add:
-                        self._names[user] = number
-                numbers.append(number)
-            else:
-                numbers.append(_whole("user", user).item())
+        with self._naming:
+            for user in users:
+                if isinstance(user, str):
+                    number = self._names.get(user)
+                    if number is None:
+                        number = max(self.n_users, self._next_number)
+                        if add:
+                            self._names[user] = number
+                            self._next_number = number + 1
+                    numbers.append(number)
+                else:
+                    numbers.append(_whole("user", user).item())
         return np.array(numbers, dtype=np.int64)
 
     # Keeping what was learned.
@@ -189,18 +207,22 @@ class Policy(Conventions):
             raise BadInput(f"policy `{self.name}`: found one that works in rounds, expected {expected}")
         names = [str(number) for number in range(self.n_users)]
         for name, number in self._names.items():
-            names[number] = name
+            # Somebody who was named and never decided for is not known.
+            if number < len(names):
+                names[number] = name
         path = os.fspath(path)
         _engine.write_snapshot(path, app, self._native, self.name, self.dim, self.params, names)
 
     def __getstate__(self) -> dict[str, Any]:
         learned, users = self._native.save()
-        state = {name: value for name, value in vars(self).items() if name != "_native"}
+        made_again = ("_native", "_naming")
+        state = {name: value for name, value in vars(self).items() if name not in made_again}
         return {**state, "_learned": learned, "_n_users": users}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         learned, users = state.pop("_learned"), state.pop("_n_users")
         self.__dict__.update(state)
+        self._naming = threading.Lock()
         self._native = self._fresh()
         self._native.load(learned, users)
 
@@ -343,6 +365,7 @@ def load(path: str | os.PathLike[str], app: str | None = None) -> Policy:
         policy = Policy(found["policy"], dim=found["dim"], **found["params"])
     policy._native.load(found["learned"], len(found["users"]))
     policy._names = {name: number for number, name in enumerate(found["users"])}
+    policy._next_number = len(policy._names)
     return policy
 
 
