@@ -27,8 +27,10 @@ const MOST_NEW_USERS: usize = 1 << 20;
 /// A policy and what its calls are checked against.
 #[pyclass(frozen, module = "cohort._engine")]
 pub struct Learner {
-    name: &'static str,
-    dim: usize,
+    /// The policy's name.
+    pub name: &'static str,
+    /// d.
+    pub dim: usize,
     state: Mutex<State>,
 }
 

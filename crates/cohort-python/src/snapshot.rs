@@ -21,13 +21,12 @@ pub fn write_snapshot(
     path: PathBuf,
     app: &str,
     learner: &Learner,
-    policy: &str,
-    dim: usize,
     params: &Bound<'_, PyDict>,
     users: Vec<String>,
 ) -> PyResult<()> {
     let params = values(params)?;
-    let settings = AppSettings { policy: policy.to_owned(), params, ..AppSettings::new(dim) };
+    let policy = learner.name.to_owned();
+    let settings = AppSettings { policy, params, ..AppSettings::new(learner.dim) };
     let learned = learner.learned(py)?;
     let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_millis());
     py.detach(|| {

@@ -89,8 +89,6 @@ def write_snapshot(
     path: str,
     app: str,
     learner: Learner,
-    policy: str,
-    dim: int,
     params: dict[str, Any],
     users: list[str],
 ) -> None: ...

@@ -210,8 +210,7 @@ class Policy(Conventions):
             # Somebody who was named and never decided for is not known.
             if number < len(names):
                 names[number] = name
-        path = os.fspath(path)
-        _engine.write_snapshot(path, app, self._native, self.name, self.dim, self.params, names)
+        _engine.write_snapshot(os.fspath(path), app, self._native, self.params, names)
 
     def __getstate__(self) -> dict[str, Any]:
         learned, users = self._native.save()

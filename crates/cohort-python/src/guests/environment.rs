@@ -234,7 +234,7 @@ impl World for GuestWorld {
 /// Numbers as float64 in C order, whatever array-like they come as.
 fn numbers<'py>(object: &Bound<'py, PyAny>) -> PyResult<Numbers<'py>> {
     let numpy = object.py().import("numpy")?;
-    Ok(numpy.call_method1("ascontiguousarray", (object, "float64"))?.extract()?)
+    numpy.call_method1("ascontiguousarray", (object, "float64"))?.extract()
 }
 
 fn offer<'py>(object: &Bound<'py, PyAny>, round: usize) -> PyResult<Numbers<'py>> {
@@ -280,5 +280,5 @@ fn truth(object: &Bound<'_, PyAny>, size: Size) -> PyResult<Option<(Vec<f64>, Ve
 /// Whole numbers as int64 in C order.
 pub fn whole<'py>(object: &Bound<'py, PyAny>) -> PyResult<Counts<'py>> {
     let numpy = object.py().import("numpy")?;
-    Ok(numpy.call_method1("ascontiguousarray", (object, "int64"))?.extract()?)
+    numpy.call_method1("ascontiguousarray", (object, "int64"))?.extract()
 }
