@@ -257,35 +257,8 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn a_loaded_policy_goes_on_bit_by_bit_where_the_saved_one_was(
-            turns in prop::collection::vec((0usize..20, prop::collection::vec(-1.0..1.0f64, 6), -1.0..1.0f64), 1..80),
-            cut in 0usize..80,
-        ) {
-            for name in with_saved() {
-                let mut before = build(name, 3);
-                let mut after = None;
-                for (at, (user, values, reward)) in turns.iter().enumerate() {
-                    if at == cut.min(turns.len() - 1) {
-                        let mut loaded = build(name, 3);
-                        saved(&mut *loaded).load(&mut save(&mut *before).as_slice()).unwrap();
-                        after = Some(loaded);
-                    }
-                    let contexts = Contexts::new(values, 3).unwrap();
-                    let mut judged = [[Judgement::default(); 2]; 2];
-                    for (policy, judged) in std::iter::once(&mut before).chain(&mut after).zip(&mut judged) {
-                        let turns = policy.turns().unwrap();
-                        turns.catch_up();
-                        turns.judge(*user, &contexts, judged);
-                        let arm = turns.decide(*user, &contexts);
-                        turns.learn_one(*user, contexts.arm(arm), *reward);
-                    }
-                    prop_assert!(after.is_none() || judged[0] == judged[1], "{name} judges differently");
-                }
-                prop_assert_eq!(save(&mut *before), save(&mut *after.unwrap()), "{}", name);
-            }
-        }
-
+        // Ninety rounds of every policy: a few cases are enough of them.
+        #![proptest_config(ProptestConfig::with_cases(12))]
         #[test]
         fn in_rounds_too_a_loaded_policy_goes_on_bit_by_bit(
             rounds in prop::collection::vec(prop::collection::vec(-1.0..1.0f64, 12 + 8), 90),
@@ -312,6 +285,37 @@ mod tests {
                     after.learn(&contexts, &arms[1], if at < cut { &other } else { rewards });
                 }
                 prop_assert_eq!(before.clusters(), after.clusters(), "{}", info.name);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_loaded_policy_goes_on_bit_by_bit_where_the_saved_one_was(
+            turns in prop::collection::vec((0usize..20, prop::collection::vec(-1.0..1.0f64, 6), -1.0..1.0f64), 1..80),
+            cut in 0usize..80,
+        ) {
+            for name in with_saved() {
+                let mut before = build(name, 3);
+                let mut after = None;
+                for (at, (user, values, reward)) in turns.iter().enumerate() {
+                    if at == cut.min(turns.len() - 1) {
+                        let mut loaded = build(name, 3);
+                        saved(&mut *loaded).load(&mut save(&mut *before).as_slice()).unwrap();
+                        after = Some(loaded);
+                    }
+                    let contexts = Contexts::new(values, 3).unwrap();
+                    let mut judged = [[Judgement::default(); 2]; 2];
+                    for (policy, judged) in std::iter::once(&mut before).chain(&mut after).zip(&mut judged) {
+                        let turns = policy.turns().unwrap();
+                        turns.catch_up();
+                        turns.judge(*user, &contexts, judged);
+                        let arm = turns.decide(*user, &contexts);
+                        turns.learn_one(*user, contexts.arm(arm), *reward);
+                    }
+                    prop_assert!(after.is_none() || judged[0] == judged[1], "{name} judges differently");
+                }
+                prop_assert_eq!(save(&mut *before), save(&mut *after.unwrap()), "{}", name);
             }
         }
 

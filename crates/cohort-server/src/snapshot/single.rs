@@ -58,7 +58,7 @@ mod tests {
     fn what_was_written_under_any_name_is_read_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/learned.cohort");
-        write(&path, 107, &mut |mut out| out.put_str("state")).unwrap();
+        write(&path, 107, &mut |out| out.put_str("state")).unwrap();
         assert_eq!(read(&path, |mut from| from.take_str()).unwrap(), "state");
         let mut bytes = std::fs::read(&path).unwrap();
         for at in [0, EVENT_AT, bytes.len() - 15] {
