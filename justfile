@@ -27,6 +27,10 @@ reproduce *ARGS:
 doc:
     cargo doc --workspace --no-deps --open
 
+# Tests of the Python package on a fresh wheel in a clean virtual environment
+test-python *ARGS:
+    scripts/test-python {{ARGS}}
+
 # Licences, sources and duplicate versions of all dependencies (needs cargo-deny)
 deny:
     cargo deny check licenses bans sources

@@ -6,6 +6,7 @@
 
 use cohort::params::{Param, Settings};
 use cohort::{Arm, Contexts, Truth};
+use rayon::prelude::*;
 
 use crate::Error;
 use crate::seed::Seed;
@@ -59,7 +60,22 @@ pub trait World: Send + Sync {
 
     /// What a user answers to an arm of what it was offered.
     fn play(&self, user: usize, arm: Arm) -> Outcome;
+
+    /// What all users answer, `arms[i]` being user i's: as asking each of them.
+    fn play_all(&self, arms: &[Arm], rewards: &mut [f64], regrets: &mut [f64]) {
+        (arms.par_iter(), rewards, regrets)
+            .into_par_iter()
+            .with_min_len(USERS_PER_SPLIT)
+            .enumerate()
+            .for_each(|(user, (arm, to_reward, to_regret))| {
+                let Outcome { reward, regret } = self.play(user, *arm);
+                (*to_reward, *to_regret) = (reward, regret);
+            });
+    }
 }
+
+/// Users answered for on one thread before it is worth asking another.
+const USERS_PER_SPLIT: usize = 1024;
 
 /// What came of one user's arm.
 #[derive(Clone, Copy, Debug, PartialEq)]

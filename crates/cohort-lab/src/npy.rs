@@ -135,8 +135,18 @@ impl From<std::io::Error> for Failure {
     }
 }
 
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Content(error)
+    }
+}
+
 fn content(found: impl Into<String>, expected: impl Into<String>) -> Failure {
-    Failure::Content(Error::unexpected("array", found, expected))
+    wrong(found, expected).into()
+}
+
+fn wrong(found: impl Into<String>, expected: impl Into<String>) -> Error {
+    Error::unexpected("array", found, expected)
 }
 
 fn parse<T: Number>(mut from: impl Read, length: u64, axes: &[&str]) -> Result<Array<T>, Failure> {
@@ -162,11 +172,25 @@ fn parse<T: Number>(mut from: impl Read, length: u64, axes: &[&str]) -> Result<A
     let mut raw = vec![0; bytes as usize];
     from.read_exact(&mut raw)?;
     let values: Vec<T> = raw.chunks_exact(stored.bytes).map(stored.read).collect();
-    if let Some(at) = values.iter().position(|value| !value.is_finite()) {
-        let place = place_text(&header.shape, at);
-        return Err(content(format!("NaN or infinity at {place}"), "finite numbers only"));
+    let array = Array { shape: header.shape, values };
+    array.check_finite()?;
+    Ok(array)
+}
+
+impl<T: Number> Array<T> {
+    /// What [`read`] checks of a file, for an array from elsewhere.
+    pub fn check(&self, axes: &[&str]) -> Result<(), Error> {
+        check_axes(&self.shape, axes)?;
+        self.check_finite()
     }
-    Ok(Array { shape: header.shape, values })
+
+    fn check_finite(&self) -> Result<(), Error> {
+        let Some(at) = self.values.iter().position(|value| !value.is_finite()) else {
+            return Ok(());
+        };
+        let place = place_text(&self.shape, at);
+        Err(wrong(format!("NaN or infinity at {place}"), "finite numbers only"))
+    }
 }
 
 /// The header, and where the numbers begin.
@@ -195,14 +219,19 @@ fn read_header(from: &mut impl Read, length: u64) -> Result<(Header, u64), Failu
     Ok((header, start + header_bytes))
 }
 
+fn check_axes(shape: &[usize], axes: &[&str]) -> Result<(), Error> {
+    let (found, form) = (shape_text(shape), format!("({})", axes.join(", ")));
+    if shape.len() != axes.len() {
+        return Err(wrong(found, format!("{} axes: {form}", axes.len())));
+    }
+    if shape.contains(&0) {
+        return Err(wrong(found, format!("{form}, none of them 0")));
+    }
+    Ok(())
+}
+
 fn check_shape(header: &Header, axes: &[&str]) -> Result<(), Failure> {
-    let (found, form) = (shape_text(&header.shape), format!("({})", axes.join(", ")));
-    if header.shape.len() != axes.len() {
-        return Err(content(found, format!("{} axes: {form}", axes.len())));
-    }
-    if header.shape.contains(&0) {
-        return Err(content(found, format!("{form}, none of them 0")));
-    }
+    check_axes(&header.shape, axes)?;
     if header.fortran_order && axes.len() > 1 {
         return Err(content("Fortran order", "C order (numpy.ascontiguousarray makes it)"));
     }

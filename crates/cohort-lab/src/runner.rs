@@ -14,7 +14,6 @@ use cohort::cluster::partition;
 use cohort::params::Settings;
 use cohort::registry::PolicyInfo;
 use cohort::{Arm, Order, Policy, Problem, Truth};
-use rayon::prelude::*;
 
 use crate::Error;
 use crate::environment::{Environment, Outcome, World};
@@ -34,11 +33,25 @@ pub struct Plan {
     pub threads: usize,
     /// Who plays.
     pub contenders: Vec<Contender>,
+    /// Who plays beside them, after them in results: policies that are in no registry.
+    pub guests: Vec<Box<dyn Player>>,
     /// Whether to keep the arms that were played.
     pub keep_arms: bool,
 }
 
-/// A policy that takes part.
+/// Somebody who can take part: makes a policy, a new one for every repetition.
+pub trait Player: Send + Sync {
+    /// What it is called in results.
+    fn label(&self) -> &str;
+
+    /// What kind of policy it is, for sentences that refuse it.
+    fn kind(&self) -> &'static str;
+
+    /// A policy that has learned nothing yet.
+    fn make(&self, problem: &Problem) -> Result<Box<dyn Policy>, Error>;
+}
+
+/// A policy of the registry that takes part.
 #[derive(Debug)]
 pub struct Contender {
     /// What it is called in results; a policy may take part several times under several names.
@@ -47,6 +60,20 @@ pub struct Contender {
     pub policy: &'static PolicyInfo,
     /// Its parameters.
     pub settings: Settings,
+}
+
+impl Player for Contender {
+    fn label(&self) -> &str {
+        &self.label
+    }
+
+    fn kind(&self) -> &'static str {
+        self.policy.name
+    }
+
+    fn make(&self, problem: &Problem) -> Result<Box<dyn Policy>, Error> {
+        Ok((self.policy.build)(problem, &self.settings)?)
+    }
 }
 
 /// One policy in one world: what a worker takes up at a time.
@@ -61,19 +88,25 @@ pub struct Task<'a> {
     /// Which world.
     pub seed: Seed,
     /// Who plays.
-    pub contender: &'a Contender,
+    pub player: &'a dyn Player,
     /// Whether to keep the arms that were played.
     pub keep_arms: bool,
 }
 
 impl Plan {
-    fn task<'a>(&'a self, repetition: usize, contender: &'a Contender) -> Task<'a> {
+    /// Everybody who plays, in the order of results.
+    pub fn players(&self) -> impl Iterator<Item = &dyn Player> {
+        let registered = self.contenders.iter().map(|contender| contender as &dyn Player);
+        registered.chain(self.guests.iter().map(Box::as_ref))
+    }
+
+    fn task<'a>(&'a self, repetition: usize, player: &'a dyn Player) -> Task<'a> {
         Task {
             environment: self.environment.as_ref(),
             horizon: self.rounds,
             rounds: self.rounds,
             seed: Seed { seed: self.seed, repetition },
-            contender,
+            player,
             keep_arms: self.keep_arms,
         }
     }
@@ -102,7 +135,7 @@ pub struct Runs {
 pub struct Repetition {
     /// Which, from 0.
     pub number: usize,
-    /// What came of each contender, in their order.
+    /// What came of each player, in their order.
     pub runs: Vec<Run>,
 }
 
@@ -111,6 +144,8 @@ pub struct Repetition {
 pub struct Run {
     /// The regret of every round, mean over users.
     pub regret: Vec<f64>,
+    /// The reward of every round, mean over users.
+    pub reward: Vec<f64>,
     /// The clusters found, at about a hundred rounds and at the last.
     pub checkpoints: Vec<Checkpoint>,
     /// What the policy took to choose and learn.
@@ -153,8 +188,8 @@ impl Run {
 /// Runs a plan until it is done or `stop` is set.
 pub fn run(plan: &Plan, observer: &dyn Observer, stop: &AtomicBool) -> Result<Runs, Error> {
     check_that_all_can_start(plan)?;
-    let contenders = plan.contenders.len();
-    let tasks = plan.repetitions * contenders;
+    let players: Vec<&dyn Player> = plan.players().collect();
+    let tasks = plan.repetitions * players.len();
     let threads = plan.threads.min(MOST_THREADS);
     let workers = threads.min(tasks).max(1);
     let threads_each = (threads / workers).max(1);
@@ -171,8 +206,8 @@ pub fn run(plan: &Plan, observer: &dyn Observer, stop: &AtomicBool) -> Result<Ru
                 if task >= tasks || halted() {
                     return Ok(());
                 }
-                let (repetition, contender) = (task / contenders, task % contenders);
-                let job = plan.task(repetition, &plan.contenders[contender]);
+                let (repetition, player) = (task / players.len(), task % players.len());
+                let job = plan.task(repetition, players[player]);
                 if let Some(run) = play(&job, observer, &halted)? {
                     runs.lock().unwrap_or_else(PoisonError::into_inner).insert(task, run);
                 }
@@ -190,30 +225,30 @@ pub fn run(plan: &Plan, observer: &dyn Observer, stop: &AtomicBool) -> Result<Ru
     })?;
 
     let runs = runs.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let repetitions = complete_repetitions(runs, contenders);
+    let repetitions = complete_repetitions(runs, players.len());
     let interrupted = repetitions.len() < plan.repetitions;
     Ok(Runs { repetitions, interrupted })
 }
 
 /// Puts the runs of tasks together: those of each repetition, where all are there.
-fn complete_repetitions(runs: BTreeMap<usize, Run>, contenders: usize) -> Vec<Repetition> {
+fn complete_repetitions(runs: BTreeMap<usize, Run>, players: usize) -> Vec<Repetition> {
     let mut repetitions: Vec<Repetition> = Vec::new();
     for (task, run) in runs {
-        let number = task / contenders;
+        let number = task / players;
         match repetitions.last_mut().filter(|last| last.number == number) {
             Some(last) => last.runs.push(run),
             None => repetitions.push(Repetition { number, runs: vec![run] }),
         }
     }
-    repetitions.retain(|repetition| repetition.runs.len() == contenders);
+    repetitions.retain(|repetition| repetition.runs.len() == players);
     repetitions
 }
 
 /// A policy that cannot be made is found out now, not after hours of others.
 fn check_that_all_can_start(plan: &Plan) -> Result<(), Error> {
     let world = plan.environment.world(Seed { seed: plan.seed, repetition: 0 })?;
-    plan.contenders.iter().try_for_each(|contender| {
-        make_policy(&plan.task(0, contender), world.as_ref())?;
+    plan.players().try_for_each(|player| {
+        make_policy(&plan.task(0, player), world.as_ref())?;
         Ok(())
     })
 }
@@ -228,10 +263,9 @@ fn make_policy(task: &Task, world: &dyn World) -> Result<Box<dyn Policy>, Error>
         seed: task.seed.for_policies(),
         truth: world.truth(),
     };
-    let Contender { policy: info, settings, .. } = task.contender;
-    let mut policy = (info.build)(&problem, settings)?;
+    let mut policy = task.player.make(&problem)?;
     if policy.turns().is_none() {
-        let needs = |what| Err(cohort::Error::Needs { policy: info.name, what }.into());
+        let needs = |what| Err(cohort::Error::Needs { policy: task.player.kind(), what }.into());
         if world.own_offers() {
             return needs("one offer for all users, and here every user has its own");
         }
@@ -255,6 +289,7 @@ pub fn play(
     let mut answers = Answers::new(task.environment.size().users);
     let mut run = Run {
         regret: Vec::new(),
+        reward: Vec::new(),
         checkpoints: Vec::new(),
         learning: Duration::ZERO,
         environment: Duration::ZERO,
@@ -273,7 +308,8 @@ pub fn play(
         run.learning += learning;
         run.environment += started.elapsed() - learning;
 
-        run.regret.push(answers.mean_regret());
+        run.regret.push(mean(&answers.regrets));
+        run.reward.push(mean(&answers.rewards));
         if task.keep_arms {
             run.arms.extend(&answers.arms);
         }
@@ -309,9 +345,6 @@ struct Answers {
     regrets: Vec<f64>,
 }
 
-/// Users answered for on one thread before it is worth asking another.
-const USERS_PER_SPLIT: usize = 1024;
-
 impl Answers {
     fn new(users: usize) -> Self {
         Self { arms: vec![0; users], rewards: vec![0.0; users], regrets: vec![0.0; users] }
@@ -324,14 +357,7 @@ impl Answers {
         policy.choose(&contexts, &mut self.arms);
         let choosing = started.elapsed();
 
-        (self.arms.par_iter(), &mut self.rewards, &mut self.regrets)
-            .into_par_iter()
-            .with_min_len(USERS_PER_SPLIT)
-            .enumerate()
-            .for_each(|(user, (arm, to_reward, to_regret))| {
-                let Outcome { reward, regret } = world.play(user, *arm);
-                (*to_reward, *to_regret) = (reward, regret);
-            });
+        world.play_all(&self.arms, &mut self.rewards, &mut self.regrets);
 
         let started = Instant::now();
         policy.learn(&contexts, &self.arms, &self.rewards);
@@ -362,10 +388,10 @@ impl Answers {
         }
         learning
     }
+}
 
-    fn mean_regret(&self) -> f64 {
-        self.regrets.iter().sum::<f64>() / self.regrets.len() as f64
-    }
+fn mean(numbers: &[f64]) -> f64 {
+    numbers.iter().sum::<f64>() / numbers.len() as f64
 }
 
 #[cfg(test)]

@@ -13,19 +13,29 @@
 //! | [`server`] | how does it start and stop? |
 //! | [`boundaries`] | where do bytes from outside come in? |
 //!
+//! Without the feature `service` only the state and its snapshots are there.
+//!
 //! A request goes `http → engine → journal → answer`, and `state` is a fold of `journal` at every
 //! moment. Learning itself is the crate `cohort`'s business.
 
 pub mod auth;
+#[cfg(feature = "service")]
 pub mod boundaries;
 pub mod bytes;
+#[cfg(feature = "service")]
 pub mod clock;
+#[cfg(feature = "service")]
 pub mod config;
+#[cfg(feature = "service")]
 pub mod directory;
+#[cfg(feature = "service")]
 pub mod engine;
 pub mod event;
+#[cfg(feature = "service")]
 pub mod http;
+#[cfg(feature = "service")]
 pub mod journal;
+#[cfg(feature = "service")]
 pub mod server;
 pub mod settings;
 pub mod snapshot;

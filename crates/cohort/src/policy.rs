@@ -41,6 +41,11 @@ pub trait Policy: Send {
         None
     }
 
+    /// The same learner as something that can be kept, where it can be.
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        self.turns()?.saved()
+    }
+
     /// Whether the algorithm is defined for rounds or for single turns: that is how it is run.
     fn order(&self) -> Order {
         Order::Together

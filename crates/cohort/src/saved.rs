@@ -9,7 +9,8 @@
 use std::io::{self, Read, Write};
 
 use crate::Error;
-use crate::linear::Bank;
+use crate::cluster::partition::number_by_smallest_member;
+use crate::linear::{Bank, Oful};
 
 /// Writes the version of the layout that follows.
 pub fn write_header(out: &mut dyn Write, version: u32) -> io::Result<()> {
@@ -157,6 +158,84 @@ pub fn read_bank(
     Ok(bank)
 }
 
+/// Reads a bank of so many learners.
+pub fn read_whole_bank(
+    from: &mut dyn Read,
+    what: &'static str,
+    dim: usize,
+    lambda: f64,
+    learners: usize,
+) -> Result<Bank, Error> {
+    let bank = read_bank(from, what, dim, lambda)?;
+    expect(what, "learners", bank.learners(), learners)?;
+    Ok(bank)
+}
+
+/// Writes one learner.
+pub fn write_oful(out: &mut dyn Write, oful: &Oful) -> io::Result<()> {
+    let mut numbers = Vec::new();
+    oful.export(&mut numbers);
+    write_numbers(out, &numbers)
+}
+
+/// Reads one learner of the given dimension and regulariser.
+pub fn read_oful(
+    from: &mut dyn Read,
+    what: &'static str,
+    dim: usize,
+    lambda: f64,
+) -> Result<Oful, Error> {
+    let mut oful = Oful::new(dim, lambda);
+    let mut numbers = Vec::new();
+    oful.export(&mut numbers);
+    read_numbers(from, what, &mut numbers)?;
+    oful.import(&numbers);
+    Ok(oful)
+}
+
+/// Writes the cluster of every user.
+pub fn write_labels(out: &mut dyn Write, labels: &[usize]) -> io::Result<()> {
+    write_counts(out, labels)
+}
+
+/// Reads the cluster of every one of so many users, numbered by smallest member.
+pub fn read_labels(
+    from: &mut dyn Read,
+    what: &'static str,
+    users: usize,
+) -> Result<Vec<usize>, Error> {
+    let mut labels = read_counts(from, what)?;
+    expect(what, "users", labels.len(), users)?;
+    if let Some(label) = labels.iter().find(|label| **label >= users) {
+        let (found, expected) = (format!("cluster {label}"), format!("one of {users}"));
+        return Err(Error::Saved { what, found, expected });
+    }
+    number_by_smallest_member(&mut labels);
+    Ok(labels)
+}
+
+/// Writes a list of counts.
+pub fn write_counts(out: &mut dyn Write, counts: &[usize]) -> io::Result<()> {
+    write_count(out, counts.len())?;
+    counts.iter().try_for_each(|count| write_count(out, *count))
+}
+
+/// Reads a list of counts.
+pub fn read_counts(from: &mut dyn Read, what: &'static str) -> Result<Vec<usize>, Error> {
+    let mut counts = Vec::new();
+    for _ in 0..read_count(from, what)? {
+        counts.push(read_count(from, what)?);
+    }
+    Ok(counts)
+}
+
+/// Reads so many numbers, which the caller knows to be few.
+pub fn read_some(from: &mut dyn Read, what: &'static str, count: usize) -> Result<Vec<f64>, Error> {
+    let mut numbers = vec![0.0; count];
+    read_numbers(from, what, &mut numbers)?;
+    Ok(numbers)
+}
+
 /// Refuses a value that is not the one this policy was built for.
 pub fn expect<T: PartialEq + std::fmt::Display>(
     what: &'static str,
@@ -179,7 +258,7 @@ fn too_short(what: &'static str, why: &io::Error) -> Error {
 mod tests {
     use proptest::prelude::*;
 
-    use crate::{Contexts, Error, Judgement, Policy, Problem, Saved, registry};
+    use crate::{Contexts, Error, Judgement, Policy, Problem, Saved, Truth, registry};
 
     fn build(name: &str, dim: usize) -> Box<dyn Policy> {
         registry::build(name, &Problem::new(0, dim), []).unwrap()
@@ -195,6 +274,14 @@ mod tests {
         bytes
     }
 
+    /// A policy for eight users and ninety rounds; `None` where it cannot be kept.
+    fn for_rounds(name: &str) -> Option<Box<dyn Policy>> {
+        let truth = Truth { thetas: &[0.25; 24], clusters: &[0, 1, 0, 1, 2, 2, 0, 1] };
+        let problem = Problem { rounds: Some(90), truth: Some(truth), ..Problem::new(8, 3) };
+        let mut policy = registry::build(name, &problem, []).unwrap();
+        policy.saved().is_some().then_some(policy)
+    }
+
     /// Every policy that works one user at a time and can be kept.
     fn with_saved() -> impl Iterator<Item = &'static str> {
         with_turns()
@@ -208,6 +295,39 @@ mod tests {
                 .is_ok_and(|mut policy| policy.turns().is_some())
         };
         registry::POLICIES.iter().filter(has_turns).map(|info| info.name)
+    }
+
+    proptest! {
+        // Ninety rounds of every policy: a few cases are enough of them.
+        #![proptest_config(ProptestConfig::with_cases(12))]
+        #[test]
+        fn in_rounds_too_a_loaded_policy_goes_on_bit_by_bit(
+            rounds in prop::collection::vec(prop::collection::vec(-1.0..1.0f64, 12 + 8), 90),
+            cut in 0usize..90,
+        ) {
+            for info in registry::POLICIES {
+                let Some(mut before) = for_rounds(info.name) else { continue };
+                // Bytes are taken over by whoever has learned something else, too.
+                let mut after = for_rounds(info.name).unwrap();
+                for (at, numbers) in rounds.iter().enumerate() {
+                    let (values, rewards) = numbers.split_at(12);
+                    if at == cut {
+                        let mut bytes = Vec::new();
+                        before.saved().unwrap().save(&mut bytes).unwrap();
+                        after.saved().unwrap().load(&mut bytes.as_slice()).unwrap();
+                    }
+                    let contexts = Contexts::new(values, 3).unwrap();
+                    let mut arms = [[0; 8]; 2];
+                    before.choose(&contexts, &mut arms[0]);
+                    after.choose(&contexts, &mut arms[1]);
+                    prop_assert!(at < cut || arms[0] == arms[1], "{}, round {at}", info.name);
+                    before.learn(&contexts, &arms[0], rewards);
+                    let other: Vec<f64> = rewards.iter().map(|reward| -reward).collect();
+                    after.learn(&contexts, &arms[1], if at < cut { &other } else { rewards });
+                }
+                prop_assert_eq!(before.clusters(), after.clusters(), "{}", info.name);
+            }
+        }
     }
 
     proptest! {
@@ -271,6 +391,17 @@ mod tests {
                 plausible.extend(&bytes);
                 let _ = saved(&mut *policy).load(&mut bytes.as_slice());
                 let _ = saved(&mut *policy).load(&mut plausible.as_slice());
+            }
+            for info in registry::POLICIES {
+                let Some(mut policy) = for_rounds(info.name) else { continue };
+                let mut good = Vec::new();
+                policy.saved().unwrap().save(&mut good).unwrap();
+                for (at, byte) in bytes.iter().enumerate() {
+                    let place = at * good.len() / bytes.len();
+                    good[place] ^= byte;
+                }
+                let _ = policy.saved().unwrap().load(&mut good.as_slice());
+                let _ = policy.saved().unwrap().load(&mut bytes.as_slice());
             }
         }
     }

@@ -8,6 +8,8 @@ mod mixture;
 mod parts;
 mod table;
 
+pub use table::table;
+
 use cohort::nearest;
 use cohort::params::{Settings, Value};
 

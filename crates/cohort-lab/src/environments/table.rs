@@ -14,7 +14,7 @@ use cohort::params::{Kind, NOT_NEGATIVE, Param, Settings};
 use super::parts::linear::{LinearWorld, Rounds, Users};
 use crate::Error;
 use crate::environment::{Environment, EnvironmentInfo, Size, World};
-use crate::npy::{self, Array};
+use crate::npy::{self, Array, Number};
 use crate::seed::Seed;
 
 /// What is known of it before it is made.
@@ -63,9 +63,52 @@ struct Tables {
 }
 
 fn build(settings: &Settings) -> Result<Box<dyn Environment>, Error> {
-    let (contexts, contexts_path) = read_table(settings, "contexts", &["rounds", "arms", "dim"])?;
-    let (thetas, thetas_path) = read_table(settings, "thetas", &["users", "dim"])?;
-    let (noise, noise_path) = read_table(settings, "noise_table", &["rounds", "users"])?;
+    let contexts = read_table(settings, "contexts", &["rounds", "arms", "dim"])?;
+    let thetas = read_table(settings, "thetas", &["users", "dim"])?;
+    let noise = read_table(settings, "noise_table", &["rounds", "users"])?;
+    let clusters = settings.text("clusters_table").map(|path| {
+        let path = PathBuf::from(path);
+        Ok::<_, Error>((npy::read(&path, &["users"])?, path))
+    });
+    assemble(settings, contexts, thetas, noise, clusters.transpose()?)
+}
+
+/// The environment `table` from arrays in memory instead of files; of `settings` only `noise` and
+/// the sizes are looked at.
+pub fn table(
+    settings: &Settings,
+    contexts: Array<f64>,
+    thetas: Array<f64>,
+    noise: Array<f64>,
+    clusters: Option<Array<i64>>,
+) -> Result<Box<dyn Environment>, Error> {
+    assemble(
+        settings,
+        named(contexts, "contexts", &["rounds", "arms", "dim"])?,
+        named(thetas, "thetas", &["users", "dim"])?,
+        named(noise, "noise_table", &["rounds", "users"])?,
+        clusters.map(|clusters| named(clusters, "clusters_table", &["users"])).transpose()?,
+    )
+}
+
+fn named<T: Number>(array: Array<T>, name: &str, axes: &[&str]) -> Result<Named<T>, Error> {
+    let path = PathBuf::from(name);
+    match array.check(axes) {
+        Ok(()) => Ok((array, path)),
+        Err(error) => Err(error.at(&path)),
+    }
+}
+
+/// A table and where it is from.
+type Named<T> = (Array<T>, PathBuf);
+
+fn assemble(
+    settings: &Settings,
+    (contexts, contexts_path): Named<f64>,
+    (thetas, thetas_path): Named<f64>,
+    (noise, noise_path): Named<f64>,
+    clusters: Option<Named<i64>>,
+) -> Result<Box<dyn Environment>, Error> {
     let [rounds, arms, dim] = contexts.shape[..] else { unreachable!("three axes were read") };
     let users = thetas.shape[0];
     same_length(&thetas_path, "dim", thetas.shape[1], &contexts_path, dim)?;
@@ -78,8 +121,11 @@ fn build(settings: &Settings) -> Result<Box<dyn Environment>, Error> {
         }
     }
 
-    let clusters = match settings.text("clusters_table") {
-        Some(path) => read_clusters(Path::new(path), users, &thetas_path)?,
+    let clusters = match clusters {
+        Some((table, path)) => {
+            same_length(&path, "users", table.shape[0], &thetas_path, users)?;
+            number_by_first(table.values)
+        }
         None => equal_rows(&thetas.values, dim),
     };
     let sigma = settings.derived("noise", || {
@@ -119,12 +165,6 @@ fn same_length(
     }
     let expected = format!("{expected} as in {}", other_path.display());
     Err(Error::unexpected(axis, found.to_string(), expected).at(path))
-}
-
-fn read_clusters(path: &Path, users: usize, thetas_path: &Path) -> Result<Vec<usize>, Error> {
-    let table = npy::read::<i64>(path, &["users"])?;
-    same_length(path, "users", table.shape[0], thetas_path, users)?;
-    Ok(number_by_first(table.values))
 }
 
 /// Users with equal vectors are a cluster.

@@ -8,6 +8,7 @@ use cohort::registry;
 
 use super::{DEFAULT_POLICIES, DEFAULT_ROUNDS, Experiment, RUN_PARAMS};
 use crate::Error;
+use crate::environment::{Environment, EnvironmentInfo};
 use crate::environments::{self, ENVIRONMENTS};
 use crate::runner::{Contender, Plan};
 
@@ -114,13 +115,25 @@ impl Draft {
     }
 
     /// Checks everything and fills in the defaults.
-    pub fn resolve(mut self) -> Result<Experiment, Error> {
-        self.fill_in_policies();
-        let run = self.run_settings()?;
+    pub fn resolve(self) -> Result<Experiment, Error> {
         let info = self.environment_info()?;
         let options = info.check(self.options.clone())?;
-        let contenders = self.contenders()?;
+        self.check()?;
         let environment = (info.build)(&options)?;
+        self.resolve_in(info, options, environment)
+    }
+
+    /// The same in an environment that somebody else has made; what the draft says of one is not
+    /// looked at.
+    pub fn resolve_in(
+        mut self,
+        info: &'static EnvironmentInfo,
+        options: Settings,
+        environment: Box<dyn Environment>,
+    ) -> Result<Experiment, Error> {
+        self.fill_in_policies();
+        let run = self.run_settings()?;
+        let contenders = self.contenders()?;
 
         let limit = environment.size().rounds;
         let count = |name| run.optional(name).map(|count| count as usize);
@@ -138,6 +151,7 @@ impl Draft {
                 seed: run.count("seed") as u64,
                 threads: count("threads").unwrap_or_else(cores),
                 contenders,
+                guests: Vec::new(),
                 keep_arms: self.keep_arms,
             },
             environment: info,
@@ -152,7 +166,7 @@ impl Draft {
             .map_err(|error| Error::of("an experiment", error))
     }
 
-    fn environment_info(&self) -> Result<&'static crate::environment::EnvironmentInfo, Error> {
+    fn environment_info(&self) -> Result<&'static EnvironmentInfo, Error> {
         environments::info(self.environment.as_deref().unwrap_or(ENVIRONMENTS[0].name))
     }
 

@@ -117,7 +117,7 @@ fn run(job: &Job, halted: &dyn Fn() -> bool) -> Result<Option<Outcome>, Error> {
         horizon: job.horizon,
         rounds: job.rounds,
         seed: Seed { seed: job.seed, repetition: job.repetition },
-        contender: &job.contender,
+        player: job.contender.as_ref(),
         keep_arms: false,
     };
     Ok(runner::play(&task, &(), halted)?.as_ref().map(Outcome::of))

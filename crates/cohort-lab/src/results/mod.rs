@@ -4,15 +4,18 @@
 //! | --- | --- |
 //! | [`Summary`] | how well did each policy do, and how sure is that? |
 //! | `tables` | what happened round by round? |
+//! | [`chart`] | how does regret grow? |
 //! | `columns` | how does a table become CSV or Parquet? |
 //! | [`Folder`], [`write_whole`] | how is nothing ever half-written? |
 
+mod chart;
 pub(crate) mod columns;
 mod folder;
 mod student;
 mod summary;
 mod tables;
 
+pub use chart::chart;
 pub use folder::{Folder, check_place, write_whole};
 pub use student::half_width_95;
 pub use summary::{PolicySummary, Summary};
@@ -32,8 +35,7 @@ pub fn write(
     summary: &Summary,
 ) -> Result<(), Error> {
     let mut staged = folder.stage()?;
-    let labels: Vec<&str> =
-        experiment.plan.contenders.iter().map(|contender| contender.label.as_str()).collect();
+    let labels: Vec<&str> = experiment.plan.players().map(|player| player.label()).collect();
     let users = experiment.plan.environment.size().users;
     let regret = tables::regret(&labels, runs);
     staged.write("regret.parquet", |file| columns::write_parquet(file, &regret))?;

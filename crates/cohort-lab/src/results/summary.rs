@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::half_width_95;
 use crate::experiment::Experiment;
-use crate::runner::{Checkpoint, Run, Runs};
+use crate::runner::{Checkpoint, Player, Run, Runs};
 
 /// What came of an experiment. Its JSON is a contract: other programs read it.
 #[derive(Clone, Debug, Serialize)]
@@ -56,9 +56,9 @@ impl Summary {
         for (name, count) in [("users", size.users), ("dim", size.dim), ("arms", size.arms)] {
             env.insert(name.into(), count.into());
         }
-        let of_contender = |(at, contender): (usize, &crate::runner::Contender)| {
+        let of_player = |(at, player): (usize, &dyn Player)| {
             let runs: Vec<&Run> = runs.repetitions.iter().map(|rep| &rep.runs[at]).collect();
-            PolicySummary::new(&contender.label, &runs, size.users * plan.rounds)
+            PolicySummary::new(player.label(), &runs, size.users * plan.rounds)
         };
         Self {
             env,
@@ -66,7 +66,7 @@ impl Summary {
             users: size.users,
             reps: runs.repetitions.len(),
             seed: plan.seed,
-            policies: plan.contenders.iter().enumerate().map(of_contender).collect(),
+            policies: plan.players().enumerate().map(of_player).collect(),
         }
     }
 

@@ -178,7 +178,7 @@ fn policies_are_run_in_the_order_they_are_defined_for() {
     let (together, answers) = pages(Order::Together);
     assert_eq!(together, ["choose for 2", "learn from 2"]);
     assert_eq!(answers.arms, [1, 1]);
-    assert_eq!(answers.mean_regret(), (world.play(0, 1).regret + world.play(1, 1).regret) / 2.0);
+    assert_eq!(mean(&answers.regrets), (world.play(0, 1).regret + world.play(1, 1).regret) / 2.0);
 
     let (one_by_one, answers) = pages(Order::OneByOne);
     assert_eq!(one_by_one, ["decide for 0", "learn from 0", "decide for 1", "learn from 1"]);
@@ -203,4 +203,37 @@ fn a_policy_that_cannot_start_is_refused_before_anybody_plays() {
     let error = run(&plan, &observer, &stop).unwrap_err();
     assert_eq!(error.to_string(), "policy `refuses` needs something else");
     assert_eq!(observer.seen.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn a_guest_plays_after_the_others_and_as_they_do() {
+    struct Guest(Contender);
+
+    impl Player for Guest {
+        fn label(&self) -> &str {
+            "guest"
+        }
+
+        fn kind(&self) -> &'static str {
+            "guest"
+        }
+
+        fn make(&self, problem: &Problem) -> Result<Box<dyn Policy>, Error> {
+            self.0.make(problem)
+        }
+    }
+
+    let run = [("rounds", 30.0), ("reps", 2.0)];
+    let mut plan = plan("linucb-ind,random", &run, &[("users", 5.0)]);
+    let registered = registry::info("linucb-ind").unwrap();
+    let settings = registered.check([]).unwrap();
+    let host = Contender { label: String::new(), policy: registered, settings };
+    plan.guests.push(Box::new(Guest(host)));
+    assert_eq!(plan.players().map(Player::label).collect::<Vec<_>>()[2], "guest");
+    for repetition in go(&plan).repetitions {
+        let [host, random, guest] = &repetition.runs[..] else { panic!("three play") };
+        assert_eq!(host.regret, guest.regret);
+        assert_eq!(host.reward, guest.reward);
+        assert_ne!(host.reward, random.reward);
+    }
 }

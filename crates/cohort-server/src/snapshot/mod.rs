@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`blocks`] | how does a stream become a file that damage cannot hide in? |
 //! | [`disk`] | what is asked of a disk? (the seam where tests let it fail) |
+//! | [`single`] | what of a snapshot outside a service? |
 //! | [`Snapshots`] | which files are there, and which is the newest good one? |
 //!
 //! A snapshot is written beside the others under a name that nobody looks for, synced, and only
@@ -13,6 +14,7 @@
 
 pub mod blocks;
 pub mod disk;
+pub mod single;
 
 use std::io::{BufReader, BufWriter, Read, Write};
 

@@ -6,6 +6,7 @@
 //! | [`App`] | what does one app know? |
 //! | [`Names`] | which number does a user have? |
 //! | [`Decisions`] | which decisions wait for a reward, and until when? |
+//! | `elsewhere` | what of a policy that was trained outside? |
 //! | `saved` | how does all this become a snapshot and come back? |
 //!
 //! `state ← apply(state, event)` reads no clock, draws no number at random and touches no disk, so
@@ -14,6 +15,7 @@
 
 mod app;
 mod decisions;
+mod elsewhere;
 mod names;
 mod saved;
 
@@ -21,6 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use app::{App, Counts, Items};
 pub use decisions::{Decision, Decisions, Status};
+pub use elsewhere::Unfit;
 pub use names::Names;
 pub use saved::FrozenState;
 

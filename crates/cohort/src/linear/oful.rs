@@ -140,6 +140,29 @@ impl Oful {
         factor.solve(&mut self.estimate);
     }
 
+    /// All that it knows, as numbers that [`Oful::import`] takes over bit by bit.
+    pub fn export(&self, numbers: &mut Vec<f64>) {
+        numbers.extend(self.precision.packed());
+        numbers.extend(self.inverse.packed());
+        numbers.extend(&self.moment);
+        numbers.extend(&self.estimate);
+        numbers.extend([self.log_det, self.updates as f64]);
+    }
+
+    /// Makes it know what a learner of the same dimension and λ has exported.
+    pub fn import(&mut self, numbers: &[f64]) {
+        let packed = self.precision.packed().len();
+        let (precision, rest) = numbers.split_at(packed);
+        let (inverse, rest) = rest.split_at(packed);
+        let (moment, rest) = rest.split_at(self.moment.len());
+        let (estimate, rest) = rest.split_at(self.moment.len());
+        self.precision.packed_mut().copy_from_slice(precision);
+        self.inverse.packed_mut().copy_from_slice(inverse);
+        self.moment.copy_from_slice(moment);
+        self.estimate.copy_from_slice(estimate);
+        (self.log_det, self.updates) = (rest[0], rest[1] as usize);
+    }
+
     /// θ̂.
     pub fn estimate(&self) -> &[f64] {
         &self.estimate

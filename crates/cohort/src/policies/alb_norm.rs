@@ -19,12 +19,18 @@
 //! Reference: Ghosh, Sankararaman, Ramchandran, *Problem-Complexity Adaptive Model Selection for
 //! Stochastic Linear Bandits*, AISTATS 2021; reproduced as Algorithm 5 in the paper's supplement.
 
+use std::io::{self, Read, Write};
+
 use rayon::prelude::*;
 
 use crate::linear::{Bank, Confidence, OFUL_PARAMS};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Policy, Problem};
+use crate::saved::{
+    read_count, read_counts, read_header, read_some, read_whole_bank, write_bank, write_count,
+    write_counts, write_header, write_numbers,
+};
+use crate::{Arm, Contexts, Error, Policy, Problem, Saved};
 
 /// What is known of it before it is made.
 pub const INFO: PolicyInfo = PolicyInfo {
@@ -127,7 +133,50 @@ impl Policy for AlbNorm {
     fn learn(&mut self, contexts: &Contexts, arms: &[Arm], rewards: &[f64]) {
         self.learn(contexts, arms, rewards);
     }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
 }
+
+impl AlbNorm {
+    /// Writes what epochs have come to.
+    pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_counts(out, &self.coming)?;
+        write_count(out, self.rounds_left)?;
+        write_numbers(out, &[self.confidence.delta])?;
+        write_numbers(out, &self.norm_bounds)?;
+        write_bank(out, &self.ofuls, self.confidence.lambda)
+    }
+
+    /// Reads what epochs had come to for as many users.
+    pub(crate) fn read(&self, from: &mut dyn Read, what: &'static str) -> Result<Self, Error> {
+        let coming = read_counts(from, what)?;
+        let rounds_left = read_count(from, what)?;
+        let delta = read_some(from, what, 1)?[0];
+        let norm_bounds = read_some(from, what, self.norm_bounds.len())?;
+        let (dim, lambda, users) = (self.dim, self.confidence.lambda, norm_bounds.len());
+        let ofuls = read_whole_bank(from, what, dim, lambda, users)?;
+        let confidence = self.confidence.with_delta(delta);
+        Ok(Self { coming, rounds_left, ofuls, norm_bounds, confidence, dim })
+    }
+}
+
+impl Saved for AlbNorm {
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_header(out, SAVED_VERSION)?;
+        self.write(out)
+    }
+
+    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+        read_header(from, INFO.name, SAVED_VERSION)?;
+        *self = self.read(from, INFO.name)?;
+        Ok(())
+    }
+}
+
+/// The layout that `save` writes.
+const SAVED_VERSION: u32 = 1;
 
 #[cfg(test)]
 mod tests {

@@ -24,6 +24,7 @@
 //!
 //! Reference: Ghosh, Sankararaman, Ramchandran, Algorithm 2 (CMLB) and Algorithm 3.
 
+use std::io::{self, Read, Write};
 use std::ops::Bound;
 
 use super::shared::PerCluster;
@@ -31,7 +32,10 @@ use crate::cluster::maximal_cluster;
 use crate::linear::{Bank, Confidence, OFUL_PARAMS};
 use crate::params::{Kind, NOT_NEGATIVE, POSITIVE, Param, SHARE, Settings};
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Policy, Problem};
+use crate::saved::{
+    read_count, read_header, read_whole_bank, write_bank, write_count, write_header,
+};
+use crate::{Arm, Contexts, Error, Policy, Problem, Saved};
 
 /// What is known of it before it is made.
 pub const INFO: PolicyInfo = PolicyInfo {
@@ -137,6 +141,7 @@ impl Plan {
 /// One run of CMLB; SCLB runs one after the other.
 pub(crate) struct Cmlb {
     plan: Plan,
+    users: usize,
     dim: usize,
     rounds_played: usize,
     phase: Phase,
@@ -157,7 +162,7 @@ fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Erro
 impl Cmlb {
     pub(crate) fn new(users: usize, dim: usize, plan: Plan) -> Self {
         let ofuls = Bank::new(users, dim, plan.confidence.lambda);
-        Self { plan, dim, rounds_played: 0, phase: Phase::Individual(ofuls) }
+        Self { plan, users, dim, rounds_played: 0, phase: Phase::Individual(ofuls) }
     }
 
     /// Lines 4–6: cluster the users' estimates, and start afresh.
@@ -201,7 +206,65 @@ impl Policy for Cmlb {
             Phase::Collaborative(clusters) => Some(clusters.labels().to_vec()),
         }
     }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
 }
+
+impl Cmlb {
+    /// Writes all but the plan.
+    pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_count(out, self.rounds_played)?;
+        match &self.phase {
+            Phase::Individual(ofuls) => {
+                write_count(out, 0)?;
+                write_bank(out, ofuls, self.plan.confidence.lambda)
+            }
+            Phase::Collaborative(clusters) => {
+                write_count(out, 1)?;
+                clusters.save(out)
+            }
+        }
+    }
+
+    /// Reads what a run for as many users was, with its plan.
+    pub(crate) fn read(
+        from: &mut dyn Read,
+        what: &'static str,
+        (users, dim): (usize, usize),
+        plan: Plan,
+    ) -> Result<Self, Error> {
+        let rounds_played = read_count(from, what)?;
+        let phase = match read_count(from, what)? {
+            0 => {
+                let lambda = plan.confidence.lambda;
+                Phase::Individual(read_whole_bank(from, what, dim, lambda, users)?)
+            }
+            _ => {
+                let confidence = &plan.confidence;
+                Phase::Collaborative(PerCluster::load(from, what, (users, dim), confidence)?)
+            }
+        };
+        Ok(Self { plan, users, dim, rounds_played, phase })
+    }
+}
+
+impl Saved for Cmlb {
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_header(out, SAVED_VERSION)?;
+        self.write(out)
+    }
+
+    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+        read_header(from, INFO.name, SAVED_VERSION)?;
+        *self = Self::read(from, INFO.name, (self.users, self.dim), self.plan.clone())?;
+        Ok(())
+    }
+}
+
+/// The layout that `save` writes.
+const SAVED_VERSION: u32 = 1;
 
 #[cfg(test)]
 mod tests {

@@ -9,13 +9,18 @@
 //!
 //! Constants: those of [`super::cmlb`].
 
+use std::io::{self, Read, Write};
+
 use super::cmlb::{CMLB_PARAMS, Plan};
 use super::shared::{PooledClusters, UserHistories};
 use crate::cluster::maximal_cluster;
 use crate::linear::Bank;
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Policy, Problem};
+use crate::saved::{
+    read_count, read_header, read_whole_bank, write_bank, write_count, write_header,
+};
+use crate::{Arm, Contexts, Error, Policy, Problem, Saved};
 
 /// What is known of it before it is made.
 pub const INFO: PolicyInfo = PolicyInfo {
@@ -29,6 +34,7 @@ pub const INFO: PolicyInfo = PolicyInfo {
 /// CMLB over histories that live for ever; `sclb-warm` changes its plan from phase to phase.
 pub(crate) struct CmlbWarm {
     plan: Plan,
+    users: usize,
     dim: usize,
     rounds_played: usize,
     histories: UserHistories,
@@ -50,6 +56,7 @@ impl CmlbWarm {
         let lambda = plan.confidence.lambda;
         Self {
             plan,
+            users,
             dim,
             rounds_played: 0,
             histories: UserHistories::new(users, dim, lambda),
@@ -119,4 +126,62 @@ impl Policy for CmlbWarm {
             Phase::Collaborative(clusters) => Some(clusters.labels().to_vec()),
         }
     }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
 }
+
+impl CmlbWarm {
+    /// Writes all but the plan.
+    pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_count(out, self.rounds_played)?;
+        self.histories.save(out)?;
+        match &self.phase {
+            Phase::Individual(ofuls) => {
+                write_count(out, 0)?;
+                write_bank(out, ofuls, self.plan.confidence.lambda)
+            }
+            Phase::Collaborative(clusters) => {
+                write_count(out, 1)?;
+                clusters.save(out)
+            }
+        }
+    }
+
+    /// Reads what it was, with its plan.
+    pub(crate) fn read(
+        &self,
+        from: &mut dyn Read,
+        what: &'static str,
+        plan: Plan,
+    ) -> Result<Self, Error> {
+        let (users, dim) = (self.users, self.dim);
+        let rounds_played = read_count(from, what)?;
+        let histories = self.histories.load(from, what)?;
+        let phase = match read_count(from, what)? {
+            0 => {
+                let lambda = plan.confidence.lambda;
+                Phase::Individual(read_whole_bank(from, what, dim, lambda, users)?)
+            }
+            _ => Phase::Collaborative(PooledClusters::load(from, what, &histories)?),
+        };
+        Ok(Self { plan, users, dim, rounds_played, histories, phase })
+    }
+}
+
+impl Saved for CmlbWarm {
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_header(out, SAVED_VERSION)?;
+        self.write(out)
+    }
+
+    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+        read_header(from, INFO.name, SAVED_VERSION)?;
+        *self = self.read(from, INFO.name, self.plan.clone())?;
+        Ok(())
+    }
+}
+
+/// The layout that `save` writes.
+const SAVED_VERSION: u32 = 1;

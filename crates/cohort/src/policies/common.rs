@@ -5,11 +5,13 @@
 //!
 //! Reference: the paper, Algorithm 4 (PMLB), lines 2–6.
 
+use std::io::{self, Read, Write};
+
 use super::shared::PerCluster;
 use crate::linear::{Confidence, OFUL_PARAMS};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Policy, Problem};
+use crate::{Arm, Contexts, Error, Policy, Problem, Saved, saved};
 
 /// What is known of it before it is made.
 pub const INFO: PolicyInfo = PolicyInfo {
@@ -22,12 +24,15 @@ pub const INFO: PolicyInfo = PolicyInfo {
 
 struct Common {
     everybody: PerCluster,
+    dim: usize,
+    confidence: Confidence,
 }
 
 fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Error> {
     let confidence = Confidence::from_settings(problem, settings)?;
     let labels = vec![0; problem.users];
-    Ok(Box::new(Common { everybody: PerCluster::new(labels, problem.dim, &confidence) }))
+    let everybody = PerCluster::new(labels, problem.dim, &confidence);
+    Ok(Box::new(Common { everybody, dim: problem.dim, confidence }))
 }
 
 impl Policy for Common {
@@ -42,4 +47,25 @@ impl Policy for Common {
     fn clusters(&self) -> Option<Vec<usize>> {
         Some(self.everybody.labels().to_vec())
     }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
 }
+
+impl Saved for Common {
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        saved::write_header(out, SAVED_VERSION)?;
+        self.everybody.save(out)
+    }
+
+    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+        saved::read_header(from, INFO.name, SAVED_VERSION)?;
+        let size = (self.everybody.labels().len(), self.dim);
+        self.everybody = PerCluster::load(from, INFO.name, size, &self.confidence)?;
+        Ok(())
+    }
+}
+
+/// The layout that `save` writes.
+const SAVED_VERSION: u32 = 1;

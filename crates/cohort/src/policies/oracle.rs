@@ -5,11 +5,13 @@
 //!
 //! Reference: the paper, Section 5 ("an oracle that knows the cluster identities").
 
+use std::io::{self, Read, Write};
+
 use super::shared::PerCluster;
 use crate::linear::{Confidence, OFUL_PARAMS};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Policy, Problem};
+use crate::{Arm, Contexts, Error, Policy, Problem, Saved, saved};
 
 /// What is known of it before it is made.
 pub const INFO: PolicyInfo = PolicyInfo {
@@ -22,6 +24,8 @@ pub const INFO: PolicyInfo = PolicyInfo {
 
 struct Oracle {
     clusters: PerCluster,
+    dim: usize,
+    confidence: Confidence,
 }
 
 fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Error> {
@@ -32,7 +36,8 @@ fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Erro
     })?;
     let mut labels = truth.clusters.to_vec();
     crate::cluster::partition::number_by_smallest_member(&mut labels);
-    Ok(Box::new(Oracle { clusters: PerCluster::new(labels, problem.dim, &confidence) }))
+    let clusters = PerCluster::new(labels, problem.dim, &confidence);
+    Ok(Box::new(Oracle { clusters, dim: problem.dim, confidence }))
 }
 
 impl Policy for Oracle {
@@ -47,4 +52,25 @@ impl Policy for Oracle {
     fn clusters(&self) -> Option<Vec<usize>> {
         Some(self.clusters.labels().to_vec())
     }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
 }
+
+impl Saved for Oracle {
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        saved::write_header(out, SAVED_VERSION)?;
+        self.clusters.save(out)
+    }
+
+    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+        saved::read_header(from, INFO.name, SAVED_VERSION)?;
+        let size = (self.clusters.labels().len(), self.dim);
+        self.clusters = PerCluster::load(from, INFO.name, size, &self.confidence)?;
+        Ok(())
+    }
+}
+
+/// The layout that `save` writes.
+const SAVED_VERSION: u32 = 1;

@@ -1,12 +1,14 @@
 //! `oracle-individual`: told every θ*_i, plays `argmax_x ⟨x, θ*_i⟩`. Its regret is zero: the lower
 //! end of every plot.
 
+use std::io::{self, Read, Write};
+
 use rayon::prelude::*;
 
 use crate::linear::{argmax, dot};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Judgement, Policy, Problem, Turns};
+use crate::{Arm, Contexts, Error, Judgement, Policy, Problem, Saved, Turns, saved};
 
 /// What is known of it before it is made.
 pub const INFO: PolicyInfo = PolicyInfo {
@@ -61,4 +63,22 @@ impl Turns for OracleIndividual {
     }
 
     fn learn_one(&mut self, _user: usize, _context: &[f64], _reward: f64) {}
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
 }
+
+impl Saved for OracleIndividual {
+    /// It learns nothing, and what it is told comes from the problem.
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        saved::write_header(out, SAVED_VERSION)
+    }
+
+    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+        saved::read_header(from, INFO.name, SAVED_VERSION)
+    }
+}
+
+/// The layout that `save` writes.
+const SAVED_VERSION: u32 = 1;

@@ -18,11 +18,14 @@
 //!
 //! Reference: Ghosh, Sankararaman, Ramchandran, Algorithm 4 (PMLB).
 
+use std::io::{self, Read, Write};
+
 use super::alb_norm::AlbNorm;
 use crate::linear::{Confidence, OFUL_PARAMS, Oful, dot};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Policy, Problem};
+use crate::saved::{read_count, read_header, read_oful, write_count, write_header, write_oful};
+use crate::{Arm, Contexts, Error, Policy, Problem, Saved};
 
 /// What is known of it before it is made.
 pub const INFO: PolicyInfo = PolicyInfo {
@@ -112,4 +115,30 @@ impl Policy for Pmlb {
             .extend(arms.iter().zip(rewards).map(|(arm, reward)| reward - self.shifts[*arm]));
         self.personal.learn(contexts, arms, &self.corrected);
     }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
 }
+
+impl Saved for Pmlb {
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_header(out, SAVED_VERSION)?;
+        write_count(out, self.common_rounds_left)?;
+        write_oful(out, &self.common)?;
+        self.personal.write(out)
+    }
+
+    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+        let (dim, lambda) = (self.common.estimate().len(), self.common_confidence.lambda);
+        read_header(from, INFO.name, SAVED_VERSION)?;
+        let common_rounds_left = read_count(from, INFO.name)?;
+        let common = read_oful(from, INFO.name, dim, lambda)?;
+        self.personal = self.personal.read(from, INFO.name)?;
+        (self.common_rounds_left, self.common) = (common_rounds_left, common);
+        Ok(())
+    }
+}
+
+/// The layout that `save` writes.
+const SAVED_VERSION: u32 = 1;

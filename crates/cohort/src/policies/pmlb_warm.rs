@@ -10,6 +10,8 @@
 //!
 //! Constants: those of OFUL ([`OFUL_PARAMS`]); `norm_bound` is b_1.
 
+use std::io::{self, Read, Write};
+
 use rayon::prelude::*;
 
 use super::alb_norm::epoch_lengths;
@@ -17,7 +19,11 @@ use super::pmlb::{common_rounds, rounds};
 use crate::linear::{Bank, Confidence, OFUL_PARAMS, Oful};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Policy, Problem};
+use crate::saved::{
+    read_count, read_counts, read_header, read_oful, read_some, read_whole_bank, write_bank,
+    write_count, write_counts, write_header, write_numbers, write_oful,
+};
+use crate::{Arm, Contexts, Error, Policy, Problem, Saved};
 
 /// What is known of it before it is made.
 pub const INFO: PolicyInfo = PolicyInfo {
@@ -130,4 +136,44 @@ impl Policy for PmlbWarm {
             }
         }
     }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
 }
+
+impl Saved for PmlbWarm {
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_header(out, SAVED_VERSION)?;
+        write_counts(out, &self.coming)?;
+        write_count(out, self.rounds_left)?;
+        write_count(out, usize::from(self.in_common_phase))?;
+        write_numbers(out, &[self.confidence.delta])?;
+        write_numbers(out, &self.prior_mean)?;
+        write_numbers(out, &self.norm_bounds)?;
+        write_oful(out, &self.common)?;
+        write_bank(out, &self.users, self.confidence.lambda)
+    }
+
+    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+        let (what, lambda) = (INFO.name, self.confidence.lambda);
+        let (users, dim) = (self.norm_bounds.len(), self.prior_mean.len());
+        read_header(from, what, SAVED_VERSION)?;
+        let coming = read_counts(from, what)?;
+        let rounds_left = read_count(from, what)?;
+        let in_common_phase = read_count(from, what)? == 1;
+        let delta = read_some(from, what, 1)?[0];
+        let prior_mean = read_some(from, what, dim)?;
+        let norm_bounds = read_some(from, what, users)?;
+        let common = read_oful(from, what, dim, lambda)?;
+        self.users = read_whole_bank(from, what, dim, lambda, users)?;
+        self.confidence = self.confidence.with_delta(delta);
+        (self.coming, self.rounds_left) = (coming, rounds_left);
+        (self.in_common_phase, self.common) = (in_common_phase, common);
+        (self.prior_mean, self.norm_bounds) = (prior_mean, norm_bounds);
+        Ok(())
+    }
+}
+
+/// The layout that `save` writes.
+const SAVED_VERSION: u32 = 1;

@@ -18,11 +18,14 @@
 //!
 //! Reference: Ghosh, Sankararaman, Ramchandran, Algorithm 1 (SCLB).
 
+use std::io::{self, Read, Write};
+
 use super::cmlb::{ALPHA, C, Cmlb, EXPLORE_RHO_MIN, Plan, default_gamma, explore_rounds};
 use crate::linear::{Confidence, OFUL_PARAMS};
 use crate::params::{Param, Settings};
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Policy, Problem};
+use crate::saved::{read_count, read_header, read_labels, write_count, write_header, write_labels};
+use crate::{Arm, Contexts, Error, Policy, Problem, Saved};
 
 /// What is known of it before it is made.
 pub const INFO: PolicyInfo = PolicyInfo {
@@ -140,7 +143,57 @@ impl Policy for Sclb {
     fn clusters(&self) -> Option<Vec<usize>> {
         self.cmlb.clusters().or_else(|| self.found.clone())
     }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
 }
+
+/// Which phase it is and how many rounds are left of it.
+pub(crate) fn write_phase(out: &mut dyn Write, phase: u32, rounds_left: usize) -> io::Result<()> {
+    write_count(out, phase as usize)?;
+    write_count(out, rounds_left)
+}
+
+/// Reads what [`write_phase`] wrote.
+pub(crate) fn read_phase(from: &mut dyn Read, what: &'static str) -> Result<(u32, usize), Error> {
+    let (phase, rounds_left) = (read_count(from, what)?, read_count(from, what)?);
+    match u32::try_from(phase) {
+        Ok(phase) if phase > 0 && rounds_left <= phase_rounds(phase) => Ok((phase, rounds_left)),
+        _ => {
+            let found = format!("phase {phase} with {rounds_left} rounds left");
+            Err(Error::Saved { what, found, expected: "no more than it lasts".to_owned() })
+        }
+    }
+}
+
+impl Saved for Sclb {
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_header(out, SAVED_VERSION)?;
+        write_phase(out, self.phase, self.rounds_left)?;
+        write_count(out, self.found.iter().len())?;
+        if let Some(found) = &self.found {
+            write_labels(out, found)?;
+        }
+        self.cmlb.write(out)
+    }
+
+    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+        let (what, size) = (INFO.name, (self.phases.users, self.phases.dim));
+        read_header(from, what, SAVED_VERSION)?;
+        let (phase, rounds_left) = read_phase(from, what)?;
+        let found = match read_count(from, what)? {
+            0 => None,
+            _ => Some(read_labels(from, what, self.phases.users)?),
+        };
+        self.cmlb = Cmlb::read(from, what, size, self.phases.plan(phase))?;
+        (self.phase, self.rounds_left, self.found) = (phase, rounds_left, found);
+        Ok(())
+    }
+}
+
+/// The layout that `save` writes.
+const SAVED_VERSION: u32 = 1;
 
 #[cfg(test)]
 mod tests {

@@ -11,11 +11,14 @@
 //!
 //! Constants: those of [`super::sclb`].
 
+use std::io::{self, Read, Write};
+
 use super::cmlb_warm::CmlbWarm;
-use super::sclb::{Phases, SCLB_PARAMS, phase_rounds};
+use super::sclb::{Phases, SCLB_PARAMS, phase_rounds, read_phase, write_phase};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Policy, Problem};
+use crate::saved::{read_header, write_header};
+use crate::{Arm, Contexts, Error, Policy, Problem, Saved};
 
 /// What is known of it before it is made.
 pub const INFO: PolicyInfo = PolicyInfo {
@@ -61,4 +64,27 @@ impl Policy for SclbWarm {
     fn clusters(&self) -> Option<Vec<usize>> {
         self.cmlb.clusters()
     }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
 }
+
+impl Saved for SclbWarm {
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_header(out, SAVED_VERSION)?;
+        write_phase(out, self.phase, self.rounds_left)?;
+        self.cmlb.write(out)
+    }
+
+    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+        read_header(from, INFO.name, SAVED_VERSION)?;
+        let (phase, rounds_left) = read_phase(from, INFO.name)?;
+        self.cmlb = self.cmlb.read(from, INFO.name, self.phases.plan(phase))?;
+        (self.phase, self.rounds_left) = (phase, rounds_left);
+        Ok(())
+    }
+}
+
+/// The layout that `save` writes.
+const SAVED_VERSION: u32 = 1;

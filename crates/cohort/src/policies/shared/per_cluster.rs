@@ -1,9 +1,12 @@
 //! Collaborative learning, lines 6–12 of CMLB (Algorithm 2): one fresh OFUL per cluster; all
 //! members play its arm; it is updated with the members' average reward.
 
+use std::io::{self, Read, Write};
+
 use crate::cluster::partition;
 use crate::linear::{Bank, Confidence};
-use crate::{Arm, Contexts};
+use crate::saved::{read_labels, read_whole_bank, write_bank, write_labels};
+use crate::{Arm, Contexts, Error};
 
 /// One OFUL per cluster on averaged rewards.
 pub(crate) struct PerCluster {
@@ -56,5 +59,22 @@ impl PerCluster {
             *average /= *size as f64;
         }
         self.ofuls.learn(contexts, &self.arms, &self.averages);
+    }
+
+    pub(crate) fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_labels(out, &self.labels)?;
+        write_bank(out, &self.ofuls, self.confidences[0].lambda)
+    }
+
+    pub(crate) fn load(
+        from: &mut dyn Read,
+        what: &'static str,
+        (users, dim): (usize, usize),
+        confidence: &Confidence,
+    ) -> Result<Self, Error> {
+        let mut loaded = Self::new(read_labels(from, what, users)?, dim, confidence);
+        let clusters = loaded.sizes.len();
+        loaded.ofuls = read_whole_bank(from, what, dim, confidence.lambda, clusters)?;
+        Ok(loaded)
     }
 }

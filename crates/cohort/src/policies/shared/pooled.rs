@@ -1,11 +1,14 @@
 //! What the warm variants have in common: users' statistics that live for ever, and clusters
 //! whose statistic is the sum of their members', all history included.
 
+use std::io::{self, Read, Write};
+
 use rayon::prelude::*;
 
 use crate::cluster::partition;
 use crate::linear::{Bank, Confidence, Oful, Statistics, Symmetric};
-use crate::{Arm, Contexts};
+use crate::saved::{read_labels, read_numbers, read_oful, write_labels, write_numbers, write_oful};
+use crate::{Arm, Contexts, Error};
 
 /// The statistics of every user since the first round.
 pub(crate) struct UserHistories {
@@ -22,6 +25,27 @@ impl UserHistories {
         for ((user, arm), reward) in self.users.iter_mut().zip(arms).zip(rewards) {
             user.learn(contexts.arm(*arm), *reward);
         }
+    }
+
+    pub(crate) fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.users.iter().try_for_each(|user| {
+            write_numbers(out, user.gram.packed())?;
+            write_numbers(out, &user.moment)?;
+            write_numbers(out, &[user.squares, user.rewards])
+        })
+    }
+
+    /// Histories of as many users as there are in these.
+    pub(crate) fn load(&self, from: &mut dyn Read, what: &'static str) -> Result<Self, Error> {
+        let mut loaded = Self { users: self.users.clone(), lambda: self.lambda };
+        for user in &mut loaded.users {
+            let mut counts = [0.0; 2];
+            read_numbers(from, what, user.gram.packed_mut())?;
+            read_numbers(from, what, &mut user.moment)?;
+            read_numbers(from, what, &mut counts)?;
+            [user.squares, user.rewards] = counts;
+        }
+        Ok(loaded)
     }
 
     /// One OFUL per user that knows the user's whole history.
@@ -119,6 +143,31 @@ impl PooledClusters {
             self.since[cluster].0.add_outer(1.0, x);
             self.since[cluster].1 += 1.0;
         }
+    }
+
+    pub(crate) fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_labels(out, &self.labels)?;
+        for (oful, (gram, rounds)) in self.ofuls.iter().zip(&self.since) {
+            write_oful(out, oful)?;
+            write_numbers(out, gram.packed())?;
+            write_numbers(out, &[*rounds])?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn load(
+        from: &mut dyn Read,
+        what: &'static str,
+        histories: &UserHistories,
+    ) -> Result<Self, Error> {
+        let labels = read_labels(from, what, histories.users.len())?;
+        let mut loaded = Self::new(labels, histories);
+        for (oful, (gram, rounds)) in loaded.ofuls.iter_mut().zip(&mut loaded.since) {
+            *oful = read_oful(from, what, gram.dim(), histories.lambda)?;
+            read_numbers(from, what, gram.packed_mut())?;
+            read_numbers(from, what, std::slice::from_mut(rounds))?;
+        }
+        Ok(loaded)
     }
 
     /// The clusters are given up: what their members played goes into the members' histories.

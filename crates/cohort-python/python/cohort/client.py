@@ -1,0 +1,313 @@
+"""A client for the service (``cohort serve``), with nothing but the standard library.
+
+Retries are safe: the client chooses the ids of decisions, so that a decide that is sent again gets
+the same decision, and a reward that is sent again is learned once.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import threading
+import time
+import urllib.parse
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Union
+
+from cohort.errors import BadInput, ServiceError
+
+__all__ = ["Client", "Decision"]
+
+#: Candidates: features by id, or ids alone where the catalogue has their features.
+Candidates = Union[Mapping[str, Iterable[float]], Sequence[str]]
+
+#: The service is at its limit, and says when to come back.
+_AT_ITS_LIMIT = (429, 503)
+
+
+class Decision(NamedTuple):
+    """What to show a user."""
+
+    #: By which its reward is sent.
+    id: str
+    #: The item to show.
+    item: str
+    #: All candidates, the chosen one first, the others by falling score.
+    ranking: list[str]
+    #: With what probability the item was chosen.
+    probability: float
+    #: What the policy thought of each, in the order of the ranking; on request.
+    explanation: list[dict[str, Any]] | None = None
+
+
+class Client:
+    """A client for one service, and by default for one of its apps.
+
+    >>> client = Client("http://127.0.0.1:7700", app="shop")       # doctest: +SKIP
+    >>> items = {"tea": [0.9, 0.1], "coffee": [0.1, 0.9]}          # doctest: +SKIP
+    >>> decision = client.decide("ann", items)                     # doctest: +SKIP
+    >>> client.reward(decision, 1.0)                               # doctest: +SKIP
+
+    :param url: where the service is.
+    :param app: the app that is meant where a call names none.
+    :param key: the app's key or the admin's, where the service has keys.
+    :param timeout: seconds to wait for an answer.
+    :param retries: how often a request is sent again when no answer came or the service is at its
+        limit.
+    :param tls: for ``https``: what to trust, if not what the system does.
+
+    A client may be used from several threads; each has a connection of its own.
+    """
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:7700",
+        app: str | None = None,
+        key: str | None = None,
+        *,
+        timeout: float = 10.0,
+        retries: int = 4,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise BadInput(f"url: found {url!r}, expected http://HOST:PORT or https://HOST:PORT")
+        self.url = url.rstrip("/")
+        self.app = app
+        self._parts = parts
+        self._key = key
+        self._timeout = timeout
+        self._retries = retries
+        self._tls = tls
+        self._connections = threading.local()
+
+    def __repr__(self) -> str:
+        return f"Client({self.url!r}, app={self.app!r})"
+
+    # Deciding and learning.
+
+    def decide(
+        self,
+        user: str,
+        items: Candidates,
+        *,
+        decision_id: str | None = None,
+        shown: bool = True,
+        explain: bool = False,
+        app: str | None = None,
+    ) -> Decision:
+        """What to show a user among ``items``: features by id, or ids alone where the catalogue
+        has them. ``shown=False`` for a decision that may never be shown; then :meth:`activate` it
+        when it is."""
+        body = {
+            "user": user,
+            "items": _candidates(items),
+            "decision_id": decision_id or uuid.uuid4().hex,
+            "shown": shown,
+            "explain": explain,
+        }
+        return _decision(self._ask("POST", f"{self._at(app)}/decide", body))
+
+    def decide_batch(
+        self,
+        users: Iterable[str],
+        items: Candidates,
+        *,
+        shown: bool = True,
+        explain: bool = False,
+        app: str | None = None,
+    ) -> list[Decision | ServiceError]:
+        """The same for many users among the same candidates, on what is known now: for each a
+        decision, or why there is none."""
+        asked = [{"user": user, "decision_id": uuid.uuid4().hex, "shown": shown} for user in users]
+        body = {"users": asked, "items": _candidates(items), "explain": explain}
+        said = self._ask("POST", f"{self._at(app)}/decide-batch", body)["decisions"]
+        return [_refusal(one) or _decision(one) for one in said]
+
+    def reward(self, decision: Decision | str, reward: float, *, app: str | None = None) -> str:
+        """How the user answered. ``learned``, or ``repeated`` if the decision had its reward
+        already; the first one counts."""
+        body = {"decision_id": _id(decision), "reward": float(reward)}
+        outcome: str = self._ask("POST", f"{self._at(app)}/reward", body)["outcome"]
+        return outcome
+
+    def rewards(
+        self, rewards: Iterable[tuple[Decision | str, float]], *, app: str | None = None
+    ) -> list[str | ServiceError]:
+        """Many rewards at once: for each what it did, or why it did nothing."""
+        sent = [{"decision_id": _id(one), "reward": float(reward)} for one, reward in rewards]
+        said = self._ask("POST", f"{self._at(app)}/rewards", {"rewards": sent})["outcomes"]
+        return [_refusal(one) or one["outcome"] for one in said]
+
+    def activate(self, decision: Decision | str, *, app: str | None = None) -> None:
+        """A decision made with ``shown=False`` was shown: from now on it counts."""
+        self._ask("POST", f"{self._at(app)}/activate", {"decision_id": _id(decision)})
+
+    def decision(self, decision: Decision | str, *, app: str | None = None) -> dict[str, Any]:
+        """What became of a decision."""
+        return self._answer("GET", f"{self._at(app)}/decisions/{_quoted(_id(decision))}")
+
+    # The catalogue.
+
+    def put_items(self, items: Mapping[str, Iterable[float]], *, app: str | None = None) -> None:
+        """Puts items and their features into the catalogue."""
+        self._ask("PUT", f"{self._at(app)}/items", {"items": _candidates(items)})
+
+    def items(self, *, app: str | None = None) -> list[str]:
+        """The ids of all items in the catalogue."""
+        items: list[str] = self._ask("GET", f"{self._at(app)}/items")["items"]
+        return items
+
+    def remove_item(self, item: str, *, app: str | None = None) -> None:
+        """Takes an item out of the catalogue."""
+        self._ask("DELETE", f"{self._at(app)}/items/{_quoted(item)}")
+
+    # Apps; the admin's business where the service has keys.
+
+    def create_app(self, name: str, dim: int, **settings: Any) -> dict[str, Any]:
+        """Creates an app; the answer has its first key, this once. ``settings`` are ``policy``,
+        ``params``, ``epsilon``, ``window_ms`` and ``default_reward``."""
+        body = {"name": name, "dim": dim, **settings}
+        return self._answer("POST", "/v1/apps", body, repeatable=False)
+
+    def apps(self) -> list[dict[str, Any]]:
+        """All apps."""
+        apps: list[dict[str, Any]] = self._ask("GET", "/v1/apps")["apps"]
+        return apps
+
+    def show_app(self, app: str | None = None) -> dict[str, Any]:
+        """One app: its settings, and how often what happened."""
+        return self._answer("GET", self._at(app))
+
+    def change_app(self, app: str | None = None, **settings: Any) -> dict[str, Any]:
+        """Changes an app; what is not named stays."""
+        return self._answer("PATCH", self._at(app), settings)
+
+    def delete_app(self, app: str) -> None:
+        """Deletes an app with all it has learned."""
+        self._ask("DELETE", self._at(app), repeatable=False)
+
+    def ready(self) -> bool:
+        """Whether the service takes requests."""
+        try:
+            self._send("GET", "/readyz", None)
+        except (ServiceError, _TryLater, OSError, http.client.HTTPException):
+            return False
+        return True
+
+    # How it is asked.
+
+    def _at(self, app: str | None) -> str:
+        name = app if app is not None else self.app
+        if name is None:
+            raise BadInput("app: found nothing, expected Client(…, app=NAME) or app=NAME")
+        return f"/v1/apps/{_quoted(name)}"
+
+    def _answer(
+        self, method: str, path: str, body: Any = None, *, repeatable: bool = True
+    ) -> dict[str, Any]:
+        answer: dict[str, Any] = self._ask(method, path, body, repeatable=repeatable)
+        return answer
+
+    def _ask(self, method: str, path: str, body: Any = None, *, repeatable: bool = True) -> Any:
+        """Asks until there is an answer. A request that must not be done twice is sent again only
+        where the service has said that it did nothing."""
+        text = None if body is None else json.dumps(body, allow_nan=False)
+        for attempt in range(self._retries + 1):
+            pause = 0.05 * 2**attempt
+            try:
+                return self._send(method, path, text)
+            except _TryLater as later:
+                why, pause = later.refusal, max(pause, later.seconds)
+            except (OSError, http.client.HTTPException) as lost:
+                what = str(lost) or type(lost).__name__
+                why = ServiceError(f"{self.url}: {what}; is the service running there?")
+                if not repeatable:
+                    break
+            if attempt < self._retries:
+                time.sleep(pause)
+        raise why
+
+    def _send(self, method: str, path: str, text: str | None) -> Any:
+        connection = self._connection()
+        headers = {"Content-Type": "application/json"}
+        if self._key is not None:
+            headers["Authorization"] = f"Bearer {self._key}"
+        try:
+            connection.request(method, self._parts.path.rstrip("/") + path, text, headers)
+            response = connection.getresponse()
+            content = response.read()
+        except BaseException:
+            # Whatever is under way on it is not an answer to the next request.
+            self._connections.one = None
+            connection.close()
+            raise
+        if response.status < 300:
+            return json.loads(content) if content[:1] in (b"{", b"[") else None
+        refusal = _told(content, response.status)
+        if response.status in _AT_ITS_LIMIT:
+            raise _TryLater(refusal, _seconds(response.getheader("Retry-After")))
+        raise refusal
+
+    def _connection(self) -> http.client.HTTPConnection:
+        """This thread's connection."""
+        connection: http.client.HTTPConnection | None = getattr(self._connections, "one", None)
+        if connection is None:
+            place = (self._parts.hostname or "", self._parts.port)
+            if self._parts.scheme == "https":
+                connection = http.client.HTTPSConnection(
+                    *place, timeout=self._timeout, context=self._tls
+                )
+            else:
+                connection = http.client.HTTPConnection(*place, timeout=self._timeout)
+            self._connections.one = connection
+        return connection
+
+
+class _TryLater(Exception):
+    def __init__(self, refusal: ServiceError, seconds: float) -> None:
+        self.refusal = refusal
+        self.seconds = seconds
+
+
+def _seconds(retry_after: str | None) -> float:
+    try:
+        return float(retry_after or 0.0)
+    except ValueError:
+        return 0.0
+
+
+def _told(content: bytes, status: int) -> ServiceError:
+    try:
+        error = json.loads(content)["error"]
+        return ServiceError(error["message"], error["code"], status)
+    except (ValueError, KeyError, TypeError):
+        return ServiceError(f"no reason was given ({status})", None, status)
+
+
+def _refusal(said: dict[str, Any]) -> ServiceError | None:
+    if "error" not in said:
+        return None
+    return ServiceError(said["error"]["message"], said["error"]["code"])
+
+
+def _decision(said: dict[str, Any]) -> Decision:
+    explanation = said.get("explanation")
+    chosen = said["decision_id"], said["item"], said["ranking"], said["probability"]
+    return Decision(*chosen, explanation)
+
+
+def _candidates(items: Candidates) -> list[dict[str, Any]]:
+    if isinstance(items, Mapping):
+        return [{"id": id, "features": [float(x) for x in row]} for id, row in items.items()]
+    return [{"id": id} for id in items]
+
+
+def _id(decision: Decision | str) -> str:
+    return decision if isinstance(decision, str) else decision.id
+
+
+def _quoted(name: str) -> str:
+    return urllib.parse.quote(name, safe="")

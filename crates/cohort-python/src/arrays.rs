@@ -1,0 +1,118 @@
+//! Arrays in and out. What comes in is C-contiguous float64 (the Python half sees to it) and is
+//! read where it lies; what goes out is moved, not copied.
+
+use cohort::{Arm, Contexts};
+use cohort_lab::results::half_width_95;
+use numpy::PyUntypedArrayMethods;
+use numpy::{Element, IntoPyArray, PyArray1, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn};
+use pyo3::prelude::*;
+
+use crate::errors::{refused, unexpected};
+use crate::here::at_work;
+
+/// An array of numbers, read where it lies.
+pub type Numbers<'py> = PyReadonlyArrayDyn<'py, f64>;
+/// An array of counts, read where it lies.
+pub type Counts<'py> = PyReadonlyArrayDyn<'py, i64>;
+
+/// The numbers of an array in C order.
+pub fn slice<'a, T: Element>(
+    what: &str,
+    array: &'a PyReadonlyArrayDyn<'_, T>,
+) -> PyResult<&'a [T]> {
+    let expected = "C order (numpy.ascontiguousarray makes it)";
+    array.as_slice().map_err(|_| unexpected(what, "another order", expected))
+}
+
+/// "(3, 4)"
+pub fn shape_text(shape: &[usize]) -> String {
+    let axes: Vec<String> = shape.iter().map(usize::to_string).collect();
+    format!("({})", axes.join(", "))
+}
+
+/// Refuses an array whose axes are not these; `None` is any length.
+pub fn expect_shape(what: &str, found: &[usize], axes: &[(&str, Option<usize>)]) -> PyResult<()> {
+    let fits = found.len() == axes.len()
+        && found.iter().zip(axes).all(|(found, (_, length))| length.is_none_or(|l| l == *found));
+    if fits {
+        return Ok(());
+    }
+    let expected: Vec<String> = (axes.iter())
+        .map(|(name, length)| length.map_or((*name).to_owned(), |length| length.to_string()))
+        .collect();
+    Err(unexpected(
+        what,
+        format!("shape {}", shape_text(found)),
+        format!("({})", expected.join(", ")),
+    ))
+}
+
+/// Contexts of one offer, (arms, dim).
+pub fn contexts<'a>(array: &'a Numbers<'_>, dim: usize) -> PyResult<Contexts<'a>> {
+    expect_shape("contexts", array.shape(), &[("arms", None), ("dim", Some(dim))])?;
+    Contexts::new(slice("contexts", array)?, dim).map_err(refused)
+}
+
+/// Arms as the engine counts them, each one that is on offer.
+pub fn arms(counts: &[i64], on_offer: usize) -> PyResult<Vec<Arm>> {
+    let arm = |(user, arm): (usize, &i64)| match usize::try_from(*arm) {
+        Ok(arm) if arm < on_offer => Ok(arm),
+        _ => {
+            let expected = format!("0 to {}", on_offer - 1);
+            Err(unexpected("arms", format!("{arm} at {user}"), expected))
+        }
+    };
+    counts.iter().enumerate().map(arm).collect()
+}
+
+/// Refuses rewards that are not finite.
+pub fn finite(what: &str, numbers: &[f64]) -> PyResult<()> {
+    match numbers.iter().position(|number| !number.is_finite()) {
+        None => Ok(()),
+        Some(at) => {
+            Err(unexpected(what, format!("{} at {at}", numbers[at]), "finite numbers only"))
+        }
+    }
+}
+
+/// Counts for Python.
+pub fn counts(py: Python<'_>, numbers: Vec<usize>) -> Bound<'_, PyArray1<i64>> {
+    numbers.into_iter().map(|number| number as i64).collect::<Vec<_>>().into_pyarray(py)
+}
+
+/// Numbers of some shape for Python.
+pub fn shaped<'py, T: Element>(
+    py: Python<'py>,
+    numbers: Vec<T>,
+    shape: &[usize],
+) -> PyResult<Bound<'py, PyArrayDyn<T>>> {
+    numbers.into_pyarray(py).reshape(shape.to_vec())
+}
+
+/// MAXIMAL-CLUSTER, Algorithm 3 of the paper.
+#[pyfunction]
+pub fn maximal_cluster<'py>(
+    py: Python<'py>,
+    points: Numbers<'py>,
+    gamma: f64,
+    min_share: f64,
+) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    expect_shape("points", points.shape(), &[("points", None), ("coordinates", None)])?;
+    let (values, dim) = (slice("points", &points)?, points.shape()[1]);
+    let cluster = || cohort::cluster::maximal_cluster(values, dim, gamma, min_share);
+    let labels = py.detach(|| at_work(cluster)).map_err(refused)?;
+    Ok(counts(py, labels))
+}
+
+/// Half the width of the 95 % interval of the mean of every column.
+#[pyfunction]
+pub fn half_widths<'py>(
+    py: Python<'py>,
+    curves: Numbers<'py>,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    expect_shape("curves", curves.shape(), &[("repetitions", None), ("rounds", None)])?;
+    let (values, rounds) = (slice("curves", &curves)?, curves.shape()[1]);
+    let column = |at: usize| values.iter().skip(at).step_by(rounds).copied().collect::<Vec<_>>();
+    let half_width = |at| half_width_95(&column(at)).unwrap_or(f64::NAN);
+    Ok((0..rounds).map(half_width).collect::<Vec<_>>().into_pyarray(py))
+}

@@ -1,0 +1,430 @@
+//! A policy, driven from a Python loop.
+//!
+//! The policy is behind a lock that is taken without the interpreter's, so several Python threads
+//! may use one learner; each call is whole.
+
+use std::sync::{Mutex, PoisonError};
+
+use cohort::policies::cohort::{Cohort, INFO as COHORT};
+use cohort::population::Explanation;
+use cohort::registry;
+use cohort::{Arm, Contexts, Judgement, Policy, Problem, Saved, Truth, Turns};
+use cohort_server::settings::policies_with_turns;
+use numpy::{IntoPyArray, PyArray1, PyArrayDyn, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+
+use crate::arrays::{Counts, Numbers, arms as on_offer, contexts, counts, expect_shape, finite};
+use crate::arrays::{shaped, slice};
+use crate::errors::{BadInput, refused, unexpected};
+use crate::here::at_work;
+use crate::values::values;
+
+/// A new user's number is at most this far beyond the last: a slip of a key would ask for more
+/// memory than there is.
+const MOST_NEW_USERS: usize = 1 << 20;
+
+/// A policy and what its calls are checked against.
+#[pyclass(frozen, module = "cohort._engine")]
+pub struct Learner {
+    /// The policy's name.
+    pub name: &'static str,
+    /// d.
+    pub dim: usize,
+    state: Mutex<State>,
+}
+
+struct State {
+    engine: Engine,
+    users: usize,
+    /// Whether arms were chosen and not yet learned from.
+    in_round: bool,
+}
+
+/// The policy; that of `cohort` can be asked more.
+enum Engine {
+    Any(Box<dyn Policy>),
+    Cohort(Box<Cohort>),
+}
+
+impl Engine {
+    fn policy(&mut self) -> &mut dyn Policy {
+        match self {
+            Engine::Any(policy) => policy.as_mut(),
+            Engine::Cohort(cohort) => cohort.as_mut(),
+        }
+    }
+}
+
+impl Learner {
+    /// Works on the policy without the interpreter lock.
+    fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut State) -> T + Send) -> T {
+        py.detach(|| {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            at_work(|| work(&mut state))
+        })
+    }
+
+    /// Works on it one user at a time, where the policy can be used so; `users` are made room for.
+    fn with_turns<T: Send>(
+        &self,
+        py: Python<'_>,
+        users: &[i64],
+        work: impl FnOnce(&mut dyn Turns) -> T + Send,
+    ) -> PyResult<T> {
+        let result = self.with(py, |state| -> Result<T, String> {
+            let most = state.users.saturating_add(MOST_NEW_USERS);
+            let fits = |user: &i64| usize::try_from(*user).is_ok_and(|user| user < most);
+            if let Some(user) = users.iter().find(|user| !fits(user)) {
+                return Err(format!(
+                    "user: found {user}, expected a number from 0 to {}",
+                    most - 1
+                ));
+            }
+            let Some(turns) = state.engine.policy().turns() else {
+                return Err(format!(
+                    "policy `{}` works in rounds: use choose and learn with all users; these work \
+                     one user at a time: {}",
+                    self.name,
+                    policies_with_turns().join(", ")
+                ));
+            };
+            let result = work(turns);
+            let last = users.iter().max().map_or(0, |user| *user as usize + 1);
+            state.users = state.users.max(last);
+            Ok(result)
+        });
+        result.map_err(BadInput::new_err)
+    }
+
+    /// The same for policies that can be kept.
+    fn with_saved<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut dyn Saved) -> T + Send,
+    ) -> PyResult<T> {
+        let result = self.with(py, |state| state.engine.policy().saved().map(work));
+        result.ok_or_else(|| {
+            BadInput::new_err(format!("what policy `{}` learns cannot be kept", self.name))
+        })
+    }
+
+    /// Works on the policy `cohort`, after what is due was done.
+    fn with_cohort<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Cohort, usize) -> T + Send,
+    ) -> PyResult<T> {
+        let result = self.with(py, |state| match &mut state.engine {
+            Engine::Any(_) => None,
+            Engine::Cohort(cohort) => {
+                cohort.catch_up();
+                Some(work(cohort, state.users))
+            }
+        });
+        let needs = || format!("policy `{}` has no cohorts; policy `cohort` has", self.name);
+        result.ok_or_else(|| BadInput::new_err(needs()))
+    }
+
+    /// What was learned.
+    pub fn learned(&self, py: Python<'_>) -> PyResult<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let saved = self.with_saved(py, |saved| saved.save(&mut bytes))?;
+        saved.map_err(|error| BadInput::new_err(error.to_string()))?;
+        Ok(bytes)
+    }
+
+    /// Offers for several users, (rows, arms, dim) or the same (arms, dim) for all.
+    fn offers<'a>(&self, array: &'a Numbers<'_>, rows: usize) -> PyResult<Vec<Contexts<'a>>> {
+        if array.shape().len() == 2 {
+            return Ok(vec![contexts(array, self.dim)?; rows]);
+        }
+        let axes = [("rows", Some(rows)), ("arms", None), ("dim", Some(self.dim))];
+        expect_shape("contexts", array.shape(), &axes)?;
+        let (arms, values) = (array.shape()[1], slice("contexts", array)?);
+        if arms == 0 {
+            return Err(unexpected("contexts", "no arms", "one or more"));
+        }
+        let offer = |values| Contexts::new(values, self.dim).map_err(refused);
+        values.chunks_exact(arms * self.dim).map(offer).collect()
+    }
+}
+
+#[pymethods]
+impl Learner {
+    #[new]
+    #[pyo3(signature = (name, users, dim, rounds, seed, params, thetas, clusters))]
+    #[expect(clippy::too_many_arguments, reason = "all that a policy is told")]
+    fn new(
+        name: &str,
+        users: usize,
+        dim: usize,
+        rounds: Option<usize>,
+        seed: u64,
+        params: &Bound<'_, PyDict>,
+        thetas: Option<Numbers<'_>>,
+        clusters: Option<Vec<usize>>,
+    ) -> PyResult<Self> {
+        let info = registry::info(name).map_err(refused)?;
+        let settings = info.check(values(params)?).map_err(refused)?;
+        for (what, count) in [("dim", Some(dim)), ("rounds", rounds)] {
+            if count == Some(0) {
+                return Err(unexpected(what, "0", "1 or more"));
+            }
+        }
+        if clusters.is_some() && thetas.is_none() {
+            let expected = "both: oracles are told all of the truth";
+            return Err(unexpected("clusters", "no thetas beside them", expected));
+        }
+        let labels = clusters.unwrap_or_else(|| vec![0; users]);
+        expect_shape("clusters", &[labels.len()], &[("users", Some(users))])?;
+        let thetas = thetas.as_ref();
+        if let Some(thetas) = thetas {
+            let axes = [("users", Some(users)), ("dim", Some(dim))];
+            expect_shape("thetas", thetas.shape(), &axes)?;
+        }
+        let thetas = thetas.map(|thetas| slice("thetas", thetas)).transpose()?;
+        let truth = thetas.map(|thetas| Truth { thetas, clusters: &labels });
+        let problem = Problem { rounds, seed, truth, ..Problem::new(users, dim) };
+        let engine = match info.name == COHORT.name {
+            true => Engine::Cohort(Box::new(Cohort::new(&problem, &settings).map_err(refused)?)),
+            false => Engine::Any((info.build)(&problem, &settings).map_err(refused)?),
+        };
+        let state = Mutex::new(State { engine, users, in_round: false });
+        Ok(Self { name: info.name, dim, state })
+    }
+
+    #[getter]
+    fn users(&self, py: Python<'_>) -> usize {
+        self.with(py, |state| state.users)
+    }
+
+    #[getter]
+    fn works_one_at_a_time(&self, py: Python<'_>) -> bool {
+        self.with(py, |state| state.engine.policy().turns().is_some())
+    }
+
+    /// One arm for every user; all see the same contexts.
+    fn choose<'py>(
+        &self,
+        py: Python<'py>,
+        offer: Numbers<'py>,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let offer = contexts(&offer, self.dim)?;
+        let arms = self.with(py, |state| {
+            let mut arms = vec![0; state.users];
+            if !arms.is_empty() {
+                state.engine.policy().choose(&offer, &mut arms);
+            }
+            state.in_round = true;
+            arms
+        });
+        match arms.is_empty() {
+            true => Err(unexpected("users", "0", "1 or more: give users= when making the policy")),
+            false => Ok(counts(py, arms)),
+        }
+    }
+
+    /// What came of it, for every user.
+    fn learn(
+        &self,
+        py: Python<'_>,
+        offer: Numbers<'_>,
+        arms: Counts<'_>,
+        rewards: Numbers<'_>,
+    ) -> PyResult<()> {
+        let offer = contexts(&offer, self.dim)?;
+        let users = self.users(py);
+        expect_shape("arms", arms.shape(), &[("users", Some(users))])?;
+        expect_shape("rewards", rewards.shape(), &[("users", Some(users))])?;
+        let arms = on_offer(slice("arms", &arms)?, offer.arms())?;
+        let rewards = slice("rewards", &rewards)?;
+        finite("rewards", rewards)?;
+        self.with(py, |state| {
+            let policy = state.engine.policy();
+            // Phases begin where arms are chosen: a round that was chosen for elsewhere is no
+            // exception.
+            if !state.in_round && !arms.is_empty() {
+                policy.choose(&offer, &mut vec![0; arms.len()]);
+            }
+            policy.learn(&offer, &arms, rewards);
+            state.in_round = false;
+        });
+        Ok(())
+    }
+
+    /// An arm for each of these users, one after the other.
+    fn decide<'py>(
+        &self,
+        py: Python<'py>,
+        users: Counts<'py>,
+        offer: Numbers<'py>,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let users = slice("users", &users)?;
+        let offers = self.offers(&offer, users.len())?;
+        let arms: Vec<Arm> = self.with_turns(py, users, |turns| {
+            let decide = |(user, offer): (&i64, &Contexts)| turns.decide(*user as usize, offer);
+            users.iter().zip(&offers).map(decide).collect()
+        })?;
+        Ok(counts(py, arms))
+    }
+
+    /// What is thought of every arm for each of these users: expected reward and bonus.
+    #[expect(clippy::type_complexity, reason = "two arrays")]
+    fn judge<'py>(
+        &self,
+        py: Python<'py>,
+        users: Counts<'py>,
+        offer: Numbers<'py>,
+    ) -> PyResult<(Bound<'py, PyArrayDyn<f64>>, Bound<'py, PyArrayDyn<f64>>)> {
+        let users = slice("users", &users)?;
+        let offers = self.offers(&offer, users.len())?;
+        let arms = offer.shape()[offer.shape().len() - 2];
+        let mut judged = vec![Judgement::default(); users.len() * arms];
+        // A user that is only looked at stays unknown.
+        self.with_turns(py, &[], |turns| {
+            turns.catch_up();
+            for ((user, offer), row) in users.iter().zip(&offers).zip(judged.chunks_mut(arms)) {
+                turns.judge(usize::try_from(*user).unwrap_or(usize::MAX / 2), offer, row);
+            }
+        })?;
+        let shape = [users.len(), arms];
+        let expected = judged.iter().map(|judgement| judgement.expected).collect();
+        let bonus = judged.iter().map(|judgement| judgement.bonus).collect();
+        Ok((shaped(py, expected, &shape)?, shaped(py, bonus, &shape)?))
+    }
+
+    /// One reward for one context of each of these users, one after the other.
+    fn learn_one(
+        &self,
+        py: Python<'_>,
+        users: Counts<'_>,
+        played: Numbers<'_>,
+        rewards: Numbers<'_>,
+    ) -> PyResult<()> {
+        let users = slice("users", &users)?;
+        let axes = [("rows", Some(users.len())), ("dim", Some(self.dim))];
+        expect_shape("contexts", played.shape(), &axes)?;
+        expect_shape("rewards", rewards.shape(), &axes[..1])?;
+        if users.is_empty() {
+            return Ok(());
+        }
+        let played = contexts(&played, self.dim)?;
+        let rewards = slice("rewards", &rewards)?;
+        finite("rewards", rewards)?;
+        self.with_turns(py, users, |turns| {
+            for ((user, x), reward) in users.iter().zip(played.iter()).zip(rewards) {
+                turns.learn_one(*user as usize, x, *reward);
+            }
+        })
+    }
+
+    /// The cluster of every user, numbered by smallest member.
+    fn clusters<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<i64>>> {
+        let found = self.with(py, |state| state.engine.policy().clusters());
+        found.map(|labels| counts(py, labels))
+    }
+
+    /// What was learned, as bytes, and for how many users.
+    fn save<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyBytes>, usize)> {
+        Ok((PyBytes::new(py, &self.learned(py)?), self.users(py)))
+    }
+
+    /// Takes over what was saved.
+    fn load(&self, py: Python<'_>, learned: &[u8], users: usize) -> PyResult<()> {
+        self.with_saved(py, |saved| saved.load(&mut &learned[..]))?.map_err(refused)?;
+        self.with(py, |state| state.users = state.users.max(users));
+        Ok(())
+    }
+
+    /// Why an arm is played for a user; `None` while there is nothing to explain.
+    fn explain<'py>(
+        &self,
+        py: Python<'py>,
+        user: usize,
+        offer: Numbers<'py>,
+    ) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let offer = contexts(&offer, self.dim)?;
+        let why = self.with_cohort(py, |cohort, _| cohort.explain(user, &offer))?;
+        why.map(|why| explanation(py, &why)).transpose()
+    }
+
+    /// The components of the population, the population at large first.
+    fn cohorts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let found = self.with_cohort(py, |cohort, _| {
+            let components = |population: &cohort::population::Population| {
+                let of = |c: &cohort::population::Component| (c.weight, c.centre.clone(), c.spread);
+                population.components.iter().map(of).collect::<Vec<_>>()
+            };
+            cohort.population().map_or(Vec::new(), components)
+        })?;
+        let list = PyList::empty(py);
+        for (share, centre, spread) in found {
+            let entry = PyDict::new(py);
+            entry.set_item("share", share)?;
+            entry.set_item("centre", centre.into_pyarray(py))?;
+            entry.set_item("spread", spread)?;
+            list.append(entry)?;
+        }
+        Ok(list)
+    }
+
+    /// σ and the level of rewards as learned; `None` before the first fit.
+    fn noise(&self, py: Python<'_>) -> PyResult<Option<(f64, f64)>> {
+        self.with_cohort(py, |cohort, _| {
+            cohort.population().map(|population| (population.noise.sqrt(), population.level))
+        })
+    }
+
+    /// Of every user: rewards seen, most probable component, how probable it is.
+    #[expect(clippy::type_complexity, reason = "three arrays")]
+    fn members<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<f64>>)>
+    {
+        let nothing = vec![0.0; self.dim];
+        let offer = Contexts::new(&nothing, self.dim).map_err(refused)?;
+        let (rewards, memberships) = self.with_cohort(py, |cohort, users| {
+            let seen = cohort.ledger();
+            let known = seen.users();
+            let rewards: Vec<f64> = (0..users)
+                .map(|user| if user < known { seen.rewards_of(user) } else { 0.0 })
+                .collect();
+            let likeliest = |user| cohort.explain(user, &offer)?.memberships.first().copied();
+            let memberships: Vec<_> = (0..users).map(likeliest).collect();
+            (rewards, memberships)
+        })?;
+        let component = |of: &Option<cohort::population::Membership>| {
+            of.map_or(-1, |membership| membership.component as i64)
+        };
+        let components: Vec<i64> = memberships.iter().map(component).collect();
+        let share = |of: &Option<cohort::population::Membership>| {
+            of.map_or(f64::NAN, |membership| membership.share)
+        };
+        let shares: Vec<f64> = memberships.iter().map(share).collect();
+        Ok((rewards.into_pyarray(py), components.into_pyarray(py), shares.into_pyarray(py)))
+    }
+}
+
+fn explanation<'py>(py: Python<'py>, why: &Explanation) -> PyResult<Bound<'py, PyDict>> {
+    let entry = PyDict::new(py);
+    let memberships: Vec<(usize, f64)> =
+        why.memberships.iter().map(|of| (of.component, of.share)).collect();
+    entry.set_item("memberships", memberships)?;
+    entry.set_item("best", why.best)?;
+    entry.set_item("runner_up", why.runner_up)?;
+    entry.set_item("margin", why.margin)?;
+    let column = |name: &str, of: fn(&cohort::population::ArmReport) -> f64| {
+        let numbers: Vec<f64> = why.arms.iter().map(of).collect();
+        entry.set_item(name, numbers.into_pyarray(py))
+    };
+    column("mean", |arm| arm.mean)?;
+    column("own", |arm| arm.own)?;
+    column("cohort", |arm| arm.cohort)?;
+    column("population", |arm| arm.population)?;
+    column("deviation", |arm| arm.deviation)?;
+    column("width", |arm| arm.width)?;
+    column("score", |arm| arm.score)?;
+    Ok(entry)
+}

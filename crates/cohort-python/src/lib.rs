@@ -1,0 +1,47 @@
+//! The native half of the Python package: convert, call, convert.
+//!
+//! | file | question it answers |
+//! | --- | --- |
+//! | `simulate`, `reproduce` | how is the lab called? |
+//! | `learner` | how does a Python loop drive a policy? |
+//! | `world` | how does a Python loop ask an environment? |
+//! | `guests/` | how do an environment and a policy written in Python take part in the lab? |
+//! | `snapshot` | how is what was learned kept in the service's format? |
+//! | `watch` | how does Ctrl-C stop a long run, and how far is it? |
+//! | `here` | on which threads does a call from Python work? |
+//! | `arrays`, `values`, `listing` | what is a number, a word, an array on the other side? |
+//! | `errors` | which exception is it? |
+//!
+//! Nothing is learned or measured here: that is the business of the crates `cohort` and
+//! `cohort-lab`. What Python users see is `python/cohort/`.
+
+mod arrays;
+mod errors;
+mod guests;
+mod here;
+mod learner;
+mod listing;
+mod reproduce;
+mod simulate;
+mod snapshot;
+mod values;
+mod watch;
+mod world;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<learner::Learner>()?;
+    module.add_class::<world::World>()?;
+    module.add_function(wrap_pyfunction!(arrays::maximal_cluster, module)?)?;
+    module.add_function(wrap_pyfunction!(arrays::half_widths, module)?)?;
+    module.add_function(wrap_pyfunction!(listing::policies, module)?)?;
+    module.add_function(wrap_pyfunction!(listing::environments, module)?)?;
+    module.add_function(wrap_pyfunction!(simulate::simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(reproduce::reproduce, module)?)?;
+    module.add_function(wrap_pyfunction!(snapshot::write_snapshot, module)?)?;
+    module.add_function(wrap_pyfunction!(snapshot::read_snapshot, module)?)?;
+    Ok(())
+}

@@ -1,0 +1,120 @@
+//! Long work, watched: Ctrl-C stops it, and Python is told how far it is.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use cohort_lab::reproduce::Watcher;
+use cohort_lab::runner::Observer;
+use pyo3::prelude::*;
+
+/// How often one looks.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// How work is stopped, and why.
+#[derive(Default)]
+pub struct Halt {
+    /// Set to stop the work.
+    pub stop: AtomicBool,
+    error: Mutex<Option<PyErr>>,
+}
+
+impl Halt {
+    /// Stops the work because of an exception; the first one counts.
+    pub fn because_of(&self, error: PyErr) {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// The exception that stopped it.
+    fn reason(&self) -> Option<PyErr> {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// How far it is.
+#[derive(Default)]
+pub struct Gauge {
+    planned: AtomicU64,
+    done: AtomicU64,
+    doing: Mutex<String>,
+}
+
+impl Gauge {
+    /// For so much work.
+    pub fn new(planned: u64) -> Self {
+        let gauge = Self::default();
+        gauge.planned(planned);
+        gauge
+    }
+
+    /// Tells somebody: `progress(done, planned, what)`.
+    fn tell(&self, progress: &Bound<'_, PyAny>) -> PyResult<()> {
+        let doing = self.doing.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let done = self.done.load(Ordering::Relaxed);
+        progress.call1((done, self.planned.load(Ordering::Relaxed), doing))?;
+        Ok(())
+    }
+}
+
+impl Observer for Gauge {
+    fn round_done(&self) {
+        self.done.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Watcher for Gauge {
+    fn planned(&self, work: u64) {
+        self.planned.store(work, Ordering::Relaxed);
+    }
+
+    fn begins(&self, what: &str) {
+        what.clone_into(&mut self.doing.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn done(&self, work: u64) {
+        self.done.fetch_add(work, Ordering::Relaxed);
+    }
+}
+
+/// Does the work on another thread, without the interpreter lock, while this one looks for Ctrl-C
+/// and reports. An exception that stopped the work comes before whatever came of it.
+pub fn watched<T: Send>(
+    py: Python<'_>,
+    halt: &Halt,
+    gauge: &Gauge,
+    progress: Option<&Py<PyAny>>,
+    work: impl FnOnce() -> T + Send,
+) -> PyResult<T> {
+    let look = |py: Python<'_>| -> PyResult<()> {
+        py.check_signals()?;
+        progress.map_or(Ok(()), |progress| gauge.tell(progress.bind(py)))
+    };
+    let result = py.detach(|| {
+        thread::scope(|scope| {
+            let (over, is_over) = channel();
+            let worker = scope.spawn(move || {
+                let result = work();
+                // Whoever looks may have stopped looking.
+                let _ = over.send(());
+                result
+            });
+            while let Err(RecvTimeoutError::Timeout) = is_over.recv_timeout(LOOK_EVERY) {
+                if let Err(error) = Python::attach(look) {
+                    halt.because_of(error);
+                }
+            }
+            worker.join()
+        })
+    });
+    match (halt.reason(), result) {
+        (Some(error), _) => Err(error),
+        (None, Ok(result)) => {
+            look(py)?;
+            Ok(result)
+        }
+        (None, Err(panic)) => std::panic::resume_unwind(panic),
+    }
+}

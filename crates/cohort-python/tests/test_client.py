@@ -1,0 +1,149 @@
+"""The client against a real service, and against one that loses answers."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+
+import numpy as np
+import pytest
+
+import cohort
+
+ITEMS = {"tea": [0.9, 0.1], "coffee": [0.1, 0.9]}
+
+
+def test_decide_and_reward(start_service):
+    client = cohort.Client(start_service().url, app="shop")
+    created = client.create_app("shop", dim=2, policy="linucb-ind", epsilon=0.0)
+    assert created["app"]["dim"] == 2 and [app["name"] for app in client.apps()] == ["shop"]
+    for _ in range(30):
+        decision = client.decide("ann", ITEMS)
+        assert client.reward(decision, float(decision.item == "coffee")) == "learned"
+    assert client.decide("ann", ITEMS).item == "coffee"
+    # The same id is the same decision, and a reward is learned once.
+    first = client.decide("ann", ITEMS, decision_id="d1", explain=True)
+    again = client.decide("ann", ITEMS, decision_id="d1")
+    assert (first.id, first.item, first.ranking) == (again.id, again.item, again.ranking)
+    assert first.explanation[0]["item"] == first.item
+    assert [client.reward("d1", 1.0), client.reward("d1", 0.0)] == ["learned", "repeated"]
+    assert client.decision("d1")["status"] == "rewarded"
+    with pytest.raises(cohort.ServiceError) as refused:
+        client.decide("bob", ITEMS, decision_id="d1")
+    assert (refused.value.code, refused.value.status) == ("decision_reused", 409)
+    with pytest.raises(cohort.ServiceError, match="never") as refused:
+        client.reward("never was", 1.0)
+    assert refused.value.code == "decision_unknown"
+
+
+def test_batches_the_catalogue_and_activation(start_service):
+    client = cohort.Client(start_service().url, app="shop")
+    client.create_app("shop", dim=2)
+    client.put_items(ITEMS)
+    assert client.items() == ["coffee", "tea"]
+    decisions = client.decide_batch(["ann", "bob"], ["tea", "coffee"])
+    assert client.rewards([(decisions[0], 1.0), ("no such", 1.0)])[0] == "learned"
+    assert client.rewards([("no such", 1.0)])[0].code == "decision_unknown"
+    later = client.decide("cem", ["tea"], shown=False)
+    with pytest.raises(cohort.ServiceError) as refused:
+        client.reward(later, 1.0)
+    assert refused.value.code == "not_shown"
+    client.activate(later)
+    assert client.reward(later, 1.0) == "learned"
+    client.remove_item("tea")
+    assert client.items() == ["coffee"]
+    assert client.change_app(epsilon=0.5)["epsilon"] == 0.5 and client.show_app()["epsilon"] == 0.5
+    client.delete_app("shop")
+    with pytest.raises(cohort.ServiceError) as refused:
+        client.show_app()
+    assert refused.value.code == "app_deleted"
+
+
+def test_what_a_service_has_learned_is_loaded_into_python(start_service):
+    service = start_service()
+    client = cohort.Client(service.url, app="shop")
+    client.create_app("shop", dim=2, policy="linucb-ind")
+    for user, liked in [("ann", "coffee"), ("bob", "tea")] * 20:
+        decision = client.decide(user, ITEMS)
+        client.reward(decision, float(decision.item == liked))
+    service.stop()
+    snapshot = max((service.data / "snapshots").glob("*.snapshot"))
+    policy = cohort.load(snapshot, app="shop")
+    contexts = list(ITEMS.values())
+    assert [policy.decide(user, contexts) for user in ["ann", "bob"]] == [1, 0]
+
+
+def test_a_service_starts_from_what_was_learned_in_python(start_service, tmp_path):
+    policy = cohort.Policy("linucb-ind", dim=2)
+    for user, liked in [("ann", 1), ("bob", 0)] * 20:
+        arm = policy.decide(user, list(ITEMS.values()))
+        policy.learn(user, list(ITEMS.values())[arm], float(arm == liked))
+    data = tmp_path / "trained"
+    policy.save(data / "snapshots" / f"{0:020}.snapshot", app="shop")
+    client = cohort.Client(start_service(data).url, app="shop")
+    for user in ["ann", "bob"]:
+        told = client.decide(user, ITEMS, explain=True)
+        judged = policy.judge(user, [ITEMS[item] for item in told.ranking])
+        assert [said["score"] for said in told.explanation] == judged.score.tolist()
+    assert client.decide("ann", ITEMS).item == "coffee" and client.decide("bob", ITEMS).item == "tea"
+
+
+class Flaky(http.server.BaseHTTPRequestHandler):
+    """Loses answers, or is at its limit, as it is told."""
+
+    plan: list[str] = []
+    seen: list[dict] = []
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.seen.append(body)
+        what = self.plan.pop(0)
+        if what == "lose":
+            self.close_connection = True
+            return
+        limit = {"error": {"code": "busy", "message": "come back later"}}
+        good = {"decision_id": body.get("decision_id"), "item": "a", "ranking": ["a"], "probability": 1.0}
+        content = json.dumps(limit if what == "busy" else good).encode()
+        self.send_response(503 if what == "busy" else 200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def flaky():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Flaky)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    Flaky.seen = []
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_decide_is_sent_again_with_the_same_id(flaky):
+    Flaky.plan = ["lose", "busy", "lose", "good"]
+    decision = cohort.Client(flaky, app="shop").decide("ann", {"a": np.ones(2)})
+    assert len(Flaky.seen) == 4 and {body["decision_id"] for body in Flaky.seen} == {decision.id}
+
+
+def test_what_must_not_be_done_twice_is_not_sent_twice(flaky):
+    Flaky.plan = ["busy", "lose", "good"]
+    with pytest.raises(cohort.ServiceError, match="is the service running there"):
+        cohort.Client(flaky).create_app("shop", dim=2)
+    assert len(Flaky.seen) == 2
+
+
+def test_patience_has_an_end(flaky):
+    Flaky.plan = ["busy"] * 3
+    with pytest.raises(cohort.ServiceError, match="come back later") as refused:
+        cohort.Client(flaky, app="shop", retries=2).reward("d", 1.0)
+    assert refused.value.status == 503 and len(Flaky.seen) == 3
+    assert not cohort.Client("http://127.0.0.1:9").ready()
+    with pytest.raises(cohort.BadInput, match="expected http://HOST:PORT"):
+        cohort.Client("127.0.0.1:7700")
+    with pytest.raises(cohort.BadInput, match="app: found nothing"):
+        cohort.Client(flaky).decide("ann", ITEMS)

@@ -1,0 +1,56 @@
+"""The notebooks run, and so do the examples in docstrings and in docs/python.md."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pathlib
+import pkgutil
+import re
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+import cohort
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+NOTEBOOKS = sorted((ROOT / "docs/notebooks").glob("*.ipynb"))
+MODULES = [f"cohort.{module.name}" for module in pkgutil.iter_modules(cohort.__path__)]
+
+
+def test_there_are_three_notebooks():
+    assert len(NOTEBOOKS) == 3
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook(path, command, monkeypatch, tmp_path):
+    monkeypatch.setenv("COHORT_COMMAND", str(command))
+    notebook = nbformat.read(path, as_version=4)
+    assert all(not cell.get("outputs") for cell in notebook.cells), "notebooks are kept without outputs"
+    NotebookClient(notebook, timeout=240, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    shown = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert shown
+
+
+@pytest.mark.parametrize("name", [name for name in ["cohort", *MODULES] if name != "cohort._engine"])
+def test_docstrings(name):
+    module = importlib.import_module(name)
+    assert module.__doc__
+    assert doctest.testmod(module).failed == 0
+
+
+def test_everything_public_is_documented():
+    for name in cohort.__all__:
+        if name != "__version__":
+            assert getattr(cohort, name).__doc__, name
+
+
+def test_the_quick_start_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs/python.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert len(blocks) >= 5
+    names: dict = {}
+    for block in blocks:
+        exec(compile(block, "docs/python.md", "exec"), names)
