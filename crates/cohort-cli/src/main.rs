@@ -4,6 +4,7 @@ mod app;
 mod claims_table;
 mod cluster;
 mod described;
+mod evaluate;
 mod failure;
 mod interrupt;
 mod policies;
@@ -36,6 +37,7 @@ enum Command {
     Cluster(cluster::Cluster),
     Reproduce(reproduce::Reproduce),
     Theory(theory::Theory),
+    Evaluate(evaluate::Evaluate),
     Serve(serve::Serve),
     App(app::App),
 }
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         Command::Cluster(cluster) => cluster.run(),
         Command::Reproduce(reproduce) => reproduce.run(),
         Command::Theory(theory) => theory.run(),
+        Command::Evaluate(evaluate) => evaluate.run(),
         Command::Serve(serve) => serve.run(),
         Command::App(app) => app.run(),
     });

@@ -3,6 +3,7 @@
 mod bad_input;
 mod cluster;
 mod command;
+mod evaluate;
 mod interrupt;
 mod npy;
 mod policies;
