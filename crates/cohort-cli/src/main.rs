@@ -3,9 +3,11 @@
 mod app;
 mod claims_table;
 mod cluster;
+mod connection;
 mod described;
 mod evaluate;
 mod failure;
+mod insight;
 mod interrupt;
 mod policies;
 mod progress;
@@ -40,6 +42,7 @@ enum Command {
     Evaluate(evaluate::Evaluate),
     Serve(serve::Serve),
     App(app::App),
+    Insight(insight::Insight),
 }
 
 fn main() -> ExitCode {
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
         Command::Evaluate(evaluate) => evaluate.run(),
         Command::Serve(serve) => serve.run(),
         Command::App(app) => app.run(),
+        Command::Insight(insight) => insight.run(),
     });
     failure::exit_code(done)
 }

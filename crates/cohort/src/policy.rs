@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 
+use crate::insight::Insight;
 use crate::{Arm, Contexts, Error};
 
 /// The center: picks an arm for every user and learns from their answers.
@@ -74,6 +75,11 @@ pub trait Turns {
 
     /// Does what is due. It depends on nothing but what was learned.
     fn catch_up(&mut self) {}
+
+    /// The same learner as something that can be looked into, where it can be.
+    fn insight(&self) -> Option<&dyn Insight> {
+        None
+    }
 
     /// The same learner as something that can be kept, where it can be.
     fn saved(&mut self) -> Option<&mut dyn Saved> {

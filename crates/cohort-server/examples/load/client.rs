@@ -84,6 +84,12 @@ impl Connection {
 
     /// How many events and groups the journal has committed, from the service's metrics.
     pub async fn journal_groups(&mut self) -> (f64, f64) {
+        let (groups, events) = self.metric("cohort_journal_group_events").await;
+        (events, groups)
+    }
+
+    /// The count and the sum of one of the service's histograms.
+    pub async fn metric(&mut self, name: &str) -> (f64, f64) {
         let request = b"GET /metrics HTTP/1.1\r\nHost: load\r\n\r\n";
         assert_eq!(self.ask(request).await, 200);
         let text = String::from_utf8_lossy(&self.buffer).into_owned();
@@ -91,7 +97,7 @@ impl Connection {
             let line = text.lines().find(|line| line.starts_with(name));
             line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or(0.0)
         };
-        (value("cohort_journal_group_events_sum"), value("cohort_journal_group_events_count"))
+        (value(&format!("{name}_count")), value(&format!("{name}_sum")))
     }
 }
 

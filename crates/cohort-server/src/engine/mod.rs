@@ -5,6 +5,7 @@
 //! | [`Engine`] | what does each request change, and what is the answer? |
 //! | [`request`] | what can be asked, and what is answered? |
 //! | [`refusal`] | what is refused, with which code, and what can the caller do? |
+//! | [`recent`] | what was decided lately, and why? |
 //! | [`choice`] | which item, and with what probability? |
 //! | [`recovery`] | how does the state come back? |
 //! | [`runtime`] | which threads run it, and when is an answer safe to give? |
@@ -14,10 +15,14 @@
 
 pub mod choice;
 mod decide;
+pub mod recent;
 pub mod recovery;
 pub mod refusal;
 pub mod request;
 pub mod runtime;
+
+use std::collections::BTreeMap;
+use std::time::Instant;
 
 use rand_chacha::ChaCha12Rng;
 
@@ -28,6 +33,7 @@ use crate::event::{Event, Key, What};
 use crate::journal::Group;
 use crate::settings::{AppSettings, in_range};
 use crate::state::{App, State, Status};
+use recent::Recent;
 use request::{AppView, DecisionView, RewardOutcome};
 
 /// What one app may take up.
@@ -49,12 +55,14 @@ pub struct Engine {
     limits: Limits,
     rng: ChaCha12Rng,
     scratch: decide::Scratch,
+    /// The newest decisions of each app, with the reasons: not part of the state.
+    recent: BTreeMap<String, Recent>,
 }
 
 impl Engine {
     /// An engine on a state, drawing random numbers from `rng`.
     pub fn new(state: State, limits: Limits, rng: ChaCha12Rng) -> Self {
-        Self { state, limits, rng, scratch: decide::Scratch::default() }
+        Self { state, limits, rng, scratch: decide::Scratch::default(), recent: BTreeMap::new() }
     }
 
     /// The state.
@@ -88,9 +96,27 @@ impl Engine {
                 self.record(group, &app, at_ms, What::Changed(settings))?;
                 self.view(&app)
             }
+            Request::SetTrial { app, change } => {
+                let at_ms = self.advance(now_ms, &app, group)?;
+                let known = self.app(&app)?;
+                let (mut trial, dim) = (known.trial().clone(), known.settings().dim);
+                change(&mut trial);
+                trial.check(dim)?;
+                self.record(group, &app, at_ms, What::TrialSet(trial))?;
+                self.view(&app)
+            }
+            Request::Look { app, look } => {
+                let started = Instant::now();
+                let recent = self.recent.remove(&app).unwrap_or_default();
+                self.app_mut(&app).map(|found| look(found, &recent))?;
+                self.recent.insert(app, recent);
+                metrics::histogram!("cohort_look_seconds").record(started.elapsed());
+                Ok(Answer::Done)
+            }
             Request::DeleteApp { app } => {
                 let at_ms = self.advance(now_ms, &app, group)?;
                 self.record(group, &app, at_ms, What::Deleted)?;
+                self.recent.remove(&app);
                 Ok(Answer::Done)
             }
             Request::ShowApp { app } => self.view(&app),
@@ -243,8 +269,9 @@ impl Engine {
         match self.app(app)?.decisions().get(&decision) {
             None => Err(Refusal::DecisionUnknown { decision }),
             Some(found) => {
-                let (at_ms, status) = (found.at_ms, found.status);
-                Ok(Answer::Decision(DecisionView { made: found.made.clone(), at_ms, status }))
+                let (at_ms, control, status) = (found.at_ms, found.control, found.status);
+                let made = found.made.clone();
+                Ok(Answer::Decision(DecisionView { made, at_ms, control, status }))
             }
         }
     }
@@ -305,6 +332,7 @@ fn view_of(name: &str, app: &App) -> AppView {
     AppView {
         name: name.to_owned(),
         settings: app.settings().clone(),
+        trial: app.trial().clone(),
         created_ms: app.created_ms(),
         keys: app.keys().iter().map(|key| key.id.clone()).collect(),
         users: app.users().len(),

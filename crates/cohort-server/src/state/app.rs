@@ -3,13 +3,16 @@
 
 use std::collections::BTreeMap;
 
+use cohort::insight::Insight;
 use cohort::{Contexts, Judgement, Policy, Turns};
 
 use super::Misfit;
 use super::decisions::{Decision, Decisions, Status};
 use super::names::Names;
+use super::outcomes::Outcomes;
 use crate::event::{Decided, Key, What};
 use crate::settings::{AppSettings, BadSettings};
+use crate::trial::{Trial, TrialDecision};
 
 /// One tenant of the service.
 pub struct App {
@@ -22,6 +25,8 @@ pub struct App {
     pub(super) items: BTreeMap<Box<str>, Box<[f64]>>,
     pub(super) decisions: Decisions,
     pub(super) counts: Counts,
+    pub(super) trial: Trial,
+    pub(super) outcomes: Outcomes,
     pub(super) policy: Box<dyn Policy>,
 }
 
@@ -53,6 +58,8 @@ impl App {
             items: BTreeMap::new(),
             decisions: Decisions::default(),
             counts: Counts::default(),
+            trial: Trial::default(),
+            outcomes: Outcomes::default(),
         })
     }
 
@@ -95,7 +102,15 @@ impl App {
                 self.items.remove(id.as_str());
                 Ok(())
             }
-            What::Decided(decided) => self.decided(at_ms, decided),
+            What::Decided(made) => self.decided(at_ms, made, false),
+            What::DecidedInTrial(TrialDecision { made, control, candidates: _ }) => {
+                self.decided(at_ms, made, control)
+            }
+            What::TrialSet(trial) => {
+                trial.check(self.settings.dim).map_err(|why| why.to_string())?;
+                self.trial = trial;
+                Ok(())
+            }
             What::Activated(id) => match self.decisions.get(&id).map(|found| found.status) {
                 Some(Status::NotShown) => {
                     self.decisions.move_to(&id, Status::Open, self.window_end(at_ms));
@@ -125,7 +140,7 @@ impl App {
         }
     }
 
-    fn decided(&mut self, at_ms: u64, made: Decided) -> Result<(), String> {
+    fn decided(&mut self, at_ms: u64, made: Decided, control: bool) -> Result<(), String> {
         self.check_dim(&made.context)?;
         if self.decisions.get(&made.id).is_some() {
             return Err(format!("decision `{}` was made twice", made.id));
@@ -133,18 +148,20 @@ impl App {
         let user = self.users.find_or_add(&made.user).ok_or("there are 2^32 users")?;
         let status = if made.shown { Status::Open } else { Status::NotShown };
         let due_ms = self.window_end(at_ms);
-        self.decisions.insert(Decision { made, user: user as u32, at_ms, due_ms, status });
+        self.decisions.insert(Decision { made, user: user as u32, control, at_ms, due_ms, status });
         self.counts.decisions += 1;
         Ok(())
     }
 
     /// Closes an open decision, learning from its reward or its default.
     fn close(&mut self, id: &str, status: Status, at_ms: u64) {
-        let Some(user) = self.decisions.get(id).map(|decision| decision.user) else { return };
+        let found = self.decisions.get(id).map(|decision| (decision.user, decision.control));
+        let Some((user, control)) = found else { return };
         let forget_ms = self.window_end(at_ms);
         let Some(context) = self.decisions.move_to(id, status, forget_ms) else { return };
         if let Status::Rewarded(reward) | Status::Expired(Some(reward)) = status {
             self.turns().learn_one(user as usize, &context, reward);
+            self.outcomes.add(at_ms, control, reward);
         }
     }
 
@@ -219,6 +236,21 @@ impl App {
         // A user that never came gets the number that it would get now.
         let user = self.users.find(user).unwrap_or(self.users.len());
         self.turns().judge(user, contexts, judgements);
+    }
+
+    /// Its policy as something that can be looked into, where it can be.
+    pub fn insight(&mut self) -> Option<&dyn Insight> {
+        self.turns().insight()
+    }
+
+    /// Its control group.
+    pub fn trial(&self) -> &Trial {
+        &self.trial
+    }
+
+    /// What came of its decisions.
+    pub fn outcomes(&self) -> &Outcomes {
+        &self.outcomes
     }
 
     /// Its settings.

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`State`] | which apps are there, and what does an event change? |
 //! | [`App`] | what does one app know? |
+//! | [`Outcomes`] | what came of the policy's decisions, and of the control group's? |
 //! | [`Names`] | which number does a user have? |
 //! | [`Decisions`] | which decisions wait for a reward, and until when? |
 //! | `saved` | how does all this become a snapshot and come back? |
@@ -15,6 +16,7 @@
 mod app;
 mod decisions;
 mod names;
+mod outcomes;
 mod saved;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use app::{App, Counts};
 pub use decisions::{Decision, Decisions, Status};
 pub use names::Names;
+pub use outcomes::{Bucket, Moments, Outcomes};
 
 use crate::event::{Event, What};
 use crate::settings::BadSettings;

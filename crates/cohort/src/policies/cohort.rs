@@ -12,6 +12,7 @@
 //! Nothing depends on the horizon, and nothing need be set. `mixture`, `labels`, `doubt` and
 //! `sigma` take parts away, for comparison.
 
+mod insight;
 mod saved;
 
 use rand::{RngExt, SeedableRng};
@@ -20,6 +21,7 @@ use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 
 use crate::cluster::partition::number_by_smallest_member;
+use crate::insight::Insight;
 use crate::linear::{Bank, Progress, Shape, Symmetric, argmax, dot};
 use crate::params::{Kind, NOT_NEGATIVE, POSITIVE, Param, Settings};
 use crate::population::{
@@ -406,6 +408,10 @@ impl Turns for Cohort {
 
     fn catch_up(&mut self) {
         self.refit_if_due();
+    }
+
+    fn insight(&self) -> Option<&dyn Insight> {
+        Some(self)
     }
 
     fn saved(&mut self) -> Option<&mut dyn Saved> {
