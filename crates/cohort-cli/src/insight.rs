@@ -44,7 +44,9 @@ impl Insight {
         let app = |name: &str| format!("/v1/apps/{name}");
         let (path, table): (String, fn(&Value) -> String) = match &self.command {
             Look::App { name } => (format!("{}/insight", app(name)), app_table),
-            Look::User { name, user } => (format!("{}/users/{}", app(name), escaped(user)), user_table),
+            Look::User { name, user } => {
+                (format!("{}/users/{}", app(name), escaped(user)), user_table)
+            }
             Look::Decision { name, decision } => {
                 (format!("{}/decisions/{}", app(name), escaped(decision)), decision_table)
             }
@@ -53,7 +55,8 @@ impl Insight {
                     Some(kind @ ("csv" | "parquet")) => kind,
                     _ => {
                         let found = out.display();
-                        let message = format!("--out {found}: expected a name that ends in .csv or .parquet");
+                        let message =
+                            format!("--out {found}: expected a name that ends in .csv or .parquet");
                         return Err(Failure::bad_input(message));
                     }
                 };
@@ -70,7 +73,8 @@ impl Insight {
 /// An id as part of an address.
 fn escaped(id: &str) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(byte);
-    let escape = |byte: u8| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    let escape =
+        |byte: u8| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
     id.bytes().map(escape).collect()
 }
 
@@ -88,7 +92,12 @@ fn app_table(app: &Value) -> String {
     for group in ["policy", "control"] {
         let average = &curve[group];
         let between = format!("{} to {}", number(&average["low"]), number(&average["high"]));
-        rows.push([group.to_owned(), average["count"].to_string(), number(&average["mean"]), between]);
+        rows.push([
+            group.to_owned(),
+            average["count"].to_string(),
+            number(&average["mean"]),
+            between,
+        ]);
     }
     text += &aligned(&rows);
     let lift = &curve["lift"];
@@ -106,7 +115,8 @@ fn app_table(app: &Value) -> String {
             number(&lift["high"])
         ),
     };
-    let mut rows = vec![["cohort", "share", "users", "differs from the average user in"].map(str::to_owned)];
+    let mut rows =
+        vec![["cohort", "share", "users", "differs from the average user in"].map(str::to_owned)];
     for cohort in list(&app["population"]["cohorts"]) {
         let distinct = list(&cohort["distinct"]).iter().map(|one| {
             let feature = one["feature"].as_u64().unwrap_or(0) as usize;
@@ -153,7 +163,8 @@ fn decision_table(decision: &Value) -> String {
     if decision["control"] == true {
         text += "of the control group: chosen at random\n";
     }
-    let columns = ["candidate", "population", "cohort", "own rewards", "expected", "bonus", "score"];
+    let columns =
+        ["candidate", "population", "cohort", "own rewards", "expected", "bonus", "score"];
     let mut rows = vec![columns.map(str::to_owned)];
     for one in list(&decision["reasons"]["candidates"]) {
         let of = |part: &str| number(&one[part]);
@@ -174,7 +185,9 @@ fn decision_table(decision: &Value) -> String {
 }
 
 fn feature_name(of: &Value, feature: usize) -> String {
-    of["feature_names"][feature].as_str().map_or_else(|| format!("feature {feature}"), str::to_owned)
+    of["feature_names"][feature]
+        .as_str()
+        .map_or_else(|| format!("feature {feature}"), str::to_owned)
 }
 
 fn list(value: &Value) -> &[Value] {

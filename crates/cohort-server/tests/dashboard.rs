@@ -153,12 +153,20 @@ fn a_person_watches_cohorts_form_and_asks_why() {
     browser.open(&service.url);
 
     // All apps; a new one.
-    browser.wait_for("the demo's app", 20, "return document.querySelector('[data-app=demo]') !== null");
+    browser.wait_for(
+        "the demo's app",
+        20,
+        "return document.querySelector('[data-app=demo]') !== null",
+    );
     assert_eq!(browser.run("return document.getElementById('demo').hidden"), false, "it says so");
     browser.type_into("input[name=name]", "shop");
     browser.type_into("input[name=dim]", "3");
     browser.click("button.act");
-    browser.wait_for("the new app", 10, "return document.querySelector('[data-app=shop]') !== null");
+    browser.wait_for(
+        "the new app",
+        10,
+        "return document.querySelector('[data-app=shop]') !== null",
+    );
     let said = browser.run("return document.querySelector('.said').textContent");
     assert!(said.as_str().unwrap().contains("ck_"), "its key is shown: {said}");
     assert_eq!(service.get("/v1/apps/shop")["control"], 0.1);
@@ -190,7 +198,7 @@ fn a_person_watches_cohorts_form_and_asks_why() {
     assert!(dots.as_f64().unwrap() > 100.0, "{dots} users on the map");
 
     // By keyboard: everything that can be used can be reached, and a user opened from the map.
-    browser.run("document.activeElement.blur(); scrollTo(0, 0)");
+    browser.run("document.querySelector('.skip').focus()");
     let mut reached = Vec::new();
     for _ in 0..14 {
         browser.press(TAB);
@@ -219,14 +227,19 @@ fn a_person_watches_cohorts_form_and_asks_why() {
          return [box.left, box.top, box.width, box.height];",
     );
     let of = |k: usize| frame[k].as_f64().unwrap();
-    let places = (1..19).flat_map(|x| (1..15).map(move |y| (f64::from(x) / 19.0, f64::from(y) / 15.0)));
+    let places =
+        (1..19).flat_map(|x| (1..15).map(move |y| (f64::from(x) / 19.0, f64::from(y) / 15.0)));
     let hit = places.map(|(x, y)| (of(0) + x * of(2), of(1) + y * of(3))).find(|(x, y)| {
         browser.point_at(*x, *y);
         browser.run("return !document.querySelector('.tip').hidden") == true
     });
     let (x, y) = hit.expect("a user under the pointer somewhere");
     browser.click_at(x, y);
-    let user = browser.wait_for("a user", 10, "return location.hash.includes('/user/') && document.querySelector('main h1').textContent");
+    let user = browser.wait_for(
+        "a user",
+        10,
+        "return location.hash.includes('/user/') && document.querySelector('main h1').textContent",
+    );
     let user = user.as_str().unwrap();
     assert!(user.starts_with("reader-"), "{user}");
     compare(&browser, &service, &format!("/v1/apps/demo/users/{user}"), 2);
@@ -234,7 +247,11 @@ fn a_person_watches_cohorts_form_and_asks_why() {
 
     // A decision, from the list of the newest.
     browser.open(&format!("{}/#/app/demo", service.url));
-    browser.wait_for("decisions", 10, "return document.querySelector('tr[data-decision] a') !== null");
+    browser.wait_for(
+        "decisions",
+        10,
+        "return document.querySelector('tr[data-decision] a') !== null",
+    );
     // The list stands still under the pointer.
     let first = "const one = document.querySelector('tr[data-decision] a'); one.scrollIntoView({block: 'center'}); \
         const box = one.getBoundingClientRect(); return [box.left + 5, box.top + 5];";
@@ -255,7 +272,9 @@ fn a_person_watches_cohorts_form_and_asks_why() {
             assert!(own || local, "{url}");
         }
     }
-    let console: Vec<String> = browser.log("browser").into_iter()
+    let console: Vec<String> = browser
+        .log("browser")
+        .into_iter()
         // The refusal that was provoked above.
         .filter(|line| !line.contains("409"))
         .collect();

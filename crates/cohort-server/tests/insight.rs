@@ -56,9 +56,12 @@ fn the_control_group_is_counted_apart_and_the_averages_add_up() {
     assert_eq!(of("policy", "count") + of("control", "count"), 400.0);
     assert!((90.0..150.0).contains(&of("control", "count")), "about 30 % of 400");
     let sum: f64 = made.iter().filter_map(|made| made["reward"].as_f64()).sum();
-    let told = of("policy", "count") * of("policy", "mean") + of("control", "count") * of("control", "mean");
+    let told = of("policy", "count") * of("policy", "mean")
+        + of("control", "count") * of("control", "mean");
     assert!((told - sum).abs() < 1e-9);
-    assert!(of("policy", "low") < of("policy", "mean") && of("policy", "mean") < of("policy", "high"));
+    assert!(
+        of("policy", "low") < of("policy", "mean") && of("policy", "mean") < of("policy", "high")
+    );
     assert_eq!(curve["points"].as_array().unwrap().last().unwrap()["rewards"], 400);
     assert!(["better", "unknown"].contains(&curve["lift"]["verdict"].as_str().unwrap()));
     assert_eq!(insight["feature_names"], json!(["sweet", "hot"]));

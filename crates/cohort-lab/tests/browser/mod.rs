@@ -127,7 +127,8 @@ impl Browser {
     /// What the page looks like from top to bottom, as PNG.
     pub fn screenshot(&self, path: &std::path::Path) {
         let size = &self.devtools("Page.getLayoutMetrics", json!({}))["cssContentSize"];
-        let clip = json!({"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1});
+        let clip =
+            json!({"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1});
         let whole = json!({"format": "png", "captureBeyondViewport": true, "clip": clip});
         let taken = self.devtools("Page.captureScreenshot", whole);
         let bytes = from_base64(taken["data"].as_str().expect("a picture"));

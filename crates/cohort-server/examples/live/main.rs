@@ -91,9 +91,8 @@ async fn measure(out: &str) {
         // Which comes first changes, so that a machine that gets slower or faster favours neither.
         for pages in [turn % 2 == 0, turn % 2 == 1] {
             let open = if pages { PAGES } else { 0 };
-            let watching: Vec<_> = (0..open)
-                .map(|_| tokio::task::spawn_local(watch(address.clone())))
-                .collect();
+            let watching: Vec<_> =
+                (0..open).map(|_| tokio::task::spawn_local(watch(address.clone()))).collect();
             let rate = closed_loop(&address, CLIENTS, SECONDS, &decide).await.rate;
             watching.iter().for_each(tokio::task::JoinHandle::abort);
             if pages { with.push(rate) } else { without.push(rate) }

@@ -33,6 +33,7 @@ pub struct Maker {
     ticks: u64,
     labels: Labels,
     projection: Option<Projection>,
+    cohorts: usize,
     users: usize,
     before: Option<(Instant, u64, u64)>,
 }
@@ -116,7 +117,11 @@ impl Maker {
             true => cohorts.map(|(weight, _, centre)| (*weight, centre.as_slice())).collect(),
             false => seen.places.iter().map(|(_, at)| (1.0, at.estimate.as_slice())).collect(),
         };
-        let projection = Projection::of(weighted.into_iter(), seen.dim, self.projection.as_ref());
+        // With other cohorts the map begins anew, its longer side from left to right.
+        let same = self.cohorts == labels.len();
+        self.cohorts = labels.len();
+        let before = self.projection.as_ref().filter(|_| same);
+        let projection = Projection::of(weighted.into_iter(), seen.dim, before);
         let points = seen.places.iter().map(|(user, at)| {
             let [x, y] = projection.place(&at.estimate);
             let membership = at.membership.filter(|found| found.component > 0);

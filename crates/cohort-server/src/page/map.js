@@ -73,20 +73,22 @@ export const cohortMap = open => {
     for (const dot of dots.values()) {
       if (dot.colour === null) continue;
       const [x, y] = place(now(dot));
-      const middle = middles.get(dot.colour) ?? [0, 0, 0];
-      middles.set(dot.colour, [middle[0] + x, middle[1] + y, middle[2] + 1]);
+      // Users of whom much is known say more about where their cohort is.
+      const weight = dot.share * dot.rewards;
+      const middle = middles.get(dot.colour) ?? [0, 0, 0, 0];
+      middles.set(dot.colour, [middle[0] + weight * x, middle[1] + weight * y, middle[2] + weight, middle[3] + 1]);
     }
     paint.font = "600 15px system-ui, sans-serif";
     paint.textAlign = "center";
     paint.textBaseline = "middle";
     paint.lineJoin = "round";
-    for (const [index, [x, y, count]] of middles) {
+    for (const [index, [x, y, weight, count]] of middles) {
       if (count < 3 || !labels.has(index)) continue;
       paint.lineWidth = 5;
       paint.strokeStyle = colour("paper");
-      paint.strokeText(labels.get(index), x / count, y / count);
+      paint.strokeText(labels.get(index), x / weight, y / weight);
       paint.fillStyle = colour("ink");
-      paint.fillText(labels.get(index), x / count, y / count);
+      paint.fillText(labels.get(index), x / weight, y / weight);
     }
   };
 

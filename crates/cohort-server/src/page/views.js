@@ -6,6 +6,9 @@ import { curve, estimate, figure, reasons } from "./figures.js";
 import { cohortMap } from "./map.js";
 import { appPath, follow, get, post } from "./service.js";
 
+// Decisions in the list of an app.
+const LISTED = 9;
+
 const featureNames = (names, dim) => Array.from({ length: dim }, (_, k) => names[k] ?? `feature ${k}`);
 
 const card = (title, note, ...children) =>
@@ -16,18 +19,21 @@ const tile = (name, big, ...small) =>
 
 const decisionsTable = () => {
   const body = h("tbody");
+  const none = h("p.empty", {}, "None yet.");
   const table = h("table", {},
-    h("thead", {}, h("tr", {}, h("th", {}, "Decision"), h("th", {}, "User"), h("th", {}, "Item"),
+    h("thead", {}, h("tr", {}, h("th", {}, "Decision"), h("th", {}, "User"), h("th.narrow-hide", {}, "Item"),
       h("th.right.narrow-hide", {}, "Probability"), h("th", {}, "Outcome"), h("th.narrow-hide", {}, "When"))), body);
-  const made = h("div.scroll", {}, table);
+  const made = h("div.scroll", {}, table, none);
   // What somebody points at or has reached by keyboard does not move away.
   made.show = (app, list, at_ms) => {
+    table.hidden = !list.length;
+    none.hidden = list.length > 0;
     if (body.matches(":hover") || body.contains(document.activeElement)) return;
     body.replaceChildren(...list.map(one => h("tr", { "data-decision": one.decision_id },
       h("td", {}, h("a", { href: link("app", app, "decision", one.decision_id) }, one.decision_id.slice(0, 8)),
         one.control ? [" ", h("span.tag.control", {}, "control")] : null),
       h("td", {}, h("a", { href: link("app", app, "user", one.user) }, one.user)),
-      h("td", {}, one.item),
+      h("td.narrow-hide", {}, one.item),
       h("td.right.narrow-hide", {}, format(one.probability, 3)),
       h("td", {}, one.reward === null ? h("span.tag", {}, one.status.replace("_", " ")) : format(one.reward, 2)),
       h("td.narrow-hide", {}, ago(one.decided_ms, at_ms)))));
@@ -158,7 +164,7 @@ export const app = async (name, state) => {
     curveNote.replaceChildren(number("curve.policy.count", now.curve.policy.count), " rewards of the policy, ",
       number("curve.control.count", now.curve.control.count), " of the control group (",
       number("curve.control_share", now.curve.control_share, { scale: 100, unit: " %" }), ")");
-    recent.show(name, now.recent, now.at_ms);
+    recent.show(name, now.recent.slice(0, LISTED), now.at_ms);
     root.dataset.tick = now.tick;
   };
   const first = await get(appPath(name, "insight"));
@@ -176,7 +182,7 @@ export const app = async (name, state) => {
         h("section.card", {}, h("header", {}, h("h2", {}, "Does it help?"), curveNote),
           h("div.legend", {}, h("span", {}, h("i.key.policy"), "policy"), h("span", {}, h("i.key.control"), "control group"),
             h("span", {}, "average reward so far, by number of rewards; bands hold at all times with 95 %")), drawn),
-        h("section.card", {}, h("header", {}, h("h2", {}, "Newest decisions"), h("p.note", {}, "a sample, at most ten a second")), recent)),
+        h("section.card", {}, h("header", {}, h("h2", {}, "Newest decisions"), h("p.note", {}, "a sample")), recent)),
       h("section.card", {}, h("header", {}, h("h2", {}, "Look closer"),
         h("p.note", {}, "the decision log: ", h("a", { href: appPath(name, "log.parquet") }, "Parquet"), ", ", h("a", { href: appPath(name, "log.csv") }, "CSV"))), find),
     ],
