@@ -280,3 +280,56 @@ fn a_person_watches_cohorts_form_and_asks_why() {
         .collect();
     assert!(console.is_empty(), "{console:?}");
 }
+
+#[test]
+fn a_service_with_keys_asks_for_one() {
+    let service = Running::start_with_key("a key of sixteen and more");
+    let browser = Browser::start();
+    browser.open(&service.url);
+    browser.wait_for("a question", 10, "return document.querySelector('input[name=key]') !== null");
+    browser.type_into("input[name=key]", "not the key, I fear");
+    browser.click("button.act");
+    let refused =
+        "return document.querySelector('.said')?.textContent.includes('not the admin key')";
+    browser.wait_for("a refusal", 10, refused);
+    browser.type_into("input[name=key]", "a key of sixteen and more");
+    browser.click("button.act");
+    browser.wait_for("the apps", 10, "return document.querySelector('input[name=dim]') !== null");
+}
+
+/// With 100,000 users a map still has 1,500 dots: what the browser draws does not grow with them.
+#[test]
+fn a_full_map_is_drawn_smoothly() {
+    let service = Running::start();
+    let browser = Browser::start();
+    browser.resize(1400, 1000);
+    browser.open(&service.url);
+    browser.wait_for("the page", 10, "return document.querySelector('main h1') !== null");
+    service.post("/v1/apps", serde_json::json!({"name": "shop", "dim": 2}));
+    let asked =
+        serde_json::json!({"user": "ann", "items": [{"id": "tea", "features": [0.1, 0.9]}]});
+    service.post("/v1/apps/shop/decide", asked);
+    compare(&browser, &service, "/v1/apps", 3);
+    let frames = browser.run(
+        "return import('/page/map.js').then(async ({ cohortMap }) => { \
+           const map = cohortMap(() => {}); \
+           document.getElementById('main').replaceChildren(map); \
+           const dots = () => Array.from({ length: 1500 }, (_, k) => ({ user: `user-${k}`, \
+             x: Math.random(), y: Math.random(), colour: k % 9, share: .9, rewards: k % 50 })); \
+           const cohorts = Array.from({ length: 9 }, (_, k) => ({ colour: k, label: 'ABCDEFGHI'[k] })); \
+           const gaps = []; \
+           for (let tick = 0; tick < 3; tick++) { \
+             map.show(dots(), cohorts); \
+             let before = await new Promise(requestAnimationFrame); \
+             for (let frame = 0; frame < 30; frame++) { \
+               const now = await new Promise(requestAnimationFrame); \
+               gaps.push(now - before); before = now; \
+             } \
+           } \
+           return gaps.sort((a, b) => a - b); })",
+    );
+    let gaps = frames.as_array().unwrap();
+    let median = gaps[gaps.len() / 2].as_f64().unwrap();
+    println!("a full map: a frame every {median:.1} ms (median of {})", gaps.len());
+    assert!(median < 50.0, "{median} ms between frames, drawn without a graphics card");
+}

@@ -1,10 +1,17 @@
 //! What the service tells of itself: the control group, the curve, users, decisions, and its log.
 #![allow(missing_docs)]
 
+mod common;
 mod running;
 
 use std::collections::BTreeMap;
 
+use cohort_server::engine::Request;
+use cohort_server::journal::memory::{MemoryDisk, MemoryJournal};
+use cohort_server::settings::AppSettings;
+use cohort_server::snapshot::disk::MemoryFolder;
+use cohort_server::trial::Trial;
+use common::{Simulation, create, decide, reward};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use running::Running;
@@ -110,6 +117,45 @@ fn users_and_decisions_are_explained_in_numbers_that_add_up() {
     }
     let recent = service.get("/v1/apps/shop/insight")["recent"].clone();
     assert!(recent.as_array().unwrap().iter().any(|one| one["decision_id"] == id));
+}
+
+/// The control group, its decisions and the curve come back bit by bit, from the journal alone and
+/// from a snapshot of the middle.
+#[test]
+fn a_trial_survives_a_restart() {
+    for snapshot_at in [None, Some(70)] {
+        let (disk, folder) = (MemoryDisk::default(), MemoryFolder::default());
+        let journal = || MemoryJournal::open(&disk).unwrap();
+        let mut service = Simulation::start(journal(), &folder, 1).unwrap();
+        let settings =
+            AppSettings { window_ms: 900, default_reward: Some(0.5), ..AppSettings::new(3) };
+        service.ask(1000, create("shop", settings)).map(drop).unwrap();
+        let change = Box::new(|trial: &mut Trial| {
+            let feature_names = ["a", "b", "c"].map(str::to_owned).to_vec();
+            *trial = Trial { control: 0.4, log_candidates: true, feature_names };
+        });
+        service.ask(1000, Request::SetTrial { app: "shop".to_owned(), change }).map(drop).unwrap();
+        for turn in 0..200 {
+            let id = format!("d{turn}");
+            let user = format!("user-{}", turn % 7);
+            let now_ms = 1000 + turn * 20;
+            service.ask(now_ms, decide("shop", &user, Some(&id), 3, turn)).map(drop).unwrap();
+            if turn % 4 != 0 {
+                let answer = reward("shop", &id, (turn % 5) as f64 / 5.0);
+                service.ask(now_ms + 5, answer).map(drop).unwrap();
+            }
+            if snapshot_at == Some(turn) {
+                service.snapshot().unwrap();
+            }
+        }
+        let before = service.bytes();
+        let app = service.engine.state().app("shop").unwrap();
+        let total = app.outcomes().total();
+        assert!(total.control.count > 40 && total.policy.count > 80, "{total:?}");
+        let mut again = Simulation::start(journal(), &folder, 2).unwrap();
+        assert_eq!(again.bytes(), before, "snapshot at {snapshot_at:?}");
+        assert_eq!(again.engine.state().app("shop").unwrap().trial().control, 0.4);
+    }
 }
 
 /// Both formats hold every decision with its context, propensity and reward; in both the same.

@@ -250,7 +250,7 @@ pub async fn show(
     else {
         return Err(unexpected());
     };
-    let labels = service.hub.app(&app).await.maker().lock().await.labels().clone();
+    let labels = service.hub.labels(&app).await;
     let reasons = maker::reasons(&service.engine, &app, &view.made.id, &labels).await?;
     let (status, reward) = maker::told(view.status);
     Ok(Json(DecisionStatus {

@@ -88,7 +88,7 @@ pub async fn user(
     Path((app, user)): Path<(String, String)>,
 ) -> Result<Json<UserInsight>, ApiError> {
     service.admit_client(&headers, &app)?;
-    let labels = service.hub.app(&app).await.maker().lock().await.labels().clone();
+    let labels = service.hub.labels(&app).await;
     let found = maker::user(&service.engine, &app, &user, &labels).await?;
     found.map(Json).ok_or_else(|| {
         ApiError::new(404, "user_unknown", format!("nothing was ever decided for user `{user}`"))

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex, watch};
 
+use super::labels::Labels;
 use super::maker::Maker;
 use super::view::AppInsight;
 use crate::engine::refusal::Refusal;
@@ -31,26 +32,31 @@ pub struct Hub {
 }
 
 /// One app.
-pub struct Watched {
+struct Watched {
     maker: Mutex<Maker>,
     latest: watch::Sender<Option<Tick>>,
     is_watched: AtomicBool,
 }
 
 impl Hub {
-    /// What is remembered of an app.
-    pub async fn app(&self, app: &str) -> Arc<Watched> {
-        self.apps.lock().await.entry(app.to_owned()).or_default().clone()
+    /// What cohorts are called, as far as somebody has looked.
+    pub async fn labels(&self, app: &str) -> Labels {
+        let watched = self.apps.lock().await.get(app).cloned();
+        match watched {
+            Some(watched) => watched.maker.lock().await.labels().clone(),
+            None => Labels::default(),
+        }
     }
 
     /// The app as it is: of this second if somebody watches, else made for the caller.
     pub async fn latest(&self, engine: &Handle, app: &str) -> Result<Tick, Refusal> {
         let watched = self.app(app).await;
         let fresh = watched.latest.borrow().clone();
-        match fresh.filter(|tick| tick.made.elapsed() < TICK + TICK / 2) {
-            Some(tick) => Ok(tick),
-            None => watched.tick(engine, app).await,
+        if let Some(tick) = fresh.filter(|tick| tick.made.elapsed() < TICK + TICK / 2) {
+            return Ok(tick);
         }
+        let made = watched.tick(engine, app).await;
+        self.or_forget(app, made).await
     }
 
     /// The app from now on, second by second; ends when the app or the service does.
@@ -63,13 +69,26 @@ impl Hub {
         let receiver = watched.latest.subscribe();
         if !watched.is_watched.swap(true, Ordering::AcqRel) {
             // The first answer is made before anything is promised: an app must be there.
-            if let Err(refusal) = watched.tick(engine, app).await {
+            let first = watched.tick(engine, app).await;
+            if first.is_err() {
                 watched.is_watched.store(false, Ordering::Release);
-                return Err(refusal);
             }
+            self.or_forget(app, first).await?;
             tokio::spawn(keep_ticking(watched, engine.clone(), app.to_owned()));
         }
         Ok(receiver)
+    }
+
+    async fn app(&self, app: &str) -> Arc<Watched> {
+        self.apps.lock().await.entry(app.to_owned()).or_default().clone()
+    }
+
+    /// An app that cannot be looked at is not remembered: anybody can ask for any name.
+    async fn or_forget<T>(&self, app: &str, made: Result<T, Refusal>) -> Result<T, Refusal> {
+        if made.is_err() {
+            self.apps.lock().await.remove(app);
+        }
+        made
     }
 }
 
@@ -84,11 +103,6 @@ impl Default for Watched {
 }
 
 impl Watched {
-    /// The maker, for what shares its memory of cohorts.
-    pub fn maker(&self) -> &Mutex<Maker> {
-        &self.maker
-    }
-
     async fn tick(&self, engine: &Handle, app: &str) -> Result<Tick, Refusal> {
         let mut maker = self.maker.lock().await;
         let insight: AppInsight = maker.make(engine, app).await?;

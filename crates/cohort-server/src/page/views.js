@@ -29,13 +29,13 @@ const decisionsTable = () => {
     table.hidden = !list.length;
     none.hidden = list.length > 0;
     if (body.matches(":hover") || body.contains(document.activeElement)) return;
-    body.replaceChildren(...list.map(one => h("tr", { "data-decision": one.decision_id },
+    body.replaceChildren(...list.map((one, at) => h("tr", { "data-decision": one.decision_id },
       h("td", {}, h("a", { href: link("app", app, "decision", one.decision_id) }, one.decision_id.slice(0, 8)),
         one.control ? [" ", h("span.tag.control", {}, "control")] : null),
       h("td", {}, h("a", { href: link("app", app, "user", one.user) }, one.user)),
       h("td.narrow-hide", {}, one.item),
-      h("td.right.narrow-hide", {}, format(one.probability, 3)),
-      h("td", {}, one.reward === null ? h("span.tag", {}, one.status.replace("_", " ")) : format(one.reward, 2)),
+      h("td.right.narrow-hide", {}, number(`recent.${at}.probability`, one.probability, { digits: 3 })),
+      h("td", {}, one.reward === null ? h("span.tag", {}, one.status.replace("_", " ")) : number(`recent.${at}.reward`, one.reward, { digits: 2 })),
       h("td.narrow-hide", {}, ago(one.decided_ms, at_ms)))));
   };
   return made;

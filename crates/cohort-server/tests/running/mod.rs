@@ -20,23 +20,29 @@ pub struct Running {
 impl Running {
     /// With nothing in it.
     pub fn start() -> Self {
-        Self::open(|server| server)
+        Self::open(|_| {}, |server| server)
+    }
+
+    /// With a key that every request needs.
+    pub fn start_with_key(key: &'static str) -> Self {
+        Self::open(|config| config.admin_key = key.to_owned(), |server| server)
     }
 
     /// With readers that are made up.
     pub fn start_demo() -> Self {
-        Self::open(Server::with_demo)
+        Self::open(|_| {}, Server::with_demo)
     }
 
-    fn open(change: fn(Server) -> Server) -> Self {
+    fn open(configure: impl FnOnce(&mut Config), change: fn(Server) -> Server) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let config = Config {
+        let mut config = Config {
             data_dir: folder.path().into(),
             listen: "127.0.0.1:0".to_owned(),
             shutdown_ms: 500,
             log_level: "error".to_owned(),
             ..Config::default()
         };
+        configure(&mut config);
         let server = change(Server::open(config).unwrap());
         let url = format!("http://{}", server.address());
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
