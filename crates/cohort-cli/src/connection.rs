@@ -1,6 +1,6 @@
 //! How a running service is asked from the command line.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;

@@ -11,12 +11,13 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use crate::engine::Refusal;
 use crate::engine::request::{Answer, ForUser, Offer, Request};
 use crate::engine::runtime::Handle;
-use crate::engine::{Refusal, request};
 use crate::settings::AppSettings;
 use crate::trial::Trial;
 
@@ -30,11 +31,11 @@ pub const TOPICS: [&str; 6] = ["science", "sport", "food", "travel", "music", "p
 const ARTICLES_PER_TOPIC: usize = 6;
 const READERS: usize = 400;
 /// Readers at the beginning; the others come one after the other.
-const FIRST_READERS: f64 = 40.0;
+const FIRST_READERS: f64 = 60.0;
 const NEW_READERS_PER_SECOND: f64 = 8.0;
-const DECISIONS_PER_SECOND: f64 = 90.0;
+const DECISIONS_PER_SECOND: f64 = 150.0;
 const OFFERED: usize = 8;
-const NOISE: f64 = 0.2;
+const NOISE: f64 = 0.18;
 /// How much readers of one kind differ.
 const SPREAD: f64 = 0.07;
 /// The share of readers who never say how they liked it.
@@ -60,6 +61,12 @@ struct Reader {
     rate: f64,
 }
 
+/// A reader that comes.
+struct Visit {
+    reader: usize,
+    request: Option<Request>,
+}
+
 /// The made-up world.
 struct World {
     rng: ChaCha8Rng,
@@ -83,14 +90,23 @@ pub async fn run(engine: Handle) {
         let seconds = started.elapsed().as_secs_f64();
         // What could not be asked in time is not made up for.
         asked = f64::max(asked, seconds * DECISIONS_PER_SECOND - DECISIONS_PER_SECOND / 2.0);
+        let mut visits = Vec::new();
         while asked < seconds * DECISIONS_PER_SECOND {
             asked += 1.0;
-            match world.visit(&engine, seconds).await {
-                Ok(Some((later_s, decision, reward))) => {
-                    let due = started.elapsed() + Duration::from_secs_f64(later_s);
-                    opinions.push(Reverse((due, decision, reward.to_bits())));
+            visits.push(world.visit(seconds));
+        }
+        // All at once, as readers come: their answers share a sync of the disk.
+        let answers =
+            join_all(visits.iter_mut().filter_map(|visit| Some(engine.ask(visit.request.take()?))));
+        for (answer, visit) in answers.await.into_iter().zip(&visits) {
+            match answer {
+                Ok(answer) => {
+                    if let Some((later_s, decision, reward)) = world.opinion(visit.reader, answer) {
+                        let due = started.elapsed() + Duration::from_secs_f64(later_s);
+                        opinions.push(Reverse((due, decision, reward.to_bits())));
+                    }
                 }
-                Ok(None) | Err(Refusal::Overloaded) => {}
+                Err(Refusal::Overloaded) => {}
                 Err(Refusal::AppDeleted { .. } | Refusal::ShuttingDown) => return,
                 Err(why) => tracing::warn!(%why, "a made-up reader was refused"),
             }
@@ -135,40 +151,36 @@ impl World {
         Self { rng, readers, articles }
     }
 
-    /// A reader comes, is shown an article, and will say how it was: when, and how much.
-    async fn visit(
-        &mut self,
-        engine: &Handle,
-        seconds: f64,
-    ) -> Result<Option<(f64, String, f64)>, Refusal> {
+    /// A reader comes and is to be shown an article.
+    fn visit(&mut self, seconds: f64) -> Visit {
         let known = FIRST_READERS + NEW_READERS_PER_SECOND * seconds;
         let reader = self.next_reader((known as usize).min(READERS));
-        let offered = self.offer();
-        let ids: Vec<String> = offered.iter().map(|at| self.articles[*at].0.clone()).collect();
-        let (user, taste) = {
-            let reader = &self.readers[reader];
-            (reader.name.clone(), reader.taste.clone())
-        };
+        let ids: Vec<String> = self.offer().iter().map(|at| self.articles[*at].0.clone()).collect();
+        let user = self.readers[reader].name.clone();
         let request = Request::Decide {
             app: APP.to_owned(),
             offer: Offer { features: vec![None; ids.len()], ids },
             users: vec![ForUser { user, decision: None, shown: true }],
             explain: false,
         };
-        let Answer::Decided(mut decided) = engine.ask(request).await? else { return Ok(None) };
-        let Some(made) = decided.pop() else { return Ok(None) };
-        let made: request::Made = made?;
-        let shown = made.ranking.first().cloned().unwrap_or_default();
-        let Some((_, features)) = self.articles.iter().find(|(id, _)| *id == shown) else {
-            return Ok(None);
-        };
+        Visit { reader, request: Some(request) }
+    }
+
+    /// How the reader likes what it was shown: after how many seconds it says so, of which decision,
+    /// and how much; nothing if it never says.
+    fn opinion(&mut self, reader: usize, answer: Answer) -> Option<(f64, String, f64)> {
+        let Answer::Decided(mut decided) = answer else { return None };
+        let made = decided.pop()?.ok()?;
+        let shown = made.ranking.first()?;
+        let (_, features) = self.articles.iter().find(|(id, _)| id == shown)?;
+        let taste = &self.readers[reader].taste;
         let liked: f64 = taste.iter().zip(features).map(|(taste, feature)| taste * feature).sum();
         if self.rng.random::<f64>() < SILENT {
-            return Ok(None);
+            return None;
         }
         let reward = (liked + NOISE * normal(&mut self.rng)).clamp(0.0, 1.0);
-        let later_s = 0.3 - 2.0 * (1.0 - self.rng.random::<f64>()).ln();
-        Ok(Some((later_s, made.id, reward)))
+        let later_s = 0.3 - 1.5 * (1.0 - self.rng.random::<f64>()).ln();
+        Some((later_s, made.id, reward))
     }
 
     /// One of the first readers, as often as each comes.

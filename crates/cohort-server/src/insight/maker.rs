@@ -114,7 +114,7 @@ impl Maker {
     fn map(&mut self, seen: &Seen, labels: &[usize]) -> MapView {
         let cohorts = seen.population.iter().flat_map(|found| found.components.iter().skip(1));
         let weighted: Vec<(f64, &[f64])> = match labels.len() >= 3 {
-            true => cohorts.map(|(weight, _, centre)| (*weight, centre.as_slice())).collect(),
+            true => cohorts.map(|(_, _, centre)| (1.0, centre.as_slice())).collect(),
             false => seen.places.iter().map(|(_, at)| (1.0, at.estimate.as_slice())).collect(),
         };
         // With other cohorts the map begins anew, its longer side from left to right.
