@@ -235,13 +235,10 @@ fn a_person_watches_cohorts_form_and_asks_why() {
     });
     let (x, y) = hit.expect("a user under the pointer somewhere");
     browser.click_at(x, y);
-    let user = browser.wait_for(
-        "a user",
-        10,
-        "return location.hash.includes('/user/') && document.querySelector('main h1').textContent",
-    );
+    let opened = "const title = document.querySelector('main h1')?.textContent ?? ''; \
+        return title.startsWith('reader-') && title;";
+    let user = browser.wait_for("a user", 10, opened);
     let user = user.as_str().unwrap();
-    assert!(user.starts_with("reader-"), "{user}");
     compare(&browser, &service, &format!("/v1/apps/demo/users/{user}"), 2);
     pictures(&browser, "user");
 
