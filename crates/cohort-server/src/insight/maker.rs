@@ -1,6 +1,7 @@
 //! How is all that made for an app, from one short look at it?
 
-use std::time::Instant;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use cohort::insight::Whereabouts;
 use cohort::population::Membership;
@@ -20,6 +21,9 @@ use crate::state::{App, Counts, Moments, Outcomes, Status};
 
 /// The most users on a map.
 pub const SAMPLE: usize = 1500;
+/// How long a look may take on the engine's thread: half a percent of it, at one look a second. Users
+/// that do not fit are looked at the next time.
+const LOOK: Duration = Duration::from_millis(5);
 /// The most decisions in a list.
 const RECENT: usize = 40;
 /// Features by which a cohort is described.
@@ -35,7 +39,20 @@ pub struct Maker {
     projection: Option<Projection>,
     cohorts: usize,
     users: usize,
+    /// What is known of where users are, by number.
+    places: BTreeMap<usize, Place>,
+    /// The user that the next look begins with.
+    next: usize,
     before: Option<(Instant, u64, u64)>,
+}
+
+/// Where a user was when it was last looked at.
+struct Place {
+    user: String,
+    estimate: Vec<f64>,
+    colour: Option<usize>,
+    share: f64,
+    rewards: f64,
 }
 
 /// What a look brings back: copies, to work with in peace.
@@ -50,7 +67,10 @@ struct Seen {
     now_ms: u64,
     outcomes: Outcomes,
     population: Option<Population>,
-    places: Vec<(String, Whereabouts)>,
+    /// Users' numbers, names and whereabouts.
+    places: Vec<(usize, String, Whereabouts)>,
+    /// The first user that was not looked at.
+    next: usize,
     recent: Vec<RecentDecision>,
 }
 
@@ -65,9 +85,12 @@ struct Population {
 impl Maker {
     /// The app as it is now.
     pub async fn make(&mut self, engine: &Handle, app: &str) -> Result<AppInsight, Refusal> {
-        let numbers = sample(self.users);
+        let mut numbers = sample(self.users);
+        self.places.retain(|user, _| numbers.binary_search(user).is_ok());
+        let first = numbers.partition_point(|user| *user < self.next);
+        numbers.rotate_left(first);
         let seen = look(engine, app, move |app, recent| see(app, recent, &numbers)).await?;
-        self.users = seen.users;
+        (self.users, self.next) = (seen.users, seen.next);
         Ok(self.describe(app, seen))
     }
 
@@ -90,7 +113,8 @@ impl Maker {
         self.ticks += 1;
         let centres: Vec<Vec<f64>> = seen.population.as_ref().map_or_else(Vec::new, cohort_centres);
         let labels = self.labels.follow(&centres);
-        let map = self.map(&seen, &labels);
+        self.place(&seen, &labels);
+        let map = self.map(&seen, labels.len());
         AppInsight {
             app: app.to_owned(),
             tick: self.ticks,
@@ -111,26 +135,40 @@ impl Maker {
         }
     }
 
-    fn map(&mut self, seen: &Seen, labels: &[usize]) -> MapView {
-        let cohorts = seen.population.iter().flat_map(|found| found.components.iter().skip(1));
-        let weighted: Vec<(f64, &[f64])> = match labels.len() >= 3 {
-            true => cohorts.map(|(_, _, centre)| (1.0, centre.as_slice())).collect(),
-            false => seen.places.iter().map(|(_, at)| (1.0, at.estimate.as_slice())).collect(),
+    /// Remembers where the users are that were looked at, in the colours of now.
+    fn place(&mut self, seen: &Seen, labels: &[usize]) {
+        for (number, user, at) in &seen.places {
+            let membership = at.membership.filter(|found| found.component > 0);
+            let place = Place {
+                user: user.clone(),
+                estimate: at.estimate.clone(),
+                colour: membership.and_then(|found| labels.get(found.component - 1).copied()),
+                share: at.membership.map_or(1.0, |found| found.share),
+                rewards: at.rewards,
+            };
+            self.places.insert(*number, place);
+        }
+    }
+
+    fn map(&mut self, seen: &Seen, cohorts: usize) -> MapView {
+        let centres = seen.population.iter().flat_map(|found| found.components.iter().skip(1));
+        let weighted: Vec<(f64, &[f64])> = match cohorts >= 3 {
+            true => centres.map(|(_, _, centre)| (1.0, centre.as_slice())).collect(),
+            false => self.places.values().map(|at| (1.0, at.estimate.as_slice())).collect(),
         };
         // With other cohorts the map begins anew, its longer side from left to right.
-        let same = self.cohorts == labels.len();
-        self.cohorts = labels.len();
+        let same = self.cohorts == cohorts;
+        self.cohorts = cohorts;
         let before = self.projection.as_ref().filter(|_| same);
         let projection = Projection::of(weighted.into_iter(), seen.dim, before);
-        let points = seen.places.iter().map(|(user, at)| {
+        let points = self.places.values().map(|at| {
             let [x, y] = projection.place(&at.estimate);
-            let membership = at.membership.filter(|found| found.component > 0);
             MapPoint {
-                user: user.clone(),
+                user: at.user.clone(),
                 x: rounded(x),
                 y: rounded(y),
-                colour: membership.and_then(|found| labels.get(found.component - 1).copied()),
-                share: rounded(at.membership.map_or(1.0, |found| found.share)),
+                colour: at.colour,
+                share: rounded(at.share),
                 rewards: at.rewards,
             }
         });
@@ -167,10 +205,21 @@ fn see(app: &mut App, recent: &Recent, numbers: &[usize]) -> Seen {
                 .map(|one| (one.weight, one.spread.sqrt(), one.centre.clone()))
                 .collect(),
         });
-    let found: Vec<(usize, Whereabouts)> =
-        (numbers.iter()).filter_map(|user| Some((*user, insight?.whereabouts(*user)?))).collect();
-    let places = found.into_iter();
-    let places = places.filter(|(user, at)| *user < app.users().len() && at.rewards > 0.0);
+    let started = Instant::now();
+    let mut next = 0;
+    let mut found = Vec::new();
+    for user in numbers {
+        if started.elapsed() > LOOK {
+            next = *user;
+            break;
+        }
+        if let Some(at) = insight.and_then(|insight| insight.whereabouts(*user)) {
+            found.push((*user, at));
+        }
+    }
+    let known = found.into_iter();
+    let known = known.filter(|(user, at)| *user < app.users().len() && at.rewards > 0.0);
+    let places = known.map(|(user, at)| (user, app.users().name(user).to_owned(), at)).collect();
     Seen {
         policy: app.settings().policy.clone(),
         dim: app.settings().dim,
@@ -182,7 +231,8 @@ fn see(app: &mut App, recent: &Recent, numbers: &[usize]) -> Seen {
         now_ms: app.now_ms(),
         outcomes: app.outcomes().clone(),
         population,
-        places: places.map(|(user, at)| (app.users().name(user).to_owned(), at)).collect(),
+        places,
+        next,
         recent: recent.iter().take(RECENT).map(|reasons| listed(app, reasons)).collect(),
     }
 }

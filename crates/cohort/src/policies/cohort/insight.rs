@@ -11,19 +11,13 @@ impl Insight for Cohort {
     }
 
     fn whereabouts(&self, user: usize) -> Option<Whereabouts> {
-        if self.population.is_none() || user >= self.ledger.users() {
+        if user >= self.ledger.users() {
             return None;
         }
+        let belief = self.belief(user)?;
         let rewards = self.ledger.rewards_of(user);
-        // Users of one probable component are copied from the bank, which needs no covariance.
-        let (estimate, membership) = match &self.undecided[user] {
-            Some(belief) => (mean(belief), likeliest(belief)),
-            None => {
-                let component = self.components[user];
-                (self.bank.estimate(user), Membership { component, share: 1.0 })
-            }
-        };
-        Some(Whereabouts { estimate, membership: Some(membership), rewards })
+        let membership = Some(likeliest(&belief));
+        Some(Whereabouts { estimate: mean(&belief), membership, rewards })
     }
 
     fn portrait(&self, user: usize) -> Option<Portrait> {
