@@ -24,7 +24,7 @@ const ticks = (low, high, wanted) => {
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map(m => m * power).find(step => step >= rough);
   const all = [];
-  for (let at = Math.ceil(low / step) * step; at <= high + step * 1e-9; at += step) all.push(at);
+  for (let at = Math.ceil(low / step) * step; at <= high + step * 1e-9; at += step) all.push(Math.abs(at) < step * 1e-9 ? 0 : at);
   const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
   return { all, digits };
 };

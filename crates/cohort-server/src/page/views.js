@@ -240,7 +240,7 @@ export const decision = async (name, id) => {
   const keys = parts ? [["population", "the population at large"], ["cohort", "its cohort"], ["own", "its own rewards"], ["bonus", "bonus for being unsure"]]
     : [["own", "expected reward"], ["bonus", "bonus for being unsure"]];
   return {
-    path: [[name, link("app", name)], [id]],
+    path: [[name, link("app", name)], [id.length > 12 ? `${id.slice(0, 8)}…` : id]],
     element: [
       h("div.title", {}, h("h1", {}, found.ranking[0]), h("p", {}, "was chosen for ", h("a", { href: link("app", name, "user", found.user) }, found.user))),
       h("section.card", {}, h("dl.facts", {},
