@@ -1,24 +1,16 @@
 //! `cohort app`: the apps of a running service.
 
-use std::path::PathBuf;
-
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
+use crate::connection::Connection;
 use crate::failure::{Done, Failure, print};
 
 /// Create, list, change and delete the apps of a running service
 #[derive(Args)]
 pub struct App {
-    /// Where the service is
-    #[arg(long, global = true, default_value = "http://127.0.0.1:7700")]
-    url: String,
-    /// The admin key, where the service has one
-    #[arg(long, global = true, env = "COHORT_SERVE_ADMIN_KEY", hide_env_values = true)]
-    key: Option<String>,
-    /// A file with the admin key, which other users of this machine cannot see as they can flags
-    #[arg(long, global = true, value_name = "FILE", conflicts_with = "key")]
-    key_file: Option<PathBuf>,
+    #[command(flatten)]
+    connection: Connection,
     #[command(subcommand)]
     command: AppCommand,
 }
@@ -69,6 +61,15 @@ struct Settings {
     /// What is learned when no reward came in time
     #[arg(long, allow_negative_numbers = true)]
     default_reward: Option<f64>,
+    /// The share of decisions in the control group: taken at random, and counted apart
+    #[arg(long)]
+    control: Option<f64>,
+    /// Whether the log keeps the features of all candidates, for `cohort evaluate`
+    #[arg(long, value_name = "true|false")]
+    log_candidates: Option<bool>,
+    /// What features are called, with commas between
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    feature_names: Option<Vec<String>>,
     /// A parameter of the policy
     #[arg(long = "set", value_name = "PARAM=VALUE")]
     params: Vec<String>,
@@ -77,57 +78,12 @@ struct Settings {
 impl App {
     /// Ask the service and print what it says, as JSON.
     pub fn run(self) -> Result<Done, Failure> {
-        let key = match &self.key_file {
-            Some(file) => {
-                let key = std::fs::read_to_string(file)
-                    .map_err(|why| Failure::bad_input(format!("{}: {why}", file.display())))?;
-                Some(key.trim().to_owned())
-            }
-            None => self.key,
-        };
         let (method, path, body) = self.command.request()?;
-        let said = ask(&self.url, key.as_deref(), method, &path, body)?;
+        let said = self.connection.ask(method, &path, body)?;
         if !said.is_null() {
             print(&format!("{said:#}\n"))?;
         }
         Ok(Done::Complete)
-    }
-}
-
-/// What the service says to a request.
-fn ask(
-    url: &str,
-    key: Option<&str>,
-    method: &str,
-    path: &str,
-    body: Option<Value>,
-) -> Result<Value, Failure> {
-    let url = format!("{}{path}", url.trim_end_matches('/'));
-    let unreachable =
-        |why: ureq::Error| Failure::failed(format!("{url}: {why}; is the service running there?"));
-    let mut request = ureq::http::Request::builder().method(method).uri(&url);
-    if let Some(key) = key {
-        request = request.header("Authorization", format!("Bearer {key}"));
-    }
-    let text = body.map_or_else(String::new, |body| body.to_string());
-    let request = request
-        .header("Content-Type", "application/json")
-        .body(text)
-        .map_err(|why| Failure::bad_input(format!("{url}: {why}")))?;
-    let config = ureq::Agent::config_builder()
-        .http_status_as_error(false)
-        .allow_non_standard_methods(true)
-        .build();
-    let mut response = ureq::Agent::new_with_config(config).run(request).map_err(unreachable)?;
-    let status = response.status();
-    let text = response.body_mut().read_to_string().map_err(unreachable)?;
-    let said: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
-    match status.is_success() {
-        true => Ok(said),
-        false => {
-            let sentence = said["error"]["message"].as_str().unwrap_or("no reason was given");
-            Err(Failure::bad_input(format!("{sentence} ({status})")))
-        }
     }
 }
 
@@ -174,6 +130,9 @@ impl Settings {
         put("epsilon", self.epsilon.map(Value::from));
         put("window_ms", self.window_ms.map(Value::from));
         put("default_reward", self.default_reward.map(Value::from));
+        put("control", self.control.map(Value::from));
+        put("log_candidates", self.log_candidates.map(Value::from));
+        put("feature_names", self.feature_names.clone().map(Value::from));
         if !self.params.is_empty() {
             let mut params = Map::new();
             for param in &self.params {

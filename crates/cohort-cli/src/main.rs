@@ -3,8 +3,11 @@
 mod app;
 mod claims_table;
 mod cluster;
+mod connection;
 mod described;
+mod evaluate;
 mod failure;
+mod insight;
 mod interrupt;
 mod policies;
 mod progress;
@@ -36,8 +39,10 @@ enum Command {
     Cluster(cluster::Cluster),
     Reproduce(reproduce::Reproduce),
     Theory(theory::Theory),
+    Evaluate(evaluate::Evaluate),
     Serve(serve::Serve),
     App(app::App),
+    Insight(insight::Insight),
 }
 
 fn main() -> ExitCode {
@@ -47,8 +52,10 @@ fn main() -> ExitCode {
         Command::Cluster(cluster) => cluster.run(),
         Command::Reproduce(reproduce) => reproduce.run(),
         Command::Theory(theory) => theory.run(),
+        Command::Evaluate(evaluate) => evaluate.run(),
         Command::Serve(serve) => serve.run(),
         Command::App(app) => app.run(),
+        Command::Insight(insight) => insight.run(),
     });
     failure::exit_code(done)
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use cohort_server::config::Config;
 use cohort_server::config::keys::{KEYS, example};
+use cohort_server::demo;
 use cohort_server::server::{self, Server};
 
 use crate::failure::{Done, Failure, print};
@@ -18,6 +19,10 @@ pub struct Serve {
     /// Print a configuration with every key, its meaning and its default, and end
     #[arg(long)]
     print_config: bool,
+    /// Let made-up users come, to see cohorts form in the browser; keeps its data in a folder of its
+    /// own
+    #[arg(long)]
+    demo: bool,
     #[command(flatten)]
     keys: Keys,
 }
@@ -32,14 +37,26 @@ impl Serve {
             print(&example())?;
             return Ok(Done::Complete);
         }
-        let config = Config::load(self.config.as_deref(), std::env::vars(), self.keys.0)
+        let mut config = Config::load(self.config.as_deref(), std::env::vars(), self.keys.0)
             .map_err(|why| Failure::bad_input(why.to_string()))?;
+        if self.demo {
+            // Made-up users must never meet real ones.
+            config.data_dir = config.data_dir.with_file_name(demo::FOLDER);
+        }
         server::log(&config);
         let keyless = !config.needs_keys();
         let scheme = if config.tls_cert.as_os_str().is_empty() { "http" } else { "https" };
         let failed = |why: server::ServeError| Failure::failed(why.to_string());
-        let server = Server::open(config).map_err(failed)?;
+        let folder = config.data_dir.display().to_string();
+        let mut server = Server::open(config).map_err(failed)?;
         let mut said = format!("cohort is listening on {scheme}://{}\n", server.address());
+        if self.demo {
+            server = server.with_demo();
+            said.push_str(&format!(
+                "this is a demo: its users are made up, its data is in {folder}\n\
+                 open the address above in a browser and watch cohorts form\n"
+            ));
+        }
         if keyless {
             said.push_str("no admin_key is set: whoever is on this machine may ask anything\n");
         }

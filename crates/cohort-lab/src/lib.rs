@@ -6,6 +6,7 @@
 //! | [`environments`] | which are there, and what can be set? |
 //! | [`seed`] | where does every random number come from? |
 //! | [`datasets`] | what if users are real ones? |
+//! | [`evaluate`] | what would another policy have earned, by a log? |
 //! | [`experiment`] | what is to be run? |
 //! | [`runner`] | how is it run, on many threads, with the same bits on any number? |
 //! | [`results`] | what came of it, as tables and in one page? |
@@ -21,6 +22,7 @@ pub mod datasets;
 pub mod environment;
 pub mod environments;
 mod error;
+pub mod evaluate;
 pub mod experiment;
 pub mod figures;
 pub mod npy;

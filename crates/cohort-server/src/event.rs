@@ -6,6 +6,7 @@
 use crate::auth::KeyHash;
 use crate::bytes::{Malformed, Put, Take};
 use crate::settings::AppSettings;
+use crate::trial::{Trial, TrialDecision};
 
 /// One change of one app.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,6 +39,10 @@ pub enum What {
     ItemRemoved(String),
     /// Something was chosen for a user.
     Decided(Decided),
+    /// The same in an app with a control group, or that keeps all candidates.
+    DecidedInTrial(TrialDecision),
+    /// The control group was set.
+    TrialSet(Trial),
     /// A decision made as "not shown yet" was shown.
     Activated(String),
     /// A user answered.
@@ -124,6 +129,9 @@ impl Ranking {
     }
 }
 
+/// The kinds of events that trials add.
+const TRIAL_TAG: u8 = 32;
+
 impl Event {
     /// Appends the event's bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -179,6 +187,14 @@ impl Event {
                 out.put_u8(13)?;
                 out.put_bytes(found)
             }
+            What::DecidedInTrial(decided) => {
+                out.put_u8(TRIAL_TAG)?;
+                decided.write(out)
+            }
+            What::TrialSet(trial) => {
+                out.put_u8(TRIAL_TAG + 1)?;
+                trial.write(out)
+            }
         }
     }
 
@@ -200,6 +216,8 @@ impl Event {
             11 => What::TimePassed,
             12 => What::CaughtUp,
             13 => What::Refitted(from.take_bytes()?),
+            TRIAL_TAG => What::DecidedInTrial(TrialDecision::read(from)?),
+            tag if tag == TRIAL_TAG + 1 => What::TrialSet(Trial::read(from)?),
             tag => return Err(Malformed::odd(format!("an event of the unknown kind {tag}"))),
         };
         match bytes.len() {

@@ -6,11 +6,15 @@
 //! | [`event`] | what happened? |
 //! | [`journal`] | where is that kept so that nothing is lost? |
 //! | [`state`] | what follows from it? |
+//! | [`trial`] | how can it be known whether the policy helps? |
 //! | [`snapshot`] | how is a restart made short? |
 //! | [`engine`] | what is done with a request? |
+//! | [`export`] | how does the log get out? |
+//! | [`insight`] | what does it know, why did it decide so, does it help? |
 //! | [`http`] | how is it asked? |
 //! | [`config`] | how is it set up? |
 //! | [`server`] | how does it start and stop? |
+//! | [`demo`] | who comes when nobody does? |
 //! | [`boundaries`] | where do bytes from outside come in? |
 //!
 //! Without the feature `service` only the state and its snapshots are there.
@@ -27,12 +31,18 @@ pub mod clock;
 #[cfg(feature = "service")]
 pub mod config;
 #[cfg(feature = "service")]
+pub mod demo;
+#[cfg(feature = "service")]
 pub mod directory;
 #[cfg(feature = "service")]
 pub mod engine;
 pub mod event;
 #[cfg(feature = "service")]
+pub mod export;
+#[cfg(feature = "service")]
 pub mod http;
+#[cfg(feature = "service")]
+pub mod insight;
 #[cfg(feature = "service")]
 pub mod journal;
 #[cfg(feature = "service")]
@@ -40,3 +50,4 @@ pub mod server;
 pub mod settings;
 pub mod snapshot;
 pub mod state;
+pub mod trial;

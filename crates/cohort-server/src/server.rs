@@ -21,7 +21,7 @@ use crate::engine::recovery::{RecoveryError, recover};
 use crate::engine::runtime::{Handle, Runtime};
 use crate::http::{Service, router};
 use crate::journal::JournalError;
-use crate::journal::fjall::FjallJournal;
+use crate::journal::fjall::{FjallJournal, Reader};
 use crate::snapshot::Snapshots;
 use crate::snapshot::disk::Folder;
 
@@ -65,6 +65,8 @@ pub struct Server {
     config: Config,
     runtime: Runtime,
     metrics: PrometheusHandle,
+    journal: Reader,
+    demo: bool,
 }
 
 impl Server {
@@ -97,10 +99,16 @@ impl Server {
         let listener = TcpListener::bind(&config.listen).map_err(listen)?;
         listener.set_nonblocking(true).map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
+        let reader = journal.reader();
         let journal = Box::new(journal);
         let runtime = Runtime::start(engine, journal, snapshots, Box::new(SystemClock), options)
             .map_err(ServeError::Machine)?;
-        Ok(Self { listener, address, config, runtime, metrics })
+        Ok(Self { listener, address, config, runtime, metrics, journal: reader, demo: false })
+    }
+
+    /// Users that are made up come as soon as it serves, and the page says so.
+    pub fn with_demo(self) -> Self {
+        Self { demo: true, ..self }
     }
 
     /// Where it listens.
@@ -127,8 +135,10 @@ impl Server {
         routes: fn(Arc<Service>) -> Router,
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), ServeError> {
-        let Self { listener, config, runtime, metrics, .. } = self;
-        let service = Service::new(runtime.handle(), config.clone(), metrics.clone());
+        let Self { listener, config, runtime, metrics, journal, demo, .. } = self;
+        let service =
+            Service::new(runtime.handle(), journal, config.clone(), metrics.clone(), demo);
+        let visitors = demo.then(|| tokio::spawn(crate::demo::run(runtime.handle())));
         let app = routes(service).into_make_service();
         let control = axum_server::Handle::new();
         let watcher = tokio::spawn(stop_when(
@@ -154,6 +164,9 @@ impl Server {
         };
         watcher.abort();
         upkeep.abort();
+        if let Some(visitors) = visitors {
+            visitors.abort();
+        }
         let stopped = tokio::task::spawn_blocking(move || runtime.stop()).await;
         served.map_err(ServeError::Machine)?;
         stopped.map_err(|why| ServeError::Machine(std::io::Error::other(why)))

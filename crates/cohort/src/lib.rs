@@ -8,6 +8,7 @@
 //! | [`Policy`], [`Turns`] | what is an algorithm? |
 //! | [`registry`] | which are there, and what can be set? |
 //! | [`policies`] | how does each one work? |
+//! | [`insight`] | what does a policy know, for people to look at? |
 //! | [`linear`] | what is known of a user? |
 //! | [`cluster`] | which users are alike? |
 //!
@@ -17,6 +18,7 @@
 pub mod cluster;
 mod contexts;
 mod error;
+pub mod insight;
 pub mod linear;
 pub mod params;
 pub mod policies;

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 
+use crate::insight::Insight;
 use crate::{Arm, Contexts, Error};
 
 /// The center: picks an arm for every user and learns from their answers.
@@ -109,6 +110,11 @@ pub trait Turns {
             found: "what a job found".to_owned(),
             expected: "nothing".to_owned(),
         })
+    }
+
+    /// The same learner as something that can be looked into, where it can be.
+    fn insight(&self) -> Option<&dyn Insight> {
+        None
     }
 
     /// The same learner as something that can be kept, where it can be.

@@ -3,6 +3,8 @@
 mod bad_input;
 mod cluster;
 mod command;
+mod evaluate;
+mod insight;
 mod interrupt;
 mod npy;
 mod policies;

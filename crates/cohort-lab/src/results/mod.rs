@@ -17,7 +17,7 @@ mod tables;
 
 pub use chart::chart;
 pub use folder::{Folder, check_place, write_whole};
-pub use student::half_width_95;
+pub use student::{half_width_95, t_two_sided_95};
 pub use summary::{PolicySummary, Summary};
 
 use std::io::Write;

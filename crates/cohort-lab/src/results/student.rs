@@ -14,8 +14,12 @@ pub fn half_width_95(numbers: &[f64]) -> Option<f64> {
     Some(t_two_sided_95(numbers.len() - 1) * deviation / count.sqrt())
 }
 
+/// From here on t is normal to five digits.
+const NEARLY_NORMAL: usize = 100_000;
+
 /// t with P(|T| ≤ t) = 0.95, by bisection.
-fn t_two_sided_95(freedom: usize) -> f64 {
+pub fn t_two_sided_95(freedom: usize) -> f64 {
+    let freedom = freedom.min(NEARLY_NORMAL);
     // t(1) = 12.7 is the largest.
     let (mut low, mut high) = (1.9, 13.0);
     for _ in 0..60 {

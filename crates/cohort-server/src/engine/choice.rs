@@ -38,6 +38,40 @@ pub fn choose(judgements: &[Judgement], epsilon: f64, rng: &mut impl Rng) -> Cho
     Choice { item, probability: probability(epsilon, items, bests, is_best(item)) }
 }
 
+/// Chooses with a control group: with probability `control` any item, all alike, else as the policy
+/// does: by its chances where it draws, else as [`choose`] does. The probability is that of both ways
+/// together, so that whoever weighs by it need not know the group. Says whether the choice is of the
+/// control group.
+pub fn choose_in_trial(
+    judgements: &[Judgement],
+    chances: Option<&[f64]>,
+    epsilon: f64,
+    control: f64,
+    rng: &mut impl Rng,
+) -> (Choice, bool) {
+    let of_control = control > 0.0 && rng.random::<f64>() < control;
+    let way = if of_control { 1.0 } else { epsilon };
+    let mut choice = match chances {
+        Some(chances) => draw(chances, way, rng),
+        None => choose(judgements, way, rng),
+    };
+    if control > 0.0 {
+        let items = judgements.len();
+        let by_policy = match chances {
+            Some(chances) => epsilon / items as f64 + (1.0 - epsilon) * chances[choice.item],
+            None => {
+                let best =
+                    judgements.iter().map(Judgement::score).fold(f64::NEG_INFINITY, f64::max);
+                let is_best = |judged: &Judgement| judged.score() >= best;
+                let bests = judgements.iter().filter(|judged| is_best(judged)).count().max(1);
+                probability(epsilon, items, bests, is_best(&judgements[choice.item]))
+            }
+        };
+        choice.probability = control / items as f64 + (1.0 - control) * by_policy;
+    }
+    (choice, of_control)
+}
+
 /// Draws one of the items, each with its chance.
 pub fn draw(chances: &[f64], epsilon: f64, rng: &mut impl Rng) -> Choice {
     let items = chances.len();
@@ -109,6 +143,31 @@ mod tests {
                 let stated = stated[item].unwrap_or(0.0);
                 let error = (stated * (1.0 - stated) / DRAWS as f64).sqrt();
                 assert!((frequency - stated).abs() <= 4.0 * error, "{scores:?} ε={epsilon} {item}");
+            }
+        }
+    }
+
+    /// The same with a control group: what is stated is how often an item is chosen over all, and
+    /// the control group is as large as it should be.
+    #[test]
+    fn a_control_group_has_its_share_and_the_stated_probabilities_hold() {
+        const DRAWS: usize = 200_000;
+        let judgements = judged(&[0.5, 0.9, 0.9, 0.2]);
+        let mut rng = ChaCha12Rng::seed_from_u64(7);
+        // A policy that takes the best, and one that draws.
+        for chances in [None, Some(&[0.4, 0.3, 0.2, 0.1][..])] {
+            let (mut chosen, mut stated, mut controls) = ([0usize; 4], [0.0; 4], 0);
+            for _ in 0..DRAWS {
+                let (choice, control) = choose_in_trial(&judgements, chances, 0.1, 0.2, &mut rng);
+                chosen[choice.item] += 1;
+                stated[choice.item] = choice.probability;
+                controls += usize::from(control);
+            }
+            assert!((controls as f64 / DRAWS as f64 - 0.2).abs() < 4.0 * 0.0009);
+            assert!((stated.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+            for (count, stated) in chosen.iter().zip(stated) {
+                let error = (stated * (1.0 - stated) / DRAWS as f64).sqrt();
+                assert!((*count as f64 / DRAWS as f64 - stated).abs() < 4.0 * error);
             }
         }
     }

@@ -3,12 +3,14 @@
 use cohort::{Contexts, Judgement};
 use rand::RngExt;
 
-use super::choice::{choose, draw, rank};
+use super::choice::{choose_in_trial, rank};
+use super::recent::{Reasons, candidates};
 use super::request::{Answer, ForUser, Made, Offer};
 use super::{Engine, Refusal, check_features};
 use crate::auth::hex;
 use crate::event::{Decided, Ranking, What};
 use crate::journal::Group;
+use crate::trial::TrialDecision;
 
 /// Memory that is used again for every decision.
 #[derive(Default)]
@@ -82,16 +84,19 @@ impl Engine {
             return Err(Refusal::TooManyWaiting { limit: waiting_limit });
         }
         let (dim, epsilon) = (known.settings().dim, known.settings().epsilon);
+        let trial = known.trial();
+        let (control_share, log_candidates) = (trial.control, trial.log_candidates);
+        let is_trial = trial.concerns_decisions();
         let contexts = Contexts::new(&scratch.features, dim)
             .map_err(|why| Refusal::Bug { why: why.to_string() })?;
         let (judgements, chances) = (&mut scratch.judgements[..], &mut scratch.chances[..]);
         let seed = self.rng.random();
         let known = self.app_mut(app)?;
         known.judge(&user, &contexts, judgements);
-        let choice = match known.chances(&user, &contexts, seed, chances) {
-            true => draw(chances, epsilon, &mut self.rng),
-            false => choose(judgements, epsilon, &mut self.rng),
-        };
+        let draws = known.chances(&user, &contexts, seed, chances);
+        let chances = draws.then_some(&*chances);
+        let (choice, control) =
+            choose_in_trial(judgements, chances, epsilon, control_share, &mut self.rng);
         let ranking = rank(judgements, choice.item);
 
         let id = decision.unwrap_or_else(|| hex(&self.rng.random::<[u8; 16]>()));
@@ -109,8 +114,52 @@ impl Engine {
             probability: choice.probability,
             shown,
         };
-        self.record(group, app, at_ms, What::Decided(decided))?;
+        let recent = self.recent.get(app);
+        if recent.is_none_or(|recent| recent.wants(at_ms, explain)) {
+            let reasons = Reasons {
+                id: decided.id.clone(),
+                user: decided.user.clone(),
+                at_ms,
+                probability: decided.probability,
+                control,
+                candidates: Vec::new(),
+                more: 0,
+                memberships: Vec::new(),
+            };
+            self.remember(app, reasons, ids, &contexts, &ranking, judgements)?;
+        }
+        let what = match is_trial {
+            false => What::Decided(decided),
+            true => {
+                let rows = ranking.iter().flat_map(|item| contexts.arm(*item));
+                let candidates =
+                    if log_candidates { rows.copied().collect() } else { Box::default() };
+                What::DecidedInTrial(TrialDecision { made: decided, control, candidates })
+            }
+        };
+        self.record(group, app, at_ms, what)?;
         Ok(made)
+    }
+
+    /// Keeps a decision with its reasons, for people to look at.
+    fn remember(
+        &mut self,
+        app: &str,
+        mut reasons: Reasons,
+        ids: &[String],
+        contexts: &Contexts,
+        ranking: &[usize],
+        judgements: &[Judgement],
+    ) -> Result<(), Refusal> {
+        let known = self.app_mut(app)?;
+        let number = known.users().find(&reasons.user);
+        let insight = known.insight();
+        let explanation = number.and_then(|user| insight?.explain(user, contexts));
+        reasons.candidates = candidates(ids, ranking, judgements, explanation.as_ref());
+        reasons.more = ids.len() - reasons.candidates.len();
+        reasons.memberships = explanation.map(|found| found.memberships).unwrap_or_default();
+        self.recent.entry(app.to_owned()).or_default().add(reasons);
+        Ok(())
     }
 }
 

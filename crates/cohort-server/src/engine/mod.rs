@@ -5,6 +5,7 @@
 //! | [`Engine`] | what does each request change, and what is the answer? |
 //! | [`request`] | what can be asked, and what is answered? |
 //! | [`refusal`] | what is refused, with which code, and what can the caller do? |
+//! | [`recent`] | what was decided lately, and why? |
 //! | [`choice`] | which item, and with what probability? |
 //! | [`recovery`] | how does the state come back? |
 //! | [`runtime`] | which threads run it, and when is an answer safe to give? |
@@ -14,12 +15,14 @@
 
 pub mod choice;
 mod decide;
+pub mod recent;
 pub mod recovery;
 pub mod refusal;
 pub mod request;
 pub mod runtime;
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use cohort::Job;
 use rand_chacha::ChaCha12Rng;
@@ -31,6 +34,7 @@ use crate::event::{Event, Key, What};
 use crate::journal::Group;
 use crate::settings::{AppSettings, in_range};
 use crate::state::{App, State, Status};
+use recent::Recent;
 use request::{AppView, DecisionView, RewardOutcome};
 
 /// What one app may take up.
@@ -53,6 +57,8 @@ pub struct Engine {
     rng: ChaCha12Rng,
     scratch: decide::Scratch,
     refits: Refits,
+    /// The newest decisions of each app, with the reasons: not part of the state.
+    recent: BTreeMap<String, Recent>,
 }
 
 /// What a policy has to do that takes long, such as a refit of what users have in common. Whoever
@@ -81,7 +87,7 @@ impl Engine {
     /// An engine on a state, drawing random numbers from `rng`.
     pub fn new(state: State, limits: Limits, rng: ChaCha12Rng) -> Self {
         let (scratch, refits) = (decide::Scratch::default(), Refits::default());
-        Self { state, limits, rng, scratch, refits }
+        Self { state, limits, rng, scratch, refits, recent: BTreeMap::new() }
     }
 
     /// Refits that have become due since they were last taken; decisions go on meanwhile as before
@@ -121,10 +127,28 @@ impl Engine {
                 self.record(group, &app, at_ms, What::Changed(settings))?;
                 self.view(&app)
             }
+            Request::SetTrial { app, change } => {
+                let at_ms = self.advance(now_ms, &app, group)?;
+                let known = self.app(&app)?;
+                let (mut trial, dim) = (known.trial().clone(), known.settings().dim);
+                change(&mut trial);
+                trial.check(dim)?;
+                self.record(group, &app, at_ms, What::TrialSet(trial))?;
+                self.view(&app)
+            }
+            Request::Look { app, look } => {
+                let started = Instant::now();
+                let recent = self.recent.remove(&app).unwrap_or_default();
+                self.app_mut(&app).map(|found| look(found, &recent))?;
+                self.recent.insert(app, recent);
+                metrics::histogram!("cohort_look_seconds").record(started.elapsed());
+                Ok(Answer::Done)
+            }
             Request::DeleteApp { app } => {
                 let at_ms = self.advance(now_ms, &app, group)?;
                 self.record(group, &app, at_ms, What::Deleted)?;
                 self.refits.under_way.remove(&app);
+                self.recent.remove(&app);
                 Ok(Answer::Done)
             }
             Request::ShowApp { app } => self.view(&app),
@@ -286,8 +310,9 @@ impl Engine {
         match self.app(app)?.decisions().get(&decision) {
             None => Err(Refusal::DecisionUnknown { decision }),
             Some(found) => {
-                let (at_ms, status) = (found.at_ms, found.status);
-                Ok(Answer::Decision(DecisionView { made: found.made.clone(), at_ms, status }))
+                let (at_ms, control, status) = (found.at_ms, found.control, found.status);
+                let made = found.made.clone();
+                Ok(Answer::Decision(DecisionView { made, at_ms, control, status }))
             }
         }
     }
@@ -361,6 +386,7 @@ fn view_of(name: &str, app: &App) -> AppView {
     AppView {
         name: name.to_owned(),
         settings: app.settings().clone(),
+        trial: app.trial().clone(),
         created_ms: app.created_ms(),
         keys: app.keys().iter().map(|key| key.id.clone()).collect(),
         users: app.users().len(),

@@ -3,15 +3,38 @@
 use cohort::Judgement;
 
 use super::Refusal;
+use super::recent::Recent;
 use crate::event::{Decided, Key};
 use crate::settings::AppSettings;
-use crate::state::{Counts, Status};
+use crate::state::{App, Counts, Status};
+use crate::trial::Trial;
 
 /// A change of an app's settings.
 pub type Change = Box<dyn FnOnce(&mut AppSettings) + Send>;
 
+/// A change of an app's control group.
+pub type TrialChange = Box<dyn FnOnce(&mut Trial) + Send>;
+
+/// A look at an app and its newest decisions. It is had on the engine's thread: what takes long is
+/// done with what it brings back.
+pub type Look = Box<dyn FnOnce(&mut App, &Recent) + Send>;
+
 /// Everything that can be asked.
 pub enum Request {
+    /// Look at an app; nothing changes.
+    Look {
+        /// The app.
+        app: String,
+        /// What is done with it.
+        look: Look,
+    },
+    /// Set the control group of an app.
+    SetTrial {
+        /// The app.
+        app: String,
+        /// What to change.
+        change: TrialChange,
+    },
     /// Make an app, with a first key if it shall have one.
     CreateApp {
         /// Its name.
@@ -202,6 +225,8 @@ pub struct AppView {
     pub name: String,
     /// Its settings.
     pub settings: AppSettings,
+    /// Its control group.
+    pub trial: Trial,
     /// When it was created.
     pub created_ms: u64,
     /// The ids of its keys.
@@ -223,6 +248,8 @@ pub struct DecisionView {
     pub made: Decided,
     /// When it was made.
     pub at_ms: u64,
+    /// Whether it is of the control group.
+    pub control: bool,
     /// What became of it.
     pub status: Status,
 }

@@ -16,9 +16,10 @@ use super::body::{JsonBody, check_app_name};
 use super::error::{ApiError, ErrorBody};
 use crate::auth::{KeyHash, hex, new_key};
 use crate::engine::request::AppView;
-use crate::engine::{Answer, Request};
+use crate::engine::{Answer, Refusal, Request};
 use crate::event::Key;
 use crate::settings::{AppSettings, DEFAULT_POLICY, DEFAULT_WINDOW_MS};
+use crate::trial::Trial;
 
 /// A parameter of a policy.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, ToSchema)]
@@ -53,6 +54,15 @@ pub struct NewApp {
     /// What is learned when no reward came in time; nothing if absent.
     #[serde(default)]
     pub default_reward: Option<f64>,
+    /// The share of decisions in the control group: taken uniformly at random, and counted apart.
+    #[serde(default)]
+    pub control: f64,
+    /// Whether the log keeps the features of all candidates, which judging other policies by it needs.
+    #[serde(default)]
+    pub log_candidates: bool,
+    /// What features are called, for people; one name for each, or none.
+    #[serde(default)]
+    pub feature_names: Vec<String>,
 }
 
 fn default_policy() -> String {
@@ -78,6 +88,12 @@ pub struct AppChange {
     #[serde(default, deserialize_with = "null_is_a_value")]
     #[schema(value_type = Option<f64>)]
     pub default_reward: Option<Option<f64>>,
+    /// The share of decisions in the control group.
+    pub control: Option<f64>,
+    /// Whether the log keeps the features of all candidates.
+    pub log_candidates: Option<bool>,
+    /// What features are called, for people.
+    pub feature_names: Option<Vec<String>>,
 }
 
 /// `null` says "nothing", absence says "leave it".
@@ -102,6 +118,12 @@ pub struct AppBody {
     pub window_ms: u64,
     /// What is learned when no reward came in time.
     pub default_reward: Option<f64>,
+    /// The share of decisions in the control group.
+    pub control: f64,
+    /// Whether the log keeps the features of all candidates.
+    pub log_candidates: bool,
+    /// What features are called, for people.
+    pub feature_names: Vec<String>,
     /// When it was created, in milliseconds since 1970.
     pub created_ms: u64,
     /// The ids of its keys.
@@ -183,8 +205,20 @@ pub async fn create(
         default_reward: new.default_reward,
     };
     let (shown, kept) = make_key()?;
+    let trial = Trial {
+        control: new.control,
+        log_candidates: new.log_candidates,
+        feature_names: new.feature_names,
+    };
+    trial.check(new.dim).map_err(Refusal::from)?;
+    let app = new.name.clone();
     let request = Request::CreateApp { app: new.name, settings, key: Some(kept) };
-    match service.engine.ask(request).await? {
+    let mut answer = service.engine.ask(request).await?;
+    if trial != Trial::default() {
+        let change = Box::new(move |before: &mut Trial| *before = trial);
+        answer = service.engine.ask(Request::SetTrial { app, change }).await?;
+    }
+    match answer {
         Answer::App(view) => {
             let created = CreatedApp { app: body_of(*view), key: shown };
             Ok((StatusCode::CREATED, Json(created)))
@@ -217,6 +251,18 @@ pub async fn change(
     JsonBody(change): JsonBody<AppChange>,
 ) -> Result<Json<AppBody>, ApiError> {
     service.admit_admin(&headers)?;
+    let (control, log_candidates) = (change.control, change.log_candidates);
+    let names = change.feature_names;
+    if control.is_some() || log_candidates.is_some() || names.is_some() {
+        let change = Box::new(move |trial: &mut Trial| {
+            trial.control = control.unwrap_or(trial.control);
+            trial.log_candidates = log_candidates.unwrap_or(trial.log_candidates);
+            if let Some(names) = names {
+                trial.feature_names = names;
+            }
+        });
+        service.engine.ask(Request::SetTrial { app: app.clone(), change }).await?;
+    }
     let change = Box::new(move |settings: &mut AppSettings| {
         if let Some(params) = change.params {
             settings.params = values_of(params);
@@ -313,6 +359,9 @@ fn body_of(view: AppView) -> AppBody {
         epsilon: settings.epsilon,
         window_ms: settings.window_ms,
         default_reward: settings.default_reward,
+        control: view.trial.control,
+        log_candidates: view.trial.log_candidates,
+        feature_names: view.trial.feature_names,
         created_ms: view.created_ms,
         keys: view.keys,
         users: view.users,

@@ -14,7 +14,8 @@ use super::error::{ApiError, ErrorBody, Told};
 use super::{Service, Shared};
 use crate::engine::request::{ForUser, Made, Offer};
 use crate::engine::{Answer, Refusal, Request};
-use crate::state::Status;
+use crate::insight::maker;
+use crate::insight::view::ReasonsView;
 
 /// A candidate.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -226,6 +227,12 @@ pub struct DecisionStatus {
     pub status: String,
     /// What was learned, if anything.
     pub reward: Option<f64>,
+    /// Whether it is of the control group.
+    pub control: bool,
+    /// Why it was made, where that is still known: of a sample of the newest decisions, and of those
+    /// made with `explain`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasons: Option<ReasonsView>,
 }
 
 /// What became of a decision, as long as it is remembered.
@@ -239,16 +246,13 @@ pub async fn show(
 ) -> Result<Json<DecisionStatus>, ApiError> {
     service.admit_client(&headers, &app)?;
     let Answer::Decision(view) =
-        service.engine.ask(Request::ShowDecision { app, decision }).await?
+        service.engine.ask(Request::ShowDecision { app: app.clone(), decision }).await?
     else {
         return Err(unexpected());
     };
-    let (status, reward) = match view.status {
-        Status::NotShown => ("not_shown", None),
-        Status::Open => ("open", None),
-        Status::Rewarded(reward) => ("rewarded", Some(reward)),
-        Status::Expired(default) => ("expired", default),
-    };
+    let labels = service.hub.labels(&app).await;
+    let reasons = maker::reasons(&service.engine, &app, &view.made.id, &labels).await?;
+    let (status, reward) = maker::told(view.status);
     Ok(Json(DecisionStatus {
         ranking: view.made.ranking.iter().map(str::to_owned).collect(),
         decision_id: view.made.id,
@@ -257,6 +261,8 @@ pub async fn show(
         decided_ms: view.at_ms,
         status: status.to_owned(),
         reward,
+        control: view.control,
+        reasons,
     }))
 }
 

@@ -7,6 +7,8 @@
 //! | `body` | is the body what it should be? |
 //! | `error` | how is a refusal told? |
 //! | `apps`, `items`, `decide`, `reward` | what can be asked? |
+//! | `insight`, `log` | what does it know, and what is in its log? |
+//! | `page` | what does the page consist of? |
 //! | `operations` | is it well, what does it count, how is it called? |
 
 mod access;
@@ -14,8 +16,11 @@ mod apps;
 mod body;
 mod decide;
 mod error;
+mod insight;
 mod items;
+mod log;
 mod operations;
+mod page;
 mod reward;
 
 use std::sync::Arc;
@@ -34,6 +39,8 @@ use utoipa_axum::routes;
 use crate::auth::KeyHash;
 use crate::config::Config;
 use crate::engine::runtime::Handle;
+use crate::insight::hub::Hub;
+use crate::journal::fjall::Reader;
 use access::Rates;
 use error::ApiError;
 
@@ -45,6 +52,9 @@ pub struct Service {
     rates: Rates,
     metrics: PrometheusHandle,
     openapi: std::sync::OnceLock<String>,
+    hub: Hub,
+    journal: Reader,
+    demo: bool,
 }
 
 /// As handlers get it.
@@ -52,7 +62,13 @@ type Shared = State<Arc<Service>>;
 
 impl Service {
     /// A service on a running engine.
-    pub fn new(engine: Handle, config: Config, metrics: PrometheusHandle) -> Arc<Self> {
+    pub fn new(
+        engine: Handle,
+        journal: Reader,
+        config: Config,
+        metrics: PrometheusHandle,
+        demo: bool,
+    ) -> Arc<Self> {
         Arc::new(Self {
             engine,
             admin: config.needs_keys().then(|| KeyHash::of(&config.admin_key)),
@@ -60,6 +76,9 @@ impl Service {
             metrics,
             config,
             openapi: std::sync::OnceLock::new(),
+            hub: Hub::default(),
+            journal,
+            demo,
         })
     }
 }
@@ -86,6 +105,12 @@ fn described_routes() -> OpenApiRouter<Arc<Service>> {
         .routes(routes!(decide::show))
         .routes(routes!(reward::reward))
         .routes(routes!(reward::rewards))
+        .routes(routes!(insight::status))
+        .routes(routes!(insight::insight))
+        .routes(routes!(insight::live))
+        .routes(routes!(insight::user))
+        .routes(routes!(log::csv))
+        .routes(routes!(log::parquet))
 }
 
 /// The description of the interface, OpenAPI 3.1, as JSON.
@@ -108,6 +133,7 @@ fn router_with(more: Router<Arc<Service>>, service: Arc<Service>) -> Router {
         .merge(more)
         .layer(middleware::from_fn(measure))
         .merge(operations::routes())
+        .merge(page::routes())
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(service.config.body_bytes))

@@ -188,6 +188,40 @@ impl FjallJournal {
     }
 }
 
+/// Reads the journal while it is being written, beside the thread that writes it.
+#[derive(Clone)]
+pub struct Reader {
+    path: PathBuf,
+    groups: Keyspace,
+}
+
+impl FjallJournal {
+    /// A reader for other threads.
+    pub fn reader(&self) -> Reader {
+        Reader { path: self.path.clone(), groups: self.groups.clone() }
+    }
+}
+
+impl Reader {
+    /// Visits every event that is there now, in order, from the first that the journal still holds.
+    pub fn read(&self, visit: &mut Visit) -> Result<(), JournalError> {
+        or_named(&self.path, || {
+            let mut next = None;
+            for entry in self.groups.iter() {
+                let (key, value) =
+                    entry.into_inner().map_err(|why| store_error(&self.path, "be read", &why))?;
+                let first = number(&key)?;
+                if next.is_some_and(|next| next != first) {
+                    let what = "the events before it are not there".to_owned();
+                    return Err(JournalError::Damaged { event: first, what });
+                }
+                next = Some(first + frame::read(first, &value, first, visit)?);
+            }
+            Ok(())
+        })
+    }
+}
+
 fn store_error(path: &Path, action: &'static str, why: &dyn std::fmt::Display) -> JournalError {
     JournalError::Store { path: path.display().to_string(), action, why: why.to_string() }
 }

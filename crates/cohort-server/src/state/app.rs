@@ -4,13 +4,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use cohort::insight::Insight;
 use cohort::{Contexts, Job, Judgement, Policy, Turns};
 
 use super::Misfit;
 use super::decisions::{Decision, Decisions, Status};
 use super::names::Names;
+use super::outcomes::Outcomes;
 use crate::event::{Decided, Key, What};
 use crate::settings::{AppSettings, BadSettings};
+use crate::trial::{Trial, TrialDecision};
 
 /// The features of every registered item.
 pub type Items = BTreeMap<Box<str>, Box<[f64]>>;
@@ -27,6 +30,8 @@ pub struct App {
     pub(super) items: Arc<Items>,
     pub(super) decisions: Decisions,
     pub(super) counts: Counts,
+    pub(super) trial: Trial,
+    pub(super) outcomes: Outcomes,
     pub(super) policy: Box<dyn Policy>,
 }
 
@@ -58,6 +63,8 @@ impl App {
             items: Arc::default(),
             decisions: Decisions::default(),
             counts: Counts::default(),
+            trial: Trial::default(),
+            outcomes: Outcomes::default(),
         })
     }
 
@@ -100,7 +107,15 @@ impl App {
                 Arc::make_mut(&mut self.items).remove(id.as_str());
                 Ok(())
             }
-            What::Decided(decided) => self.decided(at_ms, decided),
+            What::Decided(made) => self.decided(at_ms, made, false),
+            What::DecidedInTrial(TrialDecision { made, control, candidates: _ }) => {
+                self.decided(at_ms, made, control)
+            }
+            What::TrialSet(trial) => {
+                trial.check(self.settings.dim).map_err(|why| why.to_string())?;
+                self.trial = trial;
+                Ok(())
+            }
             What::Activated(id) => match self.decisions.get(&id).map(|found| found.status) {
                 Some(Status::NotShown) => {
                     self.decisions.move_to(&id, Status::Open, self.window_end(at_ms));
@@ -131,7 +146,7 @@ impl App {
         }
     }
 
-    fn decided(&mut self, at_ms: u64, made: Decided) -> Result<(), String> {
+    fn decided(&mut self, at_ms: u64, made: Decided, control: bool) -> Result<(), String> {
         self.check_dim(&made.context)?;
         if self.decisions.get(&made.id).is_some() {
             return Err(format!("decision `{}` was made twice", made.id));
@@ -139,18 +154,20 @@ impl App {
         let user = self.users.find_or_add(&made.user).ok_or("there are 2^32 users")?;
         let status = if made.shown { Status::Open } else { Status::NotShown };
         let due_ms = self.window_end(at_ms);
-        self.decisions.insert(Decision { made, user: user as u32, at_ms, due_ms, status });
+        self.decisions.insert(Decision { made, user: user as u32, control, at_ms, due_ms, status });
         self.counts.decisions += 1;
         Ok(())
     }
 
     /// Closes an open decision, learning from its reward or its default.
     fn close(&mut self, id: &str, status: Status, at_ms: u64) {
-        let Some(user) = self.decisions.get(id).map(|decision| decision.user) else { return };
+        let found = self.decisions.get(id).map(|decision| (decision.user, decision.control));
+        let Some((user, control)) = found else { return };
         let forget_ms = self.window_end(at_ms);
         let Some(context) = self.decisions.move_to(id, status, forget_ms) else { return };
         if let Status::Rewarded(reward) | Status::Expired(Some(reward)) = status {
             self.turns().learn_one(user as usize, &context, reward);
+            self.outcomes.add(at_ms, control, reward);
         }
     }
 
@@ -238,6 +255,21 @@ impl App {
     ) -> bool {
         let user = self.users.find(user).unwrap_or(self.users.len());
         self.turns().chances(user, contexts, seed, chances)
+    }
+
+    /// Its policy as something that can be looked into, where it can be.
+    pub fn insight(&mut self) -> Option<&dyn Insight> {
+        self.turns().insight()
+    }
+
+    /// Its control group.
+    pub fn trial(&self) -> &Trial {
+        &self.trial
+    }
+
+    /// What came of its decisions.
+    pub fn outcomes(&self) -> &Outcomes {
+        &self.outcomes
     }
 
     /// Its settings.

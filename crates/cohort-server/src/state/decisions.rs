@@ -22,6 +22,8 @@ pub struct Decision {
     pub made: Decided,
     /// The user's number.
     pub user: u32,
+    /// Whether it is of the control group.
+    pub control: bool,
     /// When it was made.
     pub at_ms: u64,
     /// When its present status ends.

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`State`] | which apps are there, and what does an event change? |
 //! | [`App`] | what does one app know? |
+//! | [`Outcomes`] | what came of the policy's decisions, and of the control group's? |
 //! | [`Names`] | which number does a user have? |
 //! | [`Decisions`] | which decisions wait for a reward, and until when? |
 //! | `elsewhere` | what of a policy that was trained outside? |
@@ -17,6 +18,7 @@ mod app;
 mod decisions;
 mod elsewhere;
 mod names;
+mod outcomes;
 mod saved;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +27,7 @@ pub use app::{App, Counts, Items};
 pub use decisions::{Decision, Decisions, Status};
 pub use elsewhere::Unfit;
 pub use names::Names;
+pub use outcomes::{Bucket, Moments, Outcomes};
 pub use saved::FrozenState;
 
 use crate::event::{Event, What};

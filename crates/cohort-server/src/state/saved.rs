@@ -14,10 +14,16 @@ use super::State;
 use super::app::{App, Counts, Items};
 use super::decisions::{Decision, Status};
 use super::names::NameList;
+use super::outcomes::Outcomes;
 use crate::bytes::{Malformed, Put, Take};
 use crate::event::{Decided, Key};
 use crate::settings::AppSettings;
+use crate::trial::Trial;
 
+/// Before the end of an app: its trial follows. An app from before there were trials has none.
+const TRIAL_OF_APP: u32 = 0x0A99_7219;
+/// Added to a decision's status where it is of the control group.
+const OF_CONTROL: u8 = 4;
 /// After every app: that reader and writer agree where it ends.
 const END_OF_APP: u32 = 0x0A99_0E4D;
 
@@ -39,6 +45,8 @@ struct FrozenApp {
     decisions: Vec<Arc<Decision>>,
     counts: Counts,
     policy: Frozen,
+    trial: Trial,
+    outcomes: Outcomes,
 }
 
 impl State {
@@ -71,8 +79,14 @@ impl State {
         }
         for _ in 0..from.take_len()? {
             let name = from.take_str()?;
-            let app = App::load(&mut from)?;
-            if from.take_u32()? != END_OF_APP {
+            let mut app = App::load(&mut from)?;
+            let mut mark = from.take_u32()?;
+            if mark == TRIAL_OF_APP {
+                app.trial = Trial::read(&mut from)?;
+                app.outcomes = Outcomes::load(&mut from)?;
+                mark = from.take_u32()?;
+            }
+            if mark != END_OF_APP {
                 return Err(Malformed::odd(format!("app `{name}` does not end where it should")));
             }
             state.apps.insert(name, app);
@@ -123,7 +137,10 @@ impl FrozenApp {
             decision.save(out)?;
         }
         self.counts.save(out)?;
-        (self.policy)(&mut out)
+        (self.policy)(&mut out)?;
+        out.put_u32(TRIAL_OF_APP)?;
+        self.trial.write(&mut out)?;
+        self.outcomes.save(&mut out)
     }
 }
 
@@ -143,6 +160,8 @@ impl App {
             decisions: self.decisions.list(),
             counts: self.counts,
             policy,
+            trial: self.trial.clone(),
+            outcomes: self.outcomes.clone(),
         })
     }
 
@@ -185,15 +204,16 @@ impl Decision {
         out.put_u32(self.user)?;
         out.put_u64(self.at_ms)?;
         out.put_u64(self.due_ms)?;
+        let group = if self.control { OF_CONTROL } else { 0 };
         match self.status {
-            Status::NotShown => out.put_u8(0),
-            Status::Open => out.put_u8(1),
+            Status::NotShown => out.put_u8(group),
+            Status::Open => out.put_u8(group + 1),
             Status::Rewarded(reward) => {
-                out.put_u8(2)?;
+                out.put_u8(group + 2)?;
                 out.put_f64(reward)
             }
             Status::Expired(default) => {
-                out.put_u8(3)?;
+                out.put_u8(group + 3)?;
                 out.put_option(default)
             }
         }
@@ -205,14 +225,16 @@ impl Decision {
         if user as usize >= users {
             return Err(Malformed::odd(format!("a decision for user {user} of {users}")));
         }
-        let status = match from.take_u8()? {
+        let kind = from.take_u8()?;
+        let control = (OF_CONTROL..2 * OF_CONTROL).contains(&kind);
+        let status = match if control { kind - OF_CONTROL } else { kind } {
             0 => Status::NotShown,
             1 => Status::Open,
             2 => Status::Rewarded(from.take_f64()?),
             3 => Status::Expired(from.take_option()?),
             other => return Err(Malformed::odd(format!("a decision of the status {other}"))),
         };
-        Ok(Self { made, user, at_ms, due_ms, status })
+        Ok(Self { made, user, control, at_ms, due_ms, status })
     }
 }
 

@@ -19,6 +19,7 @@
 mod beliefs;
 mod chosen;
 mod everybody;
+mod insight;
 mod saved;
 
 use std::sync::LazyLock;
@@ -29,6 +30,7 @@ use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 
 use crate::cluster::partition::number_by_smallest_member;
+use crate::insight::Insight;
 use crate::linear::{argmax, dot};
 use crate::params::Settings;
 use crate::population::{
@@ -447,6 +449,10 @@ impl Turns for Cohort {
             self.take_on(population);
         }
         Ok(())
+    }
+
+    fn insight(&self) -> Option<&dyn Insight> {
+        Some(self)
     }
 
     fn saved(&mut self) -> Option<&mut dyn Saved> {

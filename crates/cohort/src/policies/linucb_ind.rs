@@ -10,6 +10,7 @@
 
 use std::io::{self, Read, Write};
 
+use crate::insight::{Insight, Portrait, Whereabouts};
 use crate::linear::{Bank, Confidence, OFUL_PARAMS, Progress};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
@@ -75,8 +76,32 @@ impl Turns for LinUcbInd {
         self.users.judge_one(user, contexts, self.confidence.shape, radius, judgements);
     }
 
+    fn insight(&self) -> Option<&dyn Insight> {
+        Some(self)
+    }
+
     fn saved(&mut self) -> Option<&mut dyn Saved> {
         Some(self)
+    }
+}
+
+impl Insight for LinUcbInd {
+    fn whereabouts(&self, user: usize) -> Option<Whereabouts> {
+        (user < self.users.learners()).then(|| Whereabouts {
+            estimate: self.users.estimate(user),
+            membership: None,
+            rewards: self.users.progress(user).updates,
+        })
+    }
+
+    /// Deviations are those of a Bayesian with the prior N(0, σ²/λ·I): σ·√(V⁻¹)_kk.
+    fn portrait(&self, user: usize) -> Option<Portrait> {
+        let Whereabouts { estimate, rewards, .. } = self.whereabouts(user)?;
+        let inverse = self.users.inverse(user);
+        let sigma = self.confidence.sigma;
+        let deviations = (0..estimate.len()).map(|k| sigma * inverse.at(k, k).max(0.0).sqrt());
+        let deviations = deviations.collect();
+        Some(Portrait { estimate, deviations, memberships: Vec::new(), rewards })
     }
 }
 

@@ -1,0 +1,111 @@
+//! What was decided lately, and why? A sample of the newest decisions with the reasons as they were
+//! at the time, for people to look at.
+//!
+//! It is no part of the state: it is not kept on disk, and begins anew with the service. Reasons cost
+//! more than decisions, so only some are worked out: those asked for with `explain`, and else one
+//! every [`EVERY_MS`].
+
+use std::collections::VecDeque;
+
+use cohort::Judgement;
+use cohort::population::{Explanation, Membership};
+
+/// How many are kept.
+const KEPT: usize = 256;
+/// At most one decision in so long.
+pub const EVERY_MS: u64 = 100;
+/// Candidates beyond so many, the worst ones, are only counted.
+const CANDIDATES: usize = 24;
+
+/// The newest decisions of one app.
+#[derive(Debug, Default)]
+pub struct Recent {
+    reasons: VecDeque<Reasons>,
+    next_ms: u64,
+}
+
+/// A decision and why it was made.
+#[derive(Clone, Debug)]
+pub struct Reasons {
+    /// The decision's id.
+    pub id: String,
+    /// The user's id.
+    pub user: String,
+    /// When.
+    pub at_ms: u64,
+    /// With what probability the first candidate was chosen.
+    pub probability: f64,
+    /// Whether it is of the control group.
+    pub control: bool,
+    /// The candidates, the chosen one first, the others by falling score.
+    pub candidates: Vec<Candidate>,
+    /// Candidates that are not listed.
+    pub more: usize,
+    /// Where the user was thought to belong, most probable first.
+    pub memberships: Vec<Membership>,
+}
+
+/// What was thought of one candidate.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// Its id.
+    pub item: String,
+    /// The reward expected, and what is added for being unsure.
+    pub judgement: Judgement,
+    /// Where the expectation comes from, where the policy can tell.
+    pub parts: Option<Parts>,
+}
+
+/// An expected reward, taken apart: the three add up to it.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts {
+    /// From the user's own rewards.
+    pub own: f64,
+    /// From its cohort's other users.
+    pub cohort: f64,
+    /// From the population at large.
+    pub population: f64,
+}
+
+impl Recent {
+    /// Whether the reasons of a decision made now are wanted.
+    pub(super) fn wants(&self, at_ms: u64, asked_for: bool) -> bool {
+        asked_for || at_ms >= self.next_ms
+    }
+
+    pub(super) fn add(&mut self, reasons: Reasons) {
+        self.next_ms = reasons.at_ms + EVERY_MS;
+        if self.reasons.len() == KEPT {
+            self.reasons.pop_front();
+        }
+        self.reasons.push_back(reasons);
+    }
+
+    /// The newest first.
+    pub fn iter(&self) -> impl Iterator<Item = &Reasons> {
+        self.reasons.iter().rev()
+    }
+
+    /// The decision of that id, if it is still there.
+    pub fn get(&self, id: &str) -> Option<&Reasons> {
+        self.iter().find(|reasons| reasons.id == id)
+    }
+}
+
+/// The candidates in the order of a ranking.
+pub(super) fn candidates(
+    ids: &[String],
+    ranking: &[usize],
+    judgements: &[Judgement],
+    explanation: Option<&Explanation>,
+) -> Vec<Candidate> {
+    let candidate = |item: &usize| Candidate {
+        item: ids[*item].clone(),
+        judgement: judgements[*item],
+        parts: explanation.map(|explanation| {
+            let report = &explanation.arms[*item];
+            Parts { own: report.own, cohort: report.cohort, population: report.population }
+        }),
+    };
+    ranking.iter().take(CANDIDATES).map(candidate).collect()
+}

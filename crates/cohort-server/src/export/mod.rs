@@ -1,0 +1,69 @@
+//! The decision log as a table, while the service runs.
+//!
+//! | file | question it answers |
+//! | --- | --- |
+//! | [`rows`] | what does the journal say of each decision? |
+//! | [`csv`], [`parquet`] | how does that become a file? |
+//!
+//! The journal is read beside the threads that write it, from the beginning, group by group, and the
+//! table is sent as it is made: neither the log nor the table is ever in memory as a whole. What is
+//! on disk when the reading begins is what is told.
+//!
+//! | column | meaning |
+//! | --- | --- |
+//! | `decision_id`, `user`, `decided_ms` | which, for whom, when |
+//! | `item` | what was chosen |
+//! | `propensity` | with what probability |
+//! | `reward` | what was learned; nothing if nothing was |
+//! | `status` | `rewarded`, `expired`, `open` or `not_shown` |
+//! | `control` | whether it is of the control group |
+//! | `candidates` | all that was offered, the chosen one first |
+//! | `context` | the features of the chosen item |
+//! | `features` | those of all candidates, one after the other; empty unless the app keeps them |
+//!
+//! `cohort evaluate` reads these columns. Lists are JSON in CSV and lists in Parquet.
+
+pub mod csv;
+pub mod parquet;
+pub mod rows;
+
+use std::io::{self, Write};
+
+use rows::{App, ExportRow};
+
+use crate::journal::JournalError;
+use crate::journal::fjall::Reader;
+
+/// In which form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// With a header.
+    Csv,
+    /// Row groups of some thousand decisions.
+    Parquet,
+}
+
+/// Something that takes rows and becomes a file.
+pub(crate) trait Table {
+    fn add(&mut self, row: ExportRow) -> io::Result<()>;
+    fn finish(&mut self) -> io::Result<()>;
+}
+
+/// Writes the log of an app.
+pub fn export(
+    journal: &Reader,
+    app: App,
+    format: Format,
+    to: &mut (impl Write + Send),
+) -> Result<(), JournalError> {
+    match format {
+        Format::Csv => rows::fold(journal, app, &mut csv::CsvTable::new(to)?),
+        Format::Parquet => rows::fold(journal, app, &mut parquet::ParquetTable::new(to)?),
+    }
+}
+
+impl From<io::Error> for JournalError {
+    fn from(why: io::Error) -> Self {
+        Self::Store { path: "export".to_owned(), action: "be written out", why: why.to_string() }
+    }
+}

@@ -1,0 +1,123 @@
+//! What does the journal say of each decision? A decision becomes a row once it is known what came
+//! of it: its reward came, or its window ended. Those still open come last.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::Table;
+use crate::event::{Decided, Event, What};
+use crate::journal::JournalError;
+use crate::journal::fjall::Reader;
+use crate::settings::AppSettings;
+
+/// One decision and what came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExportRow {
+    /// As it was made.
+    pub made: Decided,
+    /// When.
+    pub decided_ms: u64,
+    /// Whether it is of the control group.
+    pub control: bool,
+    /// The features of all candidates, where they were kept.
+    pub features: Box<[f64]>,
+    /// What became of it.
+    pub status: &'static str,
+    /// What was learned, if anything.
+    pub reward: Option<f64>,
+}
+
+/// Whose log it is.
+pub struct App {
+    /// Its name.
+    pub name: String,
+    /// When it was created: what an app of the same name did before that is not its log.
+    pub created_ms: u64,
+    /// Its settings, for a journal that no longer holds how they came about.
+    pub settings: AppSettings,
+}
+
+/// Decisions that wait, and when they no longer do.
+struct Waiting {
+    app: App,
+    by_id: HashMap<String, (ExportRow, u64)>,
+    due: BTreeSet<(u64, String)>,
+}
+
+/// Reads the journal from its beginning and hands on every decision of the app.
+pub(super) fn fold(journal: &Reader, app: App, table: &mut dyn Table) -> Result<(), JournalError> {
+    let mut waiting = Waiting { app, by_id: HashMap::new(), due: BTreeSet::new() };
+    journal.read(&mut |number, bytes| {
+        let damaged = |what: String| JournalError::Damaged { event: number, what };
+        let event = Event::decode(bytes).map_err(|why| damaged(why.to_string()))?;
+        match event.app == waiting.app.name && event.at_ms >= waiting.app.created_ms {
+            true => waiting.take(event, table),
+            false => Ok(()),
+        }
+    })?;
+    let mut open: Vec<ExportRow> = waiting.by_id.into_values().map(|(row, _)| row).collect();
+    open.sort_by(|a, b| (a.decided_ms, &a.made.id).cmp(&(b.decided_ms, &b.made.id)));
+    for row in open {
+        table.add(row)?;
+    }
+    Ok(table.finish()?)
+}
+
+impl Waiting {
+    fn take(&mut self, event: Event, table: &mut dyn Table) -> Result<(), JournalError> {
+        let at_ms = event.at_ms;
+        match event.what {
+            What::Created(settings) | What::Changed(settings) => self.app.settings = settings,
+            What::Decided(made) => self.decided(at_ms, made, false, Box::default()),
+            What::DecidedInTrial(trial) => {
+                self.decided(at_ms, trial.made, trial.control, trial.candidates);
+            }
+            What::Activated(id) => {
+                if let Some(mut row) = self.remove(&id) {
+                    row.status = "open";
+                    self.insert(row, at_ms);
+                }
+            }
+            What::Rewarded { decision, reward } => {
+                if let Some(row) = self.remove(&decision) {
+                    table.add(ExportRow { status: "rewarded", reward: Some(reward), ..row })?;
+                }
+            }
+            What::TimePassed => {
+                while let Some(row) = self.first_due(at_ms) {
+                    let shown = row.status == "open";
+                    let reward = self.app.settings.default_reward.filter(|_| shown);
+                    table.add(ExportRow { status: "expired", reward, ..row })?;
+                }
+            }
+            What::Deleted => {
+                self.by_id.clear();
+                self.due.clear();
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn decided(&mut self, at_ms: u64, made: Decided, control: bool, features: Box<[f64]>) {
+        let status = if made.shown { "open" } else { "not_shown" };
+        let row = ExportRow { made, decided_ms: at_ms, control, features, status, reward: None };
+        self.insert(row, at_ms);
+    }
+
+    fn insert(&mut self, row: ExportRow, at_ms: u64) {
+        let due_ms = at_ms.saturating_add(self.app.settings.window_ms);
+        self.due.insert((due_ms, row.made.id.clone()));
+        self.by_id.insert(row.made.id.clone(), (row, due_ms));
+    }
+
+    fn remove(&mut self, id: &str) -> Option<ExportRow> {
+        let (row, due_ms) = self.by_id.remove(id)?;
+        self.due.remove(&(due_ms, id.to_owned()));
+        Some(row)
+    }
+
+    fn first_due(&mut self, now_ms: u64) -> Option<ExportRow> {
+        let (due_ms, id) = self.due.first()?.clone();
+        (due_ms <= now_ms).then(|| self.remove(&id)).flatten()
+    }
+}

@@ -1,0 +1,96 @@
+//! What does it know, why did it decide so, does it help?
+
+use axum::Json;
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+use utoipa::ToSchema;
+
+use super::Shared;
+use super::error::{ApiError, ErrorBody};
+use crate::insight::hub::Tick;
+use crate::insight::maker;
+use crate::insight::view::{AppInsight, UserInsight};
+
+/// The service itself.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct ServiceStatus {
+    /// The version of the program.
+    pub version: String,
+    /// Whether users are made up: `cohort serve --demo`.
+    pub demo: bool,
+    /// Whether requests need keys.
+    pub needs_keys: bool,
+}
+
+/// The service itself: its version, whether it is a demo, whether it needs keys.
+#[utoipa::path(get, path = "/v1/status", tag = "insight",
+    responses((status = 200, body = ServiceStatus)))]
+pub async fn status(State(service): Shared) -> Json<ServiceStatus> {
+    Json(ServiceStatus {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        demo: service.demo,
+        needs_keys: service.config.needs_keys(),
+    })
+}
+
+/// The app at this moment: rates, averages against the control group, cohorts, a map of users, the
+/// newest decisions.
+#[utoipa::path(get, path = "/v1/apps/{app}/insight", tag = "insight",
+    params(("app" = String, Path)),
+    responses((status = 200, body = AppInsight), (status = "4XX", body = ErrorBody)))]
+pub async fn insight(
+    State(service): Shared,
+    headers: HeaderMap,
+    Path(app): Path<String>,
+) -> Result<Response, ApiError> {
+    service.admit_client(&headers, &app)?;
+    let tick = service.hub.latest(&service.engine, &app).await?;
+    Ok(([(header::CONTENT_TYPE, "application/json")], tick.json.to_string()).into_response())
+}
+
+/// The same, second by second, as server-sent events.
+#[utoipa::path(get, path = "/v1/apps/{app}/live", tag = "insight", params(("app" = String, Path)),
+    responses((status = 200, content_type = "text/event-stream", body = AppInsight),
+        (status = "4XX", body = ErrorBody)))]
+pub async fn live(
+    State(service): Shared,
+    headers: HeaderMap,
+    Path(app): Path<String>,
+) -> Result<Response, ApiError> {
+    service.admit_client(&headers, &app)?;
+    let ticks = service.hub.watch(&service.engine, &app).await?;
+    let headers =
+        [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
+    Ok((headers, Body::from_stream(stream::unfold(ticks, next_event))).into_response())
+}
+
+/// The next tick as an event; none when there are no more.
+async fn next_event(
+    mut ticks: watch::Receiver<Option<Tick>>,
+) -> Option<(Result<Bytes, std::io::Error>, watch::Receiver<Option<Tick>>)> {
+    ticks.changed().await.ok()?;
+    let tick = ticks.borrow_and_update().clone()?;
+    Some((Ok(Bytes::from(format!("data: {}\n\n", tick.json))), ticks))
+}
+
+/// What is known of a user: its estimate, its cohorts, its newest decisions.
+#[utoipa::path(get, path = "/v1/apps/{app}/users/{user}", tag = "insight",
+    params(("app" = String, Path), ("user" = String, Path)),
+    responses((status = 200, body = UserInsight), (status = "4XX", body = ErrorBody)))]
+pub async fn user(
+    State(service): Shared,
+    headers: HeaderMap,
+    Path((app, user)): Path<(String, String)>,
+) -> Result<Json<UserInsight>, ApiError> {
+    service.admit_client(&headers, &app)?;
+    let labels = service.hub.labels(&app).await;
+    let found = maker::user(&service.engine, &app, &user, &labels).await?;
+    found.map(Json).ok_or_else(|| {
+        ApiError::new(404, "user_unknown", format!("nothing was ever decided for user `{user}`"))
+    })
+}

@@ -1,0 +1,105 @@
+//! A running service in this process, for tests that ask it over HTTP.
+#![allow(dead_code, missing_docs)]
+
+use std::path::Path;
+use std::time::Duration;
+
+use cohort_server::config::Config;
+use cohort_server::server::Server;
+use serde_json::Value;
+
+/// A service, stopped when dropped.
+pub struct Running {
+    pub url: String,
+    stop: Option<tokio::sync::oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+    agent: ureq::Agent,
+    _folder: tempfile::TempDir,
+}
+
+impl Running {
+    /// With nothing in it.
+    pub fn start() -> Self {
+        Self::open(|_| {}, |server| server)
+    }
+
+    /// With a key that every request needs.
+    pub fn start_with_key(key: &'static str) -> Self {
+        Self::open(|config| config.admin_key = key.to_owned(), |server| server)
+    }
+
+    /// With readers that are made up.
+    pub fn start_demo() -> Self {
+        Self::open(|_| {}, Server::with_demo)
+    }
+
+    fn open(configure: impl FnOnce(&mut Config), change: fn(Server) -> Server) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = Config {
+            data_dir: folder.path().into(),
+            listen: "127.0.0.1:0".to_owned(),
+            shutdown_ms: 500,
+            log_level: "error".to_owned(),
+            ..Config::default()
+        };
+        configure(&mut config);
+        let server = change(Server::open(config).unwrap());
+        let url = format!("http://{}", server.address());
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Runtime::new().unwrap();
+            let stopped = async { stopped.await.unwrap_or_default() };
+            runtime.block_on(server.serve(stopped)).unwrap();
+        });
+        let config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_global(Some(Duration::from_secs(60)))
+            .build();
+        let agent = ureq::Agent::new_with_config(config);
+        Self { url, stop: Some(stop), thread: Some(thread), agent, _folder: folder }
+    }
+
+    pub fn send(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
+        let request = ureq::http::Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", self.url))
+            .header("Content-Type", "application/json");
+        let mut response = match body {
+            Value::Null => self.agent.run(request.body(()).unwrap()).unwrap(),
+            body => self.agent.run(request.body(body.to_string()).unwrap()).unwrap(),
+        };
+        let text = response.body_mut().read_to_string().unwrap();
+        (response.status().as_u16(), serde_json::from_str(&text).unwrap_or(Value::Null))
+    }
+
+    pub fn get(&self, path: &str) -> Value {
+        let (status, said) = self.send("GET", path, &Value::Null);
+        assert_eq!(status, 200, "{path}: {said}");
+        said
+    }
+
+    pub fn post(&self, path: &str, body: Value) -> Value {
+        let (status, said) = self.send("POST", path, &body);
+        assert!(status < 300, "{path}: {said}");
+        said
+    }
+
+    /// What is at a path, as a file.
+    pub fn download(&self, path: &str, to: &Path) {
+        let mut response = self.agent.get(format!("{}{path}", self.url)).call().unwrap();
+        assert_eq!(response.status().as_u16(), 200);
+        let bytes = response.body_mut().with_config().limit(1 << 30).read_to_vec().unwrap();
+        std::fs::write(to, bytes).unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        // Connections that are kept alive would be waited for.
+        self.agent = ureq::Agent::new_with_defaults();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
