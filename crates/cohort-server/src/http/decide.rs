@@ -1,10 +1,9 @@
 //! What to show a user.
 
-use std::collections::HashSet;
-
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
+use hashbrown::HashSet;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -277,6 +276,7 @@ impl Service {
                 return Err(ApiError::new(422, "item_twice", sentence));
             }
         }
+        drop(seen);
         let (ids, features) = items.into_iter().map(|item| (item.id, item.features)).unzip();
         Ok(Offer { ids, features })
     }

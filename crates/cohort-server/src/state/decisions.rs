@@ -10,8 +10,10 @@
 //! A decision is remembered for one window after it was closed, so that a repeated reward, a late
 //! one and a retried decide are recognised. What is kept is so bounded by twice the window.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
+
+use hashbrown::HashMap;
 
 use crate::event::Decided;
 

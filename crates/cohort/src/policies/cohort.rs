@@ -116,7 +116,8 @@ impl Cohort {
     pub fn adopt(&mut self, population: Population) {
         self.ledger.settle();
         self.fitted_rewards = self.ledger.rewards();
-        self.take_on(population);
+        let level = population.level;
+        self.take_on(population, level);
     }
 
     /// Makes room for more users.
@@ -147,25 +148,27 @@ impl Cohort {
         }
         self.ledger.settle();
         let (warm, given) = (self.prior.as_ref().map(Prior::population), &self.settings.given);
+        let level = warm.map_or(0.0, |warm| warm.level);
         if self.everybody.is_none() {
             if let Some(population) = Population::fit_lightly(&self.ledger, warm, given) {
                 self.fitted_rewards = self.ledger.rewards();
-                self.take_on(population);
+                self.take_on(population, level);
             }
         } else if let Some(fit) = Population::fit(&self.ledger, warm, given) {
             self.fitted_rewards = self.ledger.rewards();
-            self.take_on_fit(fit);
+            self.take_on_fit(fit, level);
         }
     }
 
-    fn take_on(&mut self, population: Population) {
+    /// Takes on a population that was fitted to rewards counted from a level.
+    fn take_on(&mut self, population: Population, level: f64) {
         if self.everybody.is_some() {
             self.ledger.settle();
-            let spectra = self.ledger.spectra(population.level);
-            return self.take_on_fit(Fit { population, spectra });
+            let spectra = self.ledger.spectra(level);
+            return self.take_on_fit(Fit { population, spectra }, level);
         }
         self.forget_beliefs();
-        self.prior = Some(Prior::new(population, self.settings.outlook));
+        self.prior = Some(Prior::new(population, level, self.settings.outlook));
     }
 
     fn forget_beliefs(&mut self) {
@@ -174,12 +177,12 @@ impl Cohort {
     }
 
     /// Everybody's posterior afresh.
-    fn take_on_fit(&mut self, fit: Fit) {
+    fn take_on_fit(&mut self, fit: Fit, level: f64) {
         self.forget_beliefs();
         if let Some(everybody) = &mut self.everybody {
             everybody.take_on(&fit, &self.ledger, self.settings.outlook);
         }
-        self.prior = Some(Prior::new(fit.population, self.settings.outlook));
+        self.prior = Some(Prior::new(fit.population, level, self.settings.outlook));
     }
 
     /// From now on posteriors are carried along: users are served in rounds.
@@ -188,8 +191,8 @@ impl Cohort {
             return;
         }
         self.everybody = Some(Everybody::new(self.ledger.dim()));
-        match self.population().cloned() {
-            Some(population) => self.take_on(population),
+        match self.prior.as_ref().map(|prior| (prior.population().clone(), prior.counted_from())) {
+            Some((population, level)) => self.take_on(population, level),
             None => self.grow_everybody(),
         }
     }
@@ -275,7 +278,7 @@ impl Cohort {
 
 /// What is believed of a user, from its statistics and the population alone.
 fn afresh(prior: &Prior, ledger: &Ledger, user: usize) -> Belief {
-    prior.believe(&ledger.statistics_from(user, prior.population().level))
+    prior.believe(&ledger.statistics_from(user, prior.counted_from()))
 }
 
 /// How many standard deviations of optimism a user with so many rewards gets.
@@ -438,15 +441,16 @@ impl Turns for Cohort {
         let given = self.settings.given;
         Some(Box::new(move || {
             let population = Population::fit_lightly(&ledger, warm.as_ref(), &given);
-            saved::write_fitted(ledger.rewards(), population.as_ref())
+            let level = warm.map_or(0.0, |warm| warm.level);
+            saved::write_fitted(ledger.rewards(), level, population.as_ref())
         }))
     }
 
     fn install(&mut self, found: &[u8]) -> Result<(), Error> {
-        let (rewards, population) = saved::read_fitted(found, self.ledger.dim())?;
+        let ([rewards, level], population) = saved::read_fitted(found, self.ledger.dim())?;
         self.fitted_rewards = rewards;
         if let Some(population) = population {
-            self.take_on(population);
+            self.take_on(population, level);
         }
         Ok(())
     }
@@ -468,7 +472,11 @@ impl Turns for Cohort {
                 None => {
                     let (asked, ledger) = (self.asked.take(user), &self.ledger);
                     let believe = || asked.unwrap_or_else(|| afresh(prior, ledger, user));
-                    self.carried.get_or(user, believe).learn(context, reward - level, *noise);
+                    let belief = self.carried.get_or(user, believe);
+                    belief.learn(context, reward - level, *noise);
+                    if !belief.is_finite() {
+                        self.carried.take(user);
+                    }
                 }
             }
         }

@@ -184,6 +184,14 @@ impl Belief {
         (mean, (square - mean * mean).max(0.0).sqrt())
     }
 
+    /// Whether all its numbers are finite: those of no population that was fitted are not.
+    pub fn is_finite(&self) -> bool {
+        self.guesses.iter().all(|guess| {
+            let numbers = guess.mean.iter().chain(guess.covariance.packed());
+            guess.share.is_finite() && numbers.into_iter().all(|number| number.is_finite())
+        })
+    }
+
     /// The most probable guess.
     pub fn likeliest(&self) -> &Guess {
         let first = &self.guesses[0];

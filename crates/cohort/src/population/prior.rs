@@ -25,6 +25,7 @@ use crate::linear::{Statistics, Symmetric, dot};
 #[derive(Clone, Debug)]
 pub struct Prior {
     population: Population,
+    counted_from: f64,
     outlook: Outlook,
     probes: Vec<Vec<f64>>,
     /// What is not known of every centre, in full.
@@ -33,14 +34,16 @@ pub struct Prior {
 }
 
 impl Prior {
-    /// For a population.
-    pub fn new(population: Population, outlook: Outlook) -> Self {
+    /// For a population. Rewards seen so far are counted from a level of their own: that of the
+    /// fit before, as a fit's new level counts from the next one on.
+    pub fn new(population: Population, counted_from: f64, outlook: Outlook) -> Self {
         let dim = population.components[0].centre.len();
         let mut prior = Self {
             probes: population.components.iter().map(probe).collect(),
             doubts: population.components.iter().map(|one| full(&one.doubt)).collect(),
             newcomer: Belief { guesses: Vec::new() },
             population,
+            counted_from,
             outlook,
         };
         prior.newcomer = prior.believe(&Statistics::new(dim));
@@ -52,13 +55,18 @@ impl Prior {
         &self.population
     }
 
+    /// The level that rewards seen so far are counted from.
+    pub fn counted_from(&self) -> f64 {
+        self.counted_from
+    }
+
     /// What is believed of users of whom nothing was seen.
     pub fn newcomer(&self) -> &Belief {
         &self.newcomer
     }
 
-    /// What is believed of a user, from all that was seen of it, its rewards counted from the
-    /// population's level.
+    /// What is believed of a user, from all that was seen of it, its rewards counted from
+    /// [`Prior::counted_from`].
     pub fn believe(&self, user: &Statistics) -> Belief {
         // Numbers so far apart that an inverse loses them all are left to eigenvectors.
         self.believe_by_inverse(user).unwrap_or_else(|| self.believe_by_eigenvectors(user))
@@ -82,11 +90,7 @@ impl Prior {
         };
         let guesses: Vec<Guess> =
             likely(shares.into_iter(), self.outlook.soft).into_iter().map(guess).collect();
-        let finite = |guess: &Guess| {
-            let numbers = guess.mean.iter().chain(guess.covariance.packed());
-            guess.share.is_finite() && numbers.into_iter().all(|number| number.is_finite())
-        };
-        (!guesses.is_empty() && guesses.iter().all(finite)).then_some(Belief { guesses })
+        Some(Belief { guesses }).filter(Belief::is_finite)
     }
 
     fn believe_by_eigenvectors(&self, user: &Statistics) -> Belief {
@@ -256,7 +260,7 @@ mod tests {
                 ledger.learn_one(if at % 3 == 0 { 10 } else { 11 }, x, *y);
             }
             let among = Believer::new(&population, outlook).believe(&ledger.spectrum(1, level));
-            let alone = Prior::new(population, outlook).believe(&ledger.statistics_from(11, level));
+            let alone = Prior::new(population, level, outlook).believe(&ledger.statistics_from(11, level));
             let among = &among[3];
             // Eigenvectors are found up to 1e-7; components at the edge of being left out may be in
             // one and not in the other.
@@ -279,7 +283,7 @@ mod tests {
         for reward in 0..5 {
             ledger.learn_one(0, &[1e6, 1e6, -1e6, 1e-6], f64::from(reward) * 1e6);
         }
-        let prior = Prior::new(population(4, &[0.3; 16], 0.0), Outlook::default());
+        let prior = Prior::new(population(4, &[0.3; 16], 0.0), 0.0, Outlook::default());
         let belief = prior.believe(&ledger.statistics_from(0, 0.0));
         let (mean, deviation) = belief.predict(&[0.5, 0.1, 0.0, 0.2]);
         assert!(mean.is_finite() && deviation.is_finite());

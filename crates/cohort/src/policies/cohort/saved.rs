@@ -23,6 +23,7 @@ const FITTED_VERSION: u32 = 1;
 struct Kept {
     ledger: Ledger,
     fitted_rewards: f64,
+    counted_from: f64,
     population: Option<Population>,
     draws: Vec<u64>,
     carried: Beliefs,
@@ -41,6 +42,7 @@ impl Cohort {
         Ok(Kept {
             ledger,
             fitted_rewards: self.fitted_rewards,
+            counted_from: self.prior.as_ref().map_or(0.0, Prior::counted_from),
             population: self.population().cloned(),
             draws: self.draws.clone(),
             carried: self.carried.clone(),
@@ -53,7 +55,7 @@ impl Kept {
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         write_header(out, VERSION)?;
         self.ledger.save(out)?;
-        write_numbers(out, &[self.fitted_rewards])?;
+        write_numbers(out, &[self.fitted_rewards, self.counted_from])?;
         write_option(out, self.population.as_ref())?;
         write_count(out, self.draws.len())?;
         for draws in &self.draws {
@@ -80,7 +82,7 @@ impl Saved for Cohort {
         read_header(from, what, VERSION)?;
         let dim = self.ledger.dim();
         let ledger = self.ledger.load(from, what)?;
-        let fitted_rewards = read_number(from)?;
+        let [fitted_rewards, level] = read_some(from)?;
         let population = read_option(from, dim)?;
         let mut draws = Vec::new();
         for _ in 0..read_count(from, what)? {
@@ -93,7 +95,8 @@ impl Saved for Cohort {
         };
         // The rule may have been another one when this was written.
         draws.resize(if self.settings.thompson { ledger.users() } else { 0 }, 0);
-        self.prior = population.map(|population| Prior::new(population, self.settings.outlook));
+        self.prior =
+            population.map(|population| Prior::new(population, level, self.settings.outlook));
         (self.ledger, self.fitted_rewards) = (ledger, fitted_rewards);
         (self.draws, self.carried, self.everybody) = (draws, carried, everybody);
         self.asked.clear();
@@ -101,20 +104,23 @@ impl Saved for Cohort {
     }
 }
 
-/// What a fit found that had seen so many rewards: for [`read_fitted`].
-pub(super) fn write_fitted(rewards: f64, population: Option<&Population>) -> Vec<u8> {
+/// What a fit found that had seen so many rewards, counted from a level: for [`read_fitted`].
+pub(super) fn write_fitted(rewards: f64, level: f64, population: Option<&Population>) -> Vec<u8> {
     let mut out = Vec::new();
     let written = write_header(&mut out, FITTED_VERSION)
-        .and_then(|()| write_numbers(&mut out, &[rewards]))
+        .and_then(|()| write_numbers(&mut out, &[rewards, level]))
         .and_then(|()| write_option(&mut out, population));
     written.expect("memory takes all bytes");
     out
 }
 
-/// How many rewards a fit had seen, and what it found.
-pub(super) fn read_fitted(mut from: &[u8], dim: usize) -> Result<(f64, Option<Population>), Error> {
+/// How many rewards a fit had seen, from which level it counted them, and what it found.
+pub(super) fn read_fitted(
+    mut from: &[u8],
+    dim: usize,
+) -> Result<([f64; 2], Option<Population>), Error> {
     read_header(&mut from, INFO.name, FITTED_VERSION)?;
-    let found = (read_number(&mut from)?, read_option(&mut from, dim)?);
+    let found = (read_some(&mut from)?, read_option(&mut from, dim)?);
     expect(INFO.name, "bytes after a fit", from.len(), 0)?;
     Ok(found)
 }
