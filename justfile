@@ -34,3 +34,11 @@ test-python *ARGS:
 # Licences, sources and duplicate versions of all dependencies (needs cargo-deny)
 deny:
     cargo deny check licenses bans sources
+
+# Speed beside the machine's limit and other libraries; bench/RESULTS.md
+bench *ARGS:
+    bench/run {{ARGS}}
+
+# What the cohort policy is held to, measured
+held-to *ARGS:
+    scripts/held-to-cohort {{ARGS}}
