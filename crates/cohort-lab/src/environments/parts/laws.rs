@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn a_few_users_come_often_and_most_rarely() {
         let drawn = drawn(&[("activity", "zipf")]);
-        let mut times = [0.0; 20];
+        let mut times = [0.0f64; 20];
         for round in 0..2_000 {
             let mut absent = [false; 20];
             drawn.absent(round, &mut absent);
