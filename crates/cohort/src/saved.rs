@@ -60,12 +60,15 @@ pub fn read_numbers(
     for numbers in numbers.chunks_mut(64) {
         let bytes = &mut bytes[..8 * numbers.len()];
         from.read_exact(bytes).map_err(|why| too_short(what, &why))?;
-        for (at, (number, bytes)) in numbers.iter_mut().zip(bytes.chunks_exact(8)).enumerate() {
-            *number = f64::from_le_bytes(bytes.try_into().expect("eight bytes"));
-            if !number.is_finite() {
-                let place = format!("number {at}");
-                return Err(Error::NotFinite { what, place, found: *number });
-            }
+        for (number, bytes) in numbers.iter_mut().zip(bytes.as_chunks().0) {
+            *number = f64::from_le_bytes(*bytes);
+        }
+        // All of them first, which is vector code; where one is odd, which one.
+        if numbers.iter().fold(false, |odd, number| odd | !number.is_finite())
+            && let Some(at) = numbers.iter().position(|number| !number.is_finite())
+        {
+            let place = format!("number {at}");
+            return Err(Error::NotFinite { what, place, found: numbers[at] });
         }
     }
     Ok(())

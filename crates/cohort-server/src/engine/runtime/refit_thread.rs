@@ -1,5 +1,5 @@
 //! The thread that refits, while the engine decides on what was fitted before. It has one thread's
-//! worth of the machine, and only what nobody else wants of it.
+//! worth of the machine, and others go first.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -17,7 +17,7 @@ pub(super) fn start(engine: mpsc::WeakSender<Message>) -> std::io::Result<Sender
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(1)
         .thread_name(|_| "refit".to_owned())
-        .start_handler(|_| yield_to_everybody())
+        .start_handler(|_| let_others_go_first())
         .build()
         .map_err(std::io::Error::other)?;
     std::thread::Builder::new()
@@ -47,10 +47,11 @@ fn run(pool: &rayon::ThreadPool, refits: &Receiver<Refit>, engine: &mpsc::WeakSe
     }
 }
 
-/// Decisions wait for nothing that a refit could do as well a moment later.
-fn yield_to_everybody() {
+/// Decisions go first. Not by much: on a machine that has no time left, a thread that comes last of
+/// all may hold what others wait for, such as the allocator, for as long as it gets no time.
+fn let_others_go_first() {
     #[cfg(target_os = "linux")]
-    if let Err(why) = rustix::process::nice(19) {
+    if let Err(why) = rustix::process::nice(5) {
         tracing::warn!(%why, "refits run with the priority of decisions");
     }
 }
