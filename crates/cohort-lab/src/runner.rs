@@ -371,7 +371,7 @@ impl Answers {
         let mut learning = Duration::ZERO;
         for user in 0..self.arms.len() {
             if world.is_absent(user) {
-                self.regrets[user] = 0.0;
+                (self.rewards[user], self.regrets[user]) = (0.0, 0.0);
                 continue;
             }
             let contexts = world.contexts_for(user);
