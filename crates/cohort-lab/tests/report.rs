@@ -25,13 +25,19 @@ fn small_studies() -> Vec<Study> {
                 tuning["reps"] = 1.into();
                 tuning["widths"] = vec![0.1, 1.0].into();
             }
-            for facet in table["facet"].as_array_mut().unwrap() {
+            // As many clusters as users must stay what it is: nobody is like anybody.
+            if let Some(users) = table["env"].as_table_mut().unwrap().get_mut("users") {
+                *users = 20.into();
+            }
+            let facets = table.get_mut("facet").and_then(toml::Value::as_array_mut);
+            for facet in facets.into_iter().flatten() {
                 facet.as_table_mut().unwrap().remove("quick");
                 let values = match facet["key"].as_str().unwrap() {
                     "noise" => toml::Value::from(vec![0.1, 1.0]),
                     "users" => vec![10, 20].into(),
                     "rounds" => vec![40, 80].into(),
                     "spread" | "spacing" => vec![0.01, 1.0].into(),
+                    "clusters" => vec![4, 20].into(),
                     "imbalance" => vec![0, 2].into(),
                     _ => continue,
                 };
@@ -78,10 +84,29 @@ fn shared() -> &'static Path {
         .get_or_init(|| {
             let folder = tempfile::tempdir().unwrap();
             write_lastfm(&folder.path().join("sets"), 40, 80, 1).unwrap();
+            write_movielens(&folder.path().join("sets/ml-latest-small")).unwrap();
             whole(folder.path(), &folder.path().join("sets"));
             folder
         })
         .path()
+}
+
+/// Eighty films of three genres each, and forty users who like six of them.
+fn write_movielens(folder: &Path) -> std::io::Result<()> {
+    let mut films = String::from("movieId,title,genres\n");
+    for film in 0..80 {
+        let genre = |k: usize| (film * (2 * k + 3) + k * k) % 40;
+        films += &format!("{film},Film {film},g{}|g{}|g{}\n", genre(0), genre(1), genre(2));
+    }
+    let mut ratings = String::from("userId,movieId,rating,timestamp\n");
+    for user in 0..40 {
+        for k in 0..6 {
+            ratings += &format!("{user},{},5.0,0\n", (user * 7 + k * 13) % 80);
+        }
+    }
+    std::fs::create_dir_all(folder)?;
+    std::fs::write(folder.join("movies.csv"), films)?;
+    std::fs::write(folder.join("ratings.csv"), ratings)
 }
 
 fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
@@ -122,6 +147,15 @@ fn every_figure_and_every_claim_is_there_and_the_page_is_html() {
         "scaling-heterogeneity",
         "scaling-personal",
         "runtime",
+        "cohort-clusters-paper",
+        "cohort-clusters-tuned",
+        "cohort-mixture-paper",
+        "cohort-mixture-tuned",
+        "cohort-ablations-paper",
+        "cohort-lastfm-paper",
+        "cohort-lastfm-tuned",
+        "cohort-movielens-paper",
+        "cohort-movielens-tuned",
     ];
     for name in expected {
         assert!(page.contains(&format!("id=\"figure-{name}\"")), "{name} is not on the page");

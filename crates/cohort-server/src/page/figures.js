@@ -52,7 +52,7 @@ export const curve = (points, width) => {
     svg.append(s("text", { class: "axis", x: x(at), y: height - 10, "text-anchor": at ? "middle" : "start" }, format(at)));
   }
   const clip = `clip-${Math.round(width)}`;
-  svg.append(s("clipPath", { id: clip }, s("rect", { x: left, y: 0, width: width - left - right, height: height - bottom })));
+  svg.append(s("clipPath", { id: clip }, s("rect", { x: left, y: 0, width: Math.max(0, width - left - right), height: Math.max(0, height - bottom) })));
   const drawn = s("g", { "clip-path": `url(#${clip})` });
   for (const [group, name, dash] of [["control", "stone", "6 4"], ["policy", "blue", ""]]) {
     const banded = known.filter(point => point[group].low !== null);

@@ -87,7 +87,9 @@ impl<R: Rounds> World for LinearWorld<R> {
 
     fn start_round(&mut self, round: usize) {
         self.rounds.draw(round, &mut self.contexts, &mut self.noise);
-        self.rounds.absent(round, &mut self.absent);
+        if self.rounds.absences() {
+            self.rounds.absent(round, &mut self.absent);
+        }
         self.fill_lanes();
     }
 
