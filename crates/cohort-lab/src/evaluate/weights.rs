@@ -6,7 +6,7 @@
 //!
 //! n_eff is how many rows with equal weights would tell as much (Kish 1965). A few rows with huge
 //! weights make an estimate of them alone, and an interval that rests on the central limit theorem
-//! is then too narrow. And since E[w] = 1, a mean weight far from 1 says that the propensities are
+//! is then too narrow. And since `E[w] = 1`, a mean weight far from 1 says that the propensities are
 //! not those with which the log was made.
 
 use serde::Serialize;

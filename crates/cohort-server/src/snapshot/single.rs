@@ -25,7 +25,7 @@ pub fn write(
     Snapshots::new(folder).write_file(&name, event, state).map_err(fails)
 }
 
-/// Reads a file that [`write`] or a service wrote.
+/// Reads a file that [`write()`] or a service wrote.
 pub fn read<T>(
     path: &Path,
     mut load: impl FnMut(&mut dyn Read) -> Result<T, Malformed>,
