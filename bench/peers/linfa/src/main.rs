@@ -35,7 +35,7 @@ fn read_points(path: &str) -> Result<Array2<f64>, Box<dyn Error>> {
     }
     let shape = text.split(['(', ')']).nth(1).ok_or("no shape")?;
     let shape: Vec<usize> =
-        shape.split(',').map(|n| n.trim().parse()).collect::<Result<_, _>>()?;
+        shape.split(',').map(str::trim).filter(|n| !n.is_empty()).map(str::parse).collect::<Result<_, _>>()?;
     let values = values.chunks_exact(8).map(|v| f64::from_le_bytes(v.try_into().expect("8 bytes")));
     Ok(Array2::from_shape_vec((shape[0], shape[1]), values.collect())?)
 }
