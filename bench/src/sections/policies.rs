@@ -60,7 +60,7 @@ fn measure_one(
 ) -> anyhow::Result<Measured> {
     // Long enough for policies to come to their later phases.
     let rounds = (10_000_000 / users).clamp(100, 1_000);
-    let budget = Duration::from_secs_f64(effort.or(0.1, 1.0));
+    let budget = Duration::from_secs_f64(effort.or(0.1, 0.5));
     let (mut best, mut played_rounds) = (0.0, 0.0);
     for repeat in 0..effort.or(1, 2) {
         let mut world = World::new(users, dim, CLUSTERS, repeat);

@@ -24,6 +24,11 @@ use clap::{Parser, Subcommand};
 
 use failure::Failure;
 
+/// Requests are read by some threads, decided by another and answered by a third: memory that one
+/// thread takes and another gives back is what this allocator is made for.
+#[global_allocator]
+static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Decide for many users at once, and learn across them: collaborative linear bandits.
 #[derive(Parser)]
 #[command(name = "cohort", version, max_term_width = 100)]

@@ -61,7 +61,7 @@ impl Serve {
             said.push_str("no admin_key is set: whoever is on this machine may ask anything\n");
         }
         print(&said)?;
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let runtime = server::request_threads();
         let runtime = runtime.map_err(|why| Failure::failed(format!("no threads: {why}")))?;
         runtime.block_on(server.serve(asked_to_stop())).map_err(failed)?;
         Ok(Done::Complete)

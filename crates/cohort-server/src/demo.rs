@@ -171,7 +171,7 @@ impl World {
     fn opinion(&mut self, reader: usize, answer: Answer) -> Option<(f64, String, f64)> {
         let Answer::Decided(mut decided) = answer else { return None };
         let made = decided.pop()?.ok()?;
-        let shown = made.ranking.first()?;
+        let shown = made.ranking.first();
         let (_, features) = self.articles.iter().find(|(id, _)| id == shown)?;
         let taste = &self.readers[reader].taste;
         let liked: f64 = taste.iter().zip(features).map(|(taste, feature)| taste * feature).sum();

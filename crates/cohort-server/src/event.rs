@@ -111,6 +111,11 @@ impl Ranking {
         })
     }
 
+    /// The chosen item's.
+    pub fn first(&self) -> &str {
+        self.iter().next().unwrap_or_default()
+    }
+
     /// As it is kept.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0

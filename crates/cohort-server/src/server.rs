@@ -22,6 +22,7 @@ use crate::engine::runtime::{Handle, Runtime};
 use crate::http::{Service, router};
 use crate::journal::JournalError;
 use crate::journal::fjall::{FjallJournal, Reader};
+use crate::priority;
 use crate::snapshot::Snapshots;
 use crate::snapshot::disk::Folder;
 
@@ -57,6 +58,10 @@ pub enum ServeError {
     #[error("the machine refuses what the service needs: {0}")]
     Machine(std::io::Error),
 }
+
+/// Connections that may wait to be taken.
+#[cfg(unix)]
+const BACKLOG: i32 = 4096;
 
 /// A service that listens and has not begun to serve.
 pub struct Server {
@@ -97,6 +102,9 @@ impl Server {
         let options = config.options();
         let listen = |why| ServeError::Listen { address: config.listen.clone(), why };
         let listener = TcpListener::bind(&config.listen).map_err(listen)?;
+        // Clients that come all at once are queued, not turned away: the standard queue is for 128.
+        #[cfg(unix)]
+        rustix::net::listen(&listener, BACKLOG).map_err(|why| listen(why.into()))?;
         listener.set_nonblocking(true).map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
         let reader = journal.reader();
@@ -171,6 +179,14 @@ impl Server {
         served.map_err(ServeError::Machine)?;
         stopped.map_err(|why| ServeError::Machine(std::io::Error::other(why)))
     }
+}
+
+/// The threads that read requests and write answers, as many as the machine has cores.
+pub fn request_threads() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .on_thread_start(|| priority::step_back(priority::REQUESTS))
+        .enable_all()
+        .build()
 }
 
 /// A client that sends its headers one byte a minute is not waited for.

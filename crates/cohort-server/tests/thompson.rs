@@ -14,7 +14,7 @@ const DECISIONS: usize = 20_000;
 fn made(answer: Answer) -> (String, String, f64) {
     let Answer::Decided(mut decisions) = answer else { panic!("a decision") };
     let made = decisions.pop().unwrap().unwrap();
-    (made.id, made.ranking[0].clone(), made.probability)
+    (made.id, made.ranking.first().to_owned(), made.probability)
 }
 
 /// With N decisions, Σ 1/P(item) over those that chose an item is N on average, for every item, if

@@ -21,17 +21,21 @@ use std::rc::Rc;
 
 use client::{Connection, Workload, closed_loop};
 use cohort_server::config::Config;
-use cohort_server::server::Server;
+use cohort_server::server::{self, Server};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use tokio::net::TcpStream;
+
+/// As in the command.
+#[global_allocator]
+static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const DIM: usize = 15;
 const ITEMS: usize = 25;
 const USERS: usize = 10_000;
 const CLIENTS: usize = 256;
 const PAGES: usize = 5;
-const TURNS: usize = 20;
+const TURNS: usize = 40;
 const SECONDS: f64 = 2.5;
 
 fn main() {
@@ -58,7 +62,7 @@ fn serve(folder: &str) {
     };
     let server = Server::open(config).expect("the service starts");
     println!("{}", server.address());
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let runtime = server::request_threads().expect("a runtime");
     runtime.block_on(server.serve(std::future::pending())).expect("it serves");
 }
 

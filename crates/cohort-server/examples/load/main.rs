@@ -3,6 +3,7 @@
 //! ```text
 //! cargo run --release -p cohort-server --example load             decides, rewards, refits
 //! cargo run --release -p cohort-server --example load decides     decides alone
+//! cargo run --release -p cohort-server --example load rewards     rewards alone
 //! cargo run --release -p cohort-server --example load refits R    refits alone, at R/4 decides/s
 //! cargo run --release -p cohort-server --example load users N     memory and restart, N users
 //! ```
@@ -20,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use cohort_server::config::Config;
 use cohort_server::http::router_with_empty;
-use cohort_server::server::Server;
+use cohort_server::server::{self, Server};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -31,6 +32,10 @@ mod users;
 
 use client::{Connection, Workload, closed_loop, open_loop};
 
+/// As in the command.
+#[global_allocator]
+static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const DIM: usize = 15;
 const ITEMS: usize = 25;
 const USERS: usize = 10_000;
@@ -38,8 +43,9 @@ const USERS: usize = 10_000;
 const DECIDE_CLIENTS: usize = 256;
 const REWARD_CLIENTS: usize = 64;
 /// Decisions that are there to be rewarded: more than can be in the time.
-const PREPARED: usize = 500_000;
-const TURNS: usize = 4;
+const PREPARED: usize = 600_000;
+const TURNS: usize = 8;
+const REWARD_TURNS: usize = 5;
 const SECONDS: f64 = 2.0;
 
 fn main() {
@@ -51,6 +57,7 @@ fn main() {
             let saturation = saturation.parse().expect("decides a second");
             run(async move |address, _| refits::measure(&address, saturation).await);
         }
+        ["rewards"] => run(async move |address, folder| rewards(&address, &folder).await),
         ["decides"] => run(async move |address, _| {
             decides(&address).await;
         }),
@@ -82,7 +89,7 @@ fn serve(folder: &str) {
     };
     let server = Server::open(config).expect("the service starts");
     println!("{}", server.address());
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let runtime = server::request_threads().expect("a runtime");
     let for_ever = std::future::pending();
     runtime.block_on(server.serve_routes(router_with_empty, for_ever)).expect("it serves");
 }
@@ -172,53 +179,66 @@ async fn rewards(address: &str, folder: &std::path::Path) {
     let next = RefCell::new(0usize);
     let reward = Workload::new(move || {
         let at = next.replace_with(|at| *at + 1);
-        let body = format!(r#"{{"decision_id":"decision-{}","reward":1}}"#, at % PREPARED);
+        assert!(at < PREPARED, "a decision is rewarded once: more must be prepared");
+        let body = format!(r#"{{"decision_id":"decision-{at}","reward":1}}"#);
         client::post("/v1/apps/rewards/reward", &body)
     });
-    let (mut best, mut group) = (0.0f64, 0.0);
-    for _ in 0..TURNS {
+    let store = RawStore::open(&folder.join("raw"));
+    // The disk is not as fast at one time as at another: what is compared is compared turn by turn.
+    let mut turns = Vec::new();
+    for _ in 0..REWARD_TURNS {
         let (events, groups) = admin.histogram("cohort_journal_group_events").await;
         let rate = closed_loop(address, REWARD_CLIENTS, SECONDS, &reward).await.rate;
         let (events_after, groups_after) = admin.histogram("cohort_journal_group_events").await;
-        if rate > best {
-            best = rate;
-            group = (events_after - events) / (groups_after - groups).max(1.0);
-        }
+        let group = (events_after - events) / (groups_after - groups).max(1.0);
+        let raw = store.commits(group.round().max(1.0) as usize);
+        turns.push((rate / raw, rate, raw, group));
     }
-    let raw = raw_store(&folder.join("raw"), group.round().max(1.0) as usize);
+    turns.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let (ratio, rate, raw, group) = turns[REWARD_TURNS / 2];
     figures::keep(
         "reward",
         &[
             ("clients", REWARD_CLIENTS as f64, ""),
-            ("rewards_per_second", best, ""),
+            ("rewards_per_second", rate, ""),
             ("rewards_per_group", group, ""),
             ("raw_store_entries_per_second", raw, ""),
-            ("reward_against_raw_store", best / raw, "at least 0.5"),
+            ("lowest_of_the_turns", turns[0].0, ""),
+            ("highest_of_the_turns", turns[REWARD_TURNS - 1].0, ""),
+            ("reward_against_raw_store", ratio, "at least 0.5"),
         ],
     );
 }
 
-/// What fjall commits and syncs, one entry an event, in groups of this size: the best of several.
-fn raw_store(folder: &std::path::Path, group: usize) -> f64 {
-    use fjall::{Database, KeyspaceCreateOptions, PersistMode};
-    let store = Database::builder(folder).worker_threads(1).open().expect("a store");
-    let events = store.keyspace("events", KeyspaceCreateOptions::default).expect("a keyspace");
-    let mut number = 0u64;
-    let mut best = 0.0f64;
-    for _ in 0..TURNS {
+/// The store underneath, without a service.
+struct RawStore {
+    store: fjall::Database,
+    events: fjall::Keyspace,
+    number: std::cell::Cell<u64>,
+}
+
+impl RawStore {
+    fn open(folder: &std::path::Path) -> Self {
+        let store = fjall::Database::builder(folder).worker_threads(1).open().expect("a store");
+        let options = fjall::KeyspaceCreateOptions::default;
+        let events = store.keyspace("events", options).expect("a keyspace");
+        Self { store, events, number: std::cell::Cell::new(0) }
+    }
+
+    /// What it commits and syncs in a second, one entry an event, in groups of this size.
+    fn commits(&self, group: usize) -> f64 {
         let (started, mut done) = (Instant::now(), 0);
         while started.elapsed() < Duration::from_secs_f64(SECONDS) {
-            let mut batch = store.batch().durability(Some(PersistMode::SyncData));
+            let mut batch = self.store.batch().durability(Some(fjall::PersistMode::SyncData));
             for _ in 0..group {
-                number += 1;
-                batch.insert(&events, number.to_be_bytes(), [7u8; 64]);
+                self.number.update(|number| number + 1);
+                batch.insert(&self.events, self.number.get().to_be_bytes(), [7u8; 64]);
             }
             batch.commit().expect("a commit");
             done += group;
         }
-        best = best.max(done as f64 / started.elapsed().as_secs_f64());
+        done as f64 / started.elapsed().as_secs_f64()
     }
-    best
 }
 
 /// Bodies of decides, made once.

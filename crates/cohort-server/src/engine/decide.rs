@@ -102,14 +102,14 @@ impl Engine {
         let id = decision.unwrap_or_else(|| hex(&self.rng.random::<[u8; 16]>()));
         let made = Made {
             id: id.clone(),
-            ranking: ranking.iter().map(|item| ids[*item].clone()).collect(),
+            ranking: Ranking::new(ranking.iter().map(|item| ids[*item].as_str())),
             probability: choice.probability,
             judgements: explain.then(|| ranking.iter().map(|item| judgements[*item]).collect()),
         };
         let decided = Decided {
             id,
             user,
-            ranking: Ranking::new(made.ranking.iter().map(String::as_str)),
+            ranking: made.ranking.clone(),
             context: contexts.arm(choice.item).into(),
             probability: choice.probability,
             shown,
@@ -170,7 +170,7 @@ fn made_before(made: &Decided, user: &str) -> Result<Made, Refusal> {
     }
     Ok(Made {
         id: made.id.clone(),
-        ranking: made.ranking.iter().map(str::to_owned).collect(),
+        ranking: made.ranking.clone(),
         probability: made.probability,
         judgements: None,
     })

@@ -4,7 +4,7 @@ use cohort::Judgement;
 
 use super::Refusal;
 use super::recent::Recent;
-use crate::event::{Decided, Key};
+use crate::event::{Decided, Key, Ranking};
 use crate::settings::AppSettings;
 use crate::state::{App, Counts, Status};
 use crate::trial::Trial;
@@ -198,7 +198,7 @@ pub struct Made {
     /// The decision's id.
     pub id: String,
     /// The items' ids, the chosen one first.
-    pub ranking: Vec<String>,
+    pub ranking: Ranking,
     /// With what probability the first was chosen.
     pub probability: f64,
     /// What the policy thought of each, in the order of the ranking; on request, and not for a

@@ -140,6 +140,8 @@ pub struct AppBody {
     pub rewards: u64,
     /// Their sum.
     pub reward_sum: f64,
+    /// Their average; absent while there are none.
+    pub average_reward: Option<f64>,
     /// Decisions learned with the default reward.
     pub defaults: u64,
     /// Decisions whose window ended and that were not learned.
@@ -370,6 +372,8 @@ fn body_of(view: AppView) -> AppBody {
         decisions: view.counts.decisions,
         rewards: view.counts.rewards,
         reward_sum: view.counts.reward_sum,
+        average_reward: (view.counts.rewards > 0)
+            .then(|| view.counts.reward_sum / view.counts.rewards as f64),
         defaults: view.counts.defaults,
         unrewarded: view.counts.unrewarded,
     }

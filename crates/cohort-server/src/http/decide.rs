@@ -308,7 +308,7 @@ fn decisions_in(answer: Answer) -> Result<Vec<Result<Made, Refusal>>, ApiError> 
 fn body_of(made: Made) -> DecisionBody {
     let explanation = made.judgements.map(|judgements| {
         let judged = made.ranking.iter().zip(judgements).map(|(item, judgement)| JudgedItem {
-            item: item.clone(),
+            item: item.to_owned(),
             expected: judgement.expected,
             bonus: judgement.bonus,
             score: judgement.score(),
@@ -317,8 +317,8 @@ fn body_of(made: Made) -> DecisionBody {
     });
     DecisionBody {
         decision_id: made.id,
-        item: made.ranking.first().cloned().unwrap_or_default(),
-        ranking: made.ranking,
+        item: made.ranking.first().to_owned(),
+        ranking: made.ranking.iter().map(str::to_owned).collect(),
         probability: made.probability,
         explanation,
     }

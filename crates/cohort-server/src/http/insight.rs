@@ -50,7 +50,7 @@ pub async fn insight(
 ) -> Result<Response, ApiError> {
     service.admit_client(&headers, &app)?;
     let tick = service.hub.latest(&service.engine, &app).await?;
-    Ok(([(header::CONTENT_TYPE, "application/json")], tick.json.to_string()).into_response())
+    Ok(([(header::CONTENT_TYPE, "application/json")], tick.json).into_response())
 }
 
 /// The same, second by second, as server-sent events.
@@ -75,7 +75,7 @@ async fn next_event(
 ) -> Option<(Result<Bytes, std::io::Error>, watch::Receiver<Option<Tick>>)> {
     ticks.changed().await.ok()?;
     let tick = ticks.borrow_and_update().clone()?;
-    Some((Ok(Bytes::from(format!("data: {}\n\n", tick.json))), ticks))
+    Some((Ok(tick.event), ticks))
 }
 
 /// What is known of a user: its estimate, its cohorts, its newest decisions.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use axum::body::Bytes;
 use tokio::sync::{Mutex, watch};
 
 use super::labels::Labels;
@@ -21,7 +22,9 @@ pub const TICK: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug)]
 pub struct Tick {
     /// The bytes of an [`AppInsight`].
-    pub json: Arc<str>,
+    pub json: Bytes,
+    /// The same as a server-sent event: made once, however many pages are open.
+    pub event: Bytes,
     made: Instant,
 }
 
@@ -108,7 +111,9 @@ impl Watched {
         let insight: AppInsight = maker.make(engine, app).await?;
         let json = serde_json::to_string(&insight)
             .map_err(|why| Refusal::Bug { why: format!("an insight that is no JSON: {why}") })?;
-        let tick = Tick { json: json.into(), made: Instant::now() };
+        let event = Bytes::from(format!("data: {json}\n\n"));
+        let json = event.slice(6..event.len() - 2);
+        let tick = Tick { json, event, made: Instant::now() };
         self.latest.send_replace(Some(tick.clone()));
         Ok(tick)
     }

@@ -21,9 +21,9 @@ use crate::state::{App, Counts, Moments, Outcomes, Status};
 
 /// The most users on a map.
 pub const SAMPLE: usize = 1500;
-/// How long a look may take on the engine's thread: half a percent of it, at one look a second. Users
-/// that do not fit are looked at the next time.
-const LOOK: Duration = Duration::from_millis(5);
+/// How long a look may take on the engine's thread: a fifth of a percent of it, at one look a second.
+/// Users that do not fit are looked at the next time.
+const LOOK: Duration = Duration::from_millis(2);
 /// The most decisions in a list.
 const RECENT: usize = 40;
 /// Features by which a cohort is described.

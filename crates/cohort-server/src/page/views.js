@@ -1,7 +1,7 @@
 // What can be looked at: all apps, one app, one user, one decision. A view is an element and, where it
 // is live, a way to end it.
 
-import { ago, dot, format, h, link, number } from "./elements.js";
+import { ago, dot, h, link, number } from "./elements.js";
 import { curve, estimate, figure, reasons } from "./figures.js";
 import { cohortMap } from "./map.js";
 import { appPath, follow, get, post } from "./service.js";
@@ -57,7 +57,7 @@ export const apps = async () => {
       h("td.right", {}, number(`apps.${at}.users`, app.users)),
       h("td.right", {}, number(`apps.${at}.decisions`, app.decisions)),
       h("td.right", {}, number(`apps.${at}.rewards`, app.rewards)),
-      h("td.right.narrow-hide", {}, app.rewards ? format(app.reward_sum / app.rewards, 3) : "–"))));
+      h("td.right.narrow-hide", {}, number(`apps.${at}.average_reward`, app.average_reward, { digits: 3 })))));
   };
   const said = h("p.said", { role: "status" });
   const field = (name, label, attributes) => h("label", {}, label, h("input", { name, required: true, autocomplete: "off", ...attributes }));

@@ -1,11 +1,12 @@
-//! The thread that owns the state: takes requests, changes the state, hands groups on.
+//! The thread that owns the state: takes requests, changes the state, makes that safe, answers.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, SyncSender, sync_channel};
+use std::sync::mpsc::Sender;
 use std::time::Instant;
 
 use tokio::sync::mpsc;
 
+use super::commit::{Committer, Failed};
 use super::snapshot_thread::{Order, SnapshotWriter};
 use super::{Batch, GROUP_BYTES, GROUP_EVENTS, Message, Shared, TICK};
 use crate::clock::Clock;
@@ -16,7 +17,7 @@ pub(super) struct EngineThread {
     pub engine: Engine,
     pub clock: Box<dyn Clock>,
     pub snapshots: SnapshotWriter,
-    pub batches: SyncSender<Batch>,
+    pub committer: Committer,
     pub refits: Sender<Refit>,
     pub snapshot_events: u64,
     /// The last event in a snapshot.
@@ -38,36 +39,45 @@ impl Drop for TellIfPanicking {
 impl EngineThread {
     pub fn run(mut self, mut incoming: mpsc::Receiver<Message>) {
         let _guard = TellIfPanicking(self.shared.clone());
+        // A state that the journal does not have must never be in a snapshot.
+        if self.serve(&mut incoming).is_ok() {
+            let _ = self.snapshot();
+        }
+        self.snapshots.finish();
+    }
+
+    /// Answers until it is told to stop, or cannot go on.
+    fn serve(&mut self, incoming: &mut mpsc::Receiver<Message>) -> Result<(), Failed> {
         let waiting = tokio::runtime::Builder::new_current_thread().enable_time().build();
-        let Ok(waiting) = waiting else { return };
+        let Ok(waiting) = waiting else { return Err(Failed) };
         let mut ticked_at = Instant::now();
         loop {
-            let left = TICK.saturating_sub(ticked_at.elapsed());
-            let first = match left.is_zero() {
-                true => Ok(incoming.try_recv().ok()),
-                false => waiting
+            let until_tick = TICK.saturating_sub(ticked_at.elapsed());
+            let left = self.committer.patience().map_or(until_tick, |left| left.min(until_tick));
+            let first = match incoming.try_recv() {
+                Ok(first) => Some(first),
+                Err(mpsc::error::TryRecvError::Disconnected) => return self.committer.sync(),
+                Err(mpsc::error::TryRecvError::Empty) if left.is_zero() => None,
+                Err(mpsc::error::TryRecvError::Empty) => waiting
                     .block_on(async { tokio::time::timeout(left, incoming.recv()).await })
-                    .map_or(Ok(None), |received| received.map(Some).ok_or(())),
+                    .unwrap_or_default(),
             };
-            let Ok(first) = first else { break };
-            let mut batch = Batch::new();
-            if left.is_zero() {
+            let mut batch = Batch::default();
+            if until_tick.is_zero() {
                 ticked_at = Instant::now();
                 self.pass_time(&mut batch);
             }
-            let goes_on = first.is_none_or(|first| self.fill(&mut batch, first, &mut incoming));
+            let goes_on = first.is_none_or(|first| self.fill(&mut batch, first, incoming));
             self.hand_out_refits();
-            self.prune_if_possible(&mut batch);
-            if !batch.is_empty() && self.batches.send(batch).is_err() {
-                break;
+            self.committer.commit(batch)?;
+            if let Some(before) = self.snapshots.needless_before() {
+                self.committer.prune(before)?;
             }
             if !goes_on {
-                break;
+                return self.committer.sync();
             }
-            self.snapshot_if_due();
+            self.snapshot_if_due()?;
         }
-        self.snapshot();
-        self.snapshots.finish();
     }
 
     /// Takes requests until none waits or the group is full. Says whether to go on after it.
@@ -100,40 +110,37 @@ impl EngineThread {
         }
     }
 
-    fn snapshot_if_due(&mut self) {
+    fn snapshot_if_due(&mut self) -> Result<(), Failed> {
         let events = self.engine.state().last_event() - self.snapshot_event;
-        if self.snapshot_events > 0 && events >= self.snapshot_events && !self.snapshots.is_busy() {
-            self.snapshot();
+        match self.snapshot_events > 0
+            && events >= self.snapshot_events
+            && !self.snapshots.is_busy()
+        {
+            true => self.snapshot(),
+            false => Ok(()),
         }
     }
 
-    /// Has a snapshot of the state as it is now written elsewhere, once all that is in it is safe
-    /// in the journal. A snapshot that fails costs time at the next start, nothing else.
-    fn snapshot(&mut self) {
+    /// Has a snapshot of the state as it is now written elsewhere; all that is in it is safe in the
+    /// journal first. A snapshot that fails costs time at the next start, nothing else.
+    fn snapshot(&mut self) -> Result<(), Failed> {
         let event = self.engine.state().last_event();
         if event == self.snapshot_event {
-            return;
+            return Ok(());
         }
         self.snapshot_event = event;
         if !self.engine.state_mut().can_be_saved() {
             tracing::info!("no snapshot: the policy of an app cannot be kept in one");
-            return;
+            return Ok(());
         }
+        self.committer.sync()?;
         let started = Instant::now();
-        let (safe, wait) = sync_channel(1);
-        if self.batches.send(Batch { safe: Some(safe), ..Batch::new() }).is_err() {
-            return;
-        }
         match self.engine.state_mut().freeze() {
-            Ok(state) => self.snapshots.write(Order { event, state, safe: wait }),
+            Ok(state) => self.snapshots.write(Order { event, state }),
             Err(why) => tracing::error!(%why, "the service goes on without this snapshot"),
         }
         metrics::histogram!("cohort_snapshot_pause_seconds").record(started.elapsed());
-    }
-
-    /// What no restart needs again, once a snapshot has been written.
-    fn prune_if_possible(&mut self, batch: &mut Batch) {
-        batch.needless_before = self.snapshots.needless_before();
+        Ok(())
     }
 
     /// What is due and takes long is done elsewhere.

@@ -1,14 +1,13 @@
 //! Which threads run the engine, and when is an answer safe to give?
 //!
 //! ```text
-//! requests ──> engine thread ── groups ──> journal thread ── answers ──>
-//!              changes the state            append, sync (once for all that waits), answer
+//! requests ──> engine thread: state changes ─ append ─ sync (once for all that waited) ──> answers
 //! ```
 //!
-//! The engine thread owns the state: there is no lock around it. While the journal thread waits
-//! for the disk, the engine works on the next group, so that groups are as large as the disk is
-//! slow. A state that runs ahead of the disk is never seen: every answer passes through the journal
-//! thread behind the groups it may rest on.
+//! The engine thread owns the state and the journal: there is no lock around either. While it waits
+//! for the disk requests queue up, so that groups are as large as the disk is slow, and nobody has to
+//! wake it for the next. A state that runs ahead of the disk is never seen: answers go when their
+//! group is safe.
 //!
 //! Two more threads do what takes long, so that nobody waits for it: one refits, one writes
 //! snapshots. Both work on copies that share their numbers with the state until it changes.
@@ -16,20 +15,19 @@
 //! | file | question it answers |
 //! | --- | --- |
 //! | `engine_thread` | what is done with a request? |
-//! | `journal_thread` | when is it safe? |
+//! | `commit` | when is it safe? |
 //! | `refit_thread` | who looks afresh at what users have in common? |
 //! | `snapshot_thread` | who writes snapshots? |
 //!
-//! Both queues are bounded. Where the first is full a request is refused at once, with the advice
+//! The queue is bounded. Where it is full a request is refused at once, with the advice
 //! to come back: the service answers what it can and does not collapse under the rest.
 
+mod commit;
 mod engine_thread;
-mod journal_thread;
 mod refit_thread;
 mod snapshot_thread;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -42,8 +40,8 @@ use crate::directory::Directory;
 use crate::journal::{Group, Journal};
 use crate::snapshot::Snapshots;
 use crate::snapshot::disk::Disk;
+use commit::Committer;
 use engine_thread::EngineThread;
-use journal_thread::JournalThread;
 use snapshot_thread::SnapshotWriter;
 
 /// When an answer is given.
@@ -72,9 +70,6 @@ pub struct Options {
 /// How large a group may grow before it is handed on.
 const GROUP_EVENTS: u64 = 4096;
 const GROUP_BYTES: usize = 4 << 20;
-/// How many groups may wait for the journal: one while one is being written keeps both threads
-/// busy, more would only make answers later.
-const GROUPS_WAITING: usize = 2;
 /// How often windows are looked at when nobody asks anything.
 const TICK: Duration = Duration::from_millis(200);
 
@@ -93,7 +88,7 @@ pub struct Handle {
     shared: Arc<Shared>,
 }
 
-/// What both threads and everybody who asks can see.
+/// What the thread and everybody who asks can see.
 struct Shared {
     directory: RwLock<Arc<Directory>>,
     failed: Mutex<Option<String>>,
@@ -103,19 +98,15 @@ struct Shared {
 /// The running threads.
 pub struct Runtime {
     engine: JoinHandle<()>,
-    journal: JoinHandle<()>,
     handle: Handle,
 }
 
-/// What the engine thread hands to the journal thread.
+/// Requests that were handled together, and become safe together.
+#[derive(Default)]
 struct Batch {
     group: Group,
     answers: Vec<(Reply, Result<Answer, Refusal>)>,
     directory: Option<Arc<Directory>>,
-    /// Told when everything up to here is safe.
-    safe: Option<SyncSender<()>>,
-    /// No restart needs events before this.
-    needless_before: Option<u64>,
 }
 
 impl Handle {
@@ -170,25 +161,25 @@ impl Runtime {
         options: Options,
     ) -> std::io::Result<Self> {
         let (requests, incoming) = mpsc::channel(options.queue.max(1));
-        let (batches, groups) = sync_channel(GROUPS_WAITING);
         let shared = Arc::new(Shared {
             directory: RwLock::new(Arc::new(Directory::of(engine.state()))),
             failed: Mutex::new(None),
             stopping: AtomicBool::new(false),
         });
-        let journal_thread = JournalThread {
+        let committer = Committer {
             journal,
             durability: options.durability,
             prunes: options.prunes,
             shared: shared.clone(),
             synced_at: Instant::now(),
+            unsynced: false,
         };
         let snapshot_event = engine.state().last_event();
         let engine_thread = EngineThread {
             engine,
             clock,
             snapshots: SnapshotWriter::start(snapshots)?,
-            batches,
+            committer,
             refits: refit_thread::start(requests.downgrade())?,
             snapshot_events: options.snapshot_events,
             snapshot_event,
@@ -198,9 +189,6 @@ impl Runtime {
             engine: std::thread::Builder::new()
                 .name("engine".to_owned())
                 .spawn(move || engine_thread.run(incoming))?,
-            journal: std::thread::Builder::new()
-                .name("journal".to_owned())
-                .spawn(move || journal_thread.run(&groups))?,
             handle: Handle { requests, shared },
         })
     }
@@ -217,31 +205,11 @@ impl Runtime {
         let _ = self.handle.requests.blocking_send(Message::Stop);
         // A thread that panicked has said so already; there is nothing left to save.
         let _ = self.engine.join();
-        let _ = self.journal.join();
     }
 }
 
 impl Shared {
     fn fail(&self, why: &str) {
         *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.to_owned());
-    }
-}
-
-impl Batch {
-    fn new() -> Self {
-        Self {
-            group: Group::default(),
-            answers: Vec::new(),
-            directory: None,
-            safe: None,
-            needless_before: None,
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.group.is_empty()
-            && self.answers.is_empty()
-            && self.safe.is_none()
-            && self.needless_before.is_none()
     }
 }

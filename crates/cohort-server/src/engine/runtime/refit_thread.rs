@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Message;
 use crate::engine::{Refit, Request};
+use crate::priority;
 
 /// Starts the thread. It ends when the engine does, at the latest after the refit it is at.
 pub(super) fn start(engine: mpsc::WeakSender<Message>) -> std::io::Result<Sender<Refit>> {
@@ -17,7 +18,7 @@ pub(super) fn start(engine: mpsc::WeakSender<Message>) -> std::io::Result<Sender
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(1)
         .thread_name(|_| "refit".to_owned())
-        .start_handler(|_| let_others_go_first())
+        .start_handler(|_| priority::step_back(priority::REFITS))
         .build()
         .map_err(std::io::Error::other)?;
     std::thread::Builder::new()
@@ -44,14 +45,5 @@ fn run(pool: &rayon::ThreadPool, refits: &Receiver<Refit>, engine: &mpsc::WeakSe
         if engine.blocking_send(Message::Ask(done, reply)).is_err() {
             return;
         }
-    }
-}
-
-/// Decisions go first. Not by much: on a machine that has no time left, a thread that comes last of
-/// all may hold what others wait for, such as the allocator, for as long as it gets no time.
-fn let_others_go_first() {
-    #[cfg(target_os = "linux")]
-    if let Err(why) = rustix::process::nice(5) {
-        tracing::warn!(%why, "refits run with the priority of decisions");
     }
 }

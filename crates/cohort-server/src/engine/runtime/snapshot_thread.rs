@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -14,10 +14,8 @@ use crate::state::FrozenState;
 pub(super) struct Order {
     /// The last event in it.
     pub event: u64,
-    /// The state after it.
+    /// The state after it, all of which is safe in the journal.
     pub state: FrozenState,
-    /// Told when all that is in it is safe in the journal; never told if it cannot be.
-    pub safe: Receiver<()>,
 }
 
 /// What the engine thread sees of it.
@@ -77,10 +75,7 @@ impl SnapshotWriter {
 }
 
 fn write<D: Disk>(snapshots: &Snapshots<D>, order: Order, progress: &Progress) {
-    let Order { event, state, safe } = order;
-    if safe.recv().is_err() {
-        return;
-    }
+    let Order { event, state } = order;
     let started = Instant::now();
     let written = snapshots.write(event, |out| state.write(out));
     match written.map(|()| snapshots.oldest_kept()) {
