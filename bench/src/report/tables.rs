@@ -11,7 +11,7 @@ pub fn policies(measured: &[policies::Measured]) -> String {
     let mut text = String::from(
         "User-rounds per second on one thread / on two; K = 25, 10 clusters, noise 0.1, every parameter at\n\
          its default, the horizon 100 to 1,000 rounds. Learning time alone, without the environment's;\n\
-         policies with phases are measured over all phases that they came to in about a second.\n",
+         policies with phases are measured over all phases that they came to in about half a second.\n",
     );
     let mut dims: Vec<usize> = measured.iter().map(|m| m.dim).collect();
     dims.sort_unstable();
@@ -142,7 +142,30 @@ pub fn components(measured: &[components::Measured]) -> String {
             format!("{:.0} MiB", m.ours.peak_mib),
         ]);
     }
-    text + &table.finish()
+    text + &table.finish() + &hard_growth(measured)
+}
+
+/// How the cost of the hard cases grows: the exponent between the smallest and the largest.
+fn hard_growth(measured: &[components::Measured]) -> String {
+    let mut kinds: Vec<&String> =
+        measured.iter().filter_map(|case| case.case.hard.as_ref()).collect();
+    kinds.sort();
+    kinds.dedup();
+    let exponents = kinds.into_iter().filter_map(|kind| {
+        let mut of = measured.iter().filter(|m| m.case.hard.as_ref() == Some(kind));
+        let (first, last) = (of.next()?, of.next_back()?);
+        let more = (last.case.points as f64 / first.case.points as f64).ln();
+        let exponent = (last.ours.seconds / first.ours.seconds).ln() / more;
+        Some(format!("{kind}: N^{exponent:.2}"))
+    });
+    let exponents: Vec<String> = exponents.collect();
+    match exponents.is_empty() {
+        true => String::new(),
+        false => format!(
+            "\nHow the cost grows between the smallest and the largest: {}. Pairs grow as N².\n",
+            exponents.join("; ")
+        ),
+    }
 }
 
 pub fn growth(measured: &[growth::Measured]) -> String {
