@@ -49,12 +49,14 @@ impl Serve {
         let failed = |why: server::ServeError| Failure::failed(why.to_string());
         let folder = config.data_dir.display().to_string();
         let mut server = Server::open(config).map_err(failed)?;
-        let mut said = format!("cohort is listening on {scheme}://{}\n", server.address());
+        let address = format!("{scheme}://{}", server.address());
+        let mut said = format!("cohort is listening on {address}\n");
         if self.demo {
             server = server.with_demo();
             said.push_str(&format!(
                 "this is a demo: its users are made up, its data is in {folder}\n\
-                 open the address above in a browser and watch cohorts form\n"
+                 open {address}/#/app/{} in a browser and watch cohorts form\n",
+                demo::APP
             ));
         }
         if keyless {

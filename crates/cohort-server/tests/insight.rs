@@ -66,6 +66,8 @@ fn the_control_group_is_counted_apart_and_the_averages_add_up() {
     let told = of("policy", "count") * of("policy", "mean")
         + of("control", "count") * of("control", "mean");
     assert!((told - sum).abs() < 1e-9);
+    let listed = service.get("/v1/apps")["apps"][0]["average_reward"].as_f64().unwrap();
+    assert!((listed - sum / 400.0).abs() < 1e-12, "{listed} in the list of apps");
     assert!(
         of("policy", "low") < of("policy", "mean") && of("policy", "mean") < of("policy", "high")
     );

@@ -4,12 +4,15 @@
 
 mod common;
 
+use std::time::Duration;
+
 use cohort_server::clock::SystemClock;
 use cohort_server::engine::recovery::recover;
-use cohort_server::engine::runtime::{Durability, Options, Runtime};
+use cohort_server::engine::runtime::{Durability, Handle, Options, Runtime};
 use cohort_server::engine::{Engine, Refusal};
 use cohort_server::event::{Event, What};
 use cohort_server::journal::Journal;
+use cohort_server::journal::faulty::{Fault, FaultyJournal};
 use cohort_server::journal::memory::{MemoryDisk, MemoryJournal};
 use cohort_server::settings::AppSettings;
 use cohort_server::snapshot::Snapshots;
@@ -20,6 +23,61 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha12Rng;
 
 const REWARDS: usize = 600;
+
+/// Runs a service on a journal, asks it what `ask` asks, and stops it.
+fn serve<R>(
+    journal: impl Journal + 'static,
+    folder: &MemoryFolder,
+    durability: Durability,
+    ask: impl AsyncFnOnce(&Handle) -> R,
+) -> R {
+    let engine = Engine::new(State::default(), LIMITS, ChaCha12Rng::seed_from_u64(5));
+    let options = Options { durability, queue: 64, snapshot_events: 0, prunes: false };
+    let (snapshots, clock) = (Snapshots::new(folder.clone()), Box::new(SystemClock));
+    let runtime = Runtime::start(engine, Box::new(journal), snapshots, clock, options).unwrap();
+    let asker = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let found = asker.block_on(ask(&runtime.handle()));
+    runtime.stop();
+    found
+}
+
+#[test]
+fn a_journal_that_fails_ends_all_promises_and_leaves_no_snapshot_of_what_it_has_not() {
+    for fault in [Fault::Before, Fault::After] {
+        // Each answer takes a write and a sync: the third request's write, and its sync, fail.
+        for healthy in [4, 5] {
+            let (disk, folder) = (MemoryDisk::default(), MemoryFolder::default());
+            let journal = MemoryJournal::open(&disk).unwrap();
+            let journal = FaultyJournal::new(journal, healthy, fault);
+            serve(journal, &folder, Durability::Always, async |handle: &Handle| {
+                handle.ask(create("shop", AppSettings::new(3))).await.map(drop).unwrap();
+                handle.ask(decide("shop", "a", Some("d0"), 3, 0)).await.map(drop).unwrap();
+                for id in ["d1", "d2"] {
+                    let refused = handle.ask(decide("shop", "a", Some(id), 3, 1)).await;
+                    assert!(matches!(refused, Err(Refusal::JournalFailed { .. })), "{id}");
+                }
+            });
+            let journal = MemoryJournal::open(&disk).unwrap();
+            let recovered = recover(&journal, &Snapshots::new(folder)).unwrap();
+            assert_eq!(recovered.snapshot_event, 0, "{fault:?} after {healthy}");
+            assert!(recovered.state.app("shop").unwrap().decisions().get("d0").is_some());
+        }
+    }
+}
+
+#[test]
+fn what_is_answered_at_intervals_is_safe_after_one_even_if_nobody_asks_again() {
+    let (disk, folder) = (MemoryDisk::default(), MemoryFolder::default());
+    let journal = MemoryJournal::open(&disk).unwrap();
+    let (interval, lost) = (Duration::from_millis(10), disk.clone());
+    serve(journal, &folder, Durability::Interval(interval), async |handle: &Handle| {
+        handle.ask(create("shop", AppSettings::new(3))).await.map(drop).unwrap();
+        // Shorter than the time after which windows are looked at, which would sync as well.
+        std::thread::sleep(interval * 15);
+        lost.lose_power(0);
+    });
+    assert_eq!(MemoryJournal::open(&disk).unwrap().last(), 1);
+}
 
 /// A service that lives until it has refitted several times and has a snapshot of that.
 fn live(disk: &MemoryDisk, folder: &MemoryFolder, prunes: bool) {
