@@ -369,12 +369,14 @@ impl Answers {
     fn play_one_by_one(&mut self, policy: &mut dyn Policy, world: &dyn World) -> Duration {
         let turns = policy.turns().expect("a policy that is served one by one has turns");
         let mut learning = Duration::ZERO;
+        // Contexts are checked as they are taken: once where all users have the same.
+        let shared = (!world.own_offers()).then(|| world.contexts());
         for user in 0..self.arms.len() {
             if world.is_absent(user) {
                 (self.rewards[user], self.regrets[user]) = (0.0, 0.0);
                 continue;
             }
-            let contexts = world.contexts_for(user);
+            let contexts = shared.unwrap_or_else(|| world.contexts_for(user));
             let started = Instant::now();
             let arm = turns.decide(user, &contexts);
             learning += started.elapsed();

@@ -2,13 +2,15 @@
 //!
 //! Everybody waits for the engine: it has the priority of the process. Threads that read requests and
 //! write answers have most to do, and each of them keeps one client waiting: they step back a little,
-//! so that the engine need not wait for them when the disk is done. Refits keep nobody waiting, and
-//! step back much further: they take what time is left, and some thirtieth of a core where none is.
+//! so that the engine need not wait for them when the disk is done. Refits keep nobody waiting:
+//! they take the time that nobody else wants. Where the machine has none left for hours they get a
+//! third of a per cent of a core, and apps go on with the population that was fitted before.
 
 /// Threads that read requests and write answers.
 pub const REQUESTS: i32 = 2;
-/// Threads that refit.
-pub const REFITS: i32 = 15;
+/// The furthest that a thread can step back.
+#[cfg(target_os = "linux")]
+const LAST: i32 = 19;
 
 /// Lets other threads of the process go first, by this much, for as long as this thread lives.
 pub fn step_back(by: i32) {
@@ -18,4 +20,18 @@ pub fn step_back(by: i32) {
     }
     #[cfg(not(target_os = "linux"))]
     let _ = by;
+}
+
+/// Lets everybody go first, at once and whenever they wake up, for as long as this thread lives.
+pub fn step_aside() {
+    #[cfg(target_os = "linux")]
+    {
+        let param = libc::sched_param { sched_priority: 0 };
+        // SAFETY: the call reads `param`, which lives as long, and changes this thread alone.
+        if unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &param) } != 0 {
+            let why = std::io::Error::last_os_error();
+            tracing::warn!(%why, "refits cannot wait for an idle machine, and only step back");
+            step_back(LAST);
+        }
+    }
 }

@@ -15,6 +15,9 @@
 //! The crate knows no files, no network, no clock, and no thread pool of its own: parallel loops
 //! run on whatever rayon pool the caller is in, and give the same bits on any number of threads.
 
+#[macro_use]
+mod widest;
+
 pub mod cluster;
 mod contexts;
 mod error;

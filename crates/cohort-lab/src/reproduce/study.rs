@@ -19,7 +19,7 @@
 //! reps = 3
 //! [[policy]]
 //! name = "club"
-//! tune = { exploration = [0.1, 1.0], alpha2 = [1.0, 2.0] }  # as the paper tunes it
+//! tune = { exploration = [0.1, 1.0], alpha2 = [1.0, 2.0] }  # as the paper tunes it; {}: not at all
 //! ```
 
 use std::collections::BTreeMap;

@@ -67,7 +67,12 @@ impl Oful {
     /// Plays `argmax_x max_{θ ∈ C} ⟨x, θ⟩` over the confidence set C.
     pub fn choose(&self, contexts: &Contexts, confidence: &Confidence) -> Arm {
         let radius = confidence.radius(self.progress());
-        argmax(contexts.iter().map(|x| self.optimistic(x, radius, confidence.shape)))
+        match confidence.shape {
+            Shape::Ellipsoid => self.best_arm(contexts, radius),
+            ball @ Shape::Ball { .. } => {
+                argmax(contexts.iter().map(|x| self.optimistic(x, radius, ball)))
+            }
+        }
     }
 
     /// ⟨x, θ̂⟩ + radius·‖x‖, in the norm of the set.

@@ -91,27 +91,12 @@ impl Symmetric {
 
     /// A ← A + scale·xxᵀ.
     pub fn add_outer(&mut self, scale: f64, x: &[f64]) {
-        let mut rest = self.packed.as_mut_slice();
-        for i in 0..self.dim {
-            let (row, below) = rest.split_at_mut(i + 1);
-            let scaled = scale * x[i];
-            for (a, x) in row.iter_mut().zip(x) {
-                *a += scaled * x;
-            }
-            rest = below;
-        }
+        add_outer(&mut self.packed, scale, x);
     }
 
     /// out ← A x.
     pub fn times(&self, x: &[f64], out: &mut [f64]) {
-        out.fill(0.0);
-        for i in 0..self.dim {
-            let row = self.row(i);
-            out[i] += super::dot(&row[..i], x) + row[i] * x[i];
-            for (out, a) in out.iter_mut().zip(&row[..i]) {
-                *out += a * x[i];
-            }
-        }
+        times(&self.packed, x, out);
     }
 
     /// xᵀ A x.
@@ -273,6 +258,61 @@ impl Cholesky {
     pub fn log_det(&self) -> f64 {
         (0..self.lower.dim).map(|i| 2.0 * self.lower.at(i, i).ln()).sum()
     }
+}
+
+widest! {
+    /// A ← A + scale·xxᵀ, A packed.
+    fn add_outer(packed: &mut [f64], scale: f64, x: &[f64]) = add_outer_kernel
+}
+
+#[inline(always)]
+fn add_outer_kernel(packed: &mut [f64], scale: f64, x: &[f64]) {
+    let mut rest = packed;
+    for i in 0..x.len() {
+        let (row, below) = rest.split_at_mut(i + 1);
+        let scaled = scale * x[i];
+        for (a, x) in row.iter_mut().zip(x) {
+            *a += scaled * x;
+        }
+        rest = below;
+    }
+}
+
+widest! {
+    /// out ← A x, A packed.
+    fn times(packed: &[f64], x: &[f64], out: &mut [f64]) = times_kernel
+}
+
+#[inline(always)]
+fn times_kernel(packed: &[f64], x: &[f64], out: &mut [f64]) {
+    out.fill(0.0);
+    let mut rest = packed;
+    for i in 0..x.len() {
+        let (row, below) = rest.split_at(i + 1);
+        let (before, diagonal) = (&row[..i], row[i]);
+        out[i] += dot_in_parts(before, &x[..i]) + diagonal * x[i];
+        for (out, a) in out.iter_mut().zip(before) {
+            *out += a * x[i];
+        }
+        rest = below;
+    }
+}
+
+/// ⟨a, b⟩ as four sums side by side, so that no addition waits for the one before it.
+#[inline(always)]
+fn dot_in_parts(a: &[f64], b: &[f64]) -> f64 {
+    const SUMS: usize = 4;
+    let mut sums = [0.0; SUMS];
+    let (a, b) = (a.chunks_exact(SUMS), b.chunks_exact(SUMS));
+    for (sum, (a, b)) in sums.iter_mut().zip(a.remainder().iter().zip(b.remainder())) {
+        *sum = a * b;
+    }
+    for (a, b) in a.zip(b) {
+        for at in 0..SUMS {
+            sums[at] += a[at] * b[at];
+        }
+    }
+    (sums[0] + sums[1]) + (sums[2] + sums[3])
 }
 
 #[cfg(test)]

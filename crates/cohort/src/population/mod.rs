@@ -17,7 +17,6 @@
 //! | [`Explanation`] | why that arm? |
 //! | `lanes` | how is that done for eight users at once? |
 
-#[macro_use]
 mod lanes;
 
 mod births;

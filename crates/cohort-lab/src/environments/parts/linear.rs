@@ -1,5 +1,7 @@
 //! What a user answers where rewards are linear: ⟨β, θ_i⟩ + ξ.
 
+use std::collections::HashMap;
+
 use cohort::{Arm, Contexts, Truth};
 
 use crate::environment::{Outcome, World};
@@ -46,6 +48,43 @@ pub struct LinearWorld<R> {
     lanes: Vec<Lane>,
     noise: Vec<f64>,
     absent: Vec<bool>,
+    /// Where many users are the same: what each kind of user expects in this round.
+    kinds: Option<Kinds>,
+}
+
+/// Users with the same θ expect the same, which is then worked out once a round for all of them.
+struct Kinds {
+    /// The kind of every user.
+    of_user: Vec<usize>,
+    /// A user of every kind.
+    example: Vec<usize>,
+    /// What every kind expects of every arm, row by row, and at the best.
+    expected: Vec<f64>,
+    best: Vec<f64>,
+}
+
+impl Kinds {
+    /// None where users are too different for it to be worth while.
+    fn of(thetas: &[f64], dim: usize) -> Option<Self> {
+        let mut known = HashMap::new();
+        let mut example = Vec::new();
+        let users = thetas.chunks_exact(dim).enumerate();
+        let of_user: Vec<usize> = users
+            .map(|(user, theta)| {
+                let bits: Vec<u64> = theta.iter().map(|number| number.to_bits()).collect();
+                *known.entry(bits).or_insert_with(|| {
+                    example.push(user);
+                    example.len() - 1
+                })
+            })
+            .collect();
+        (example.len() <= of_user.len() / 2).then(|| Self {
+            of_user,
+            example,
+            expected: Vec::new(),
+            best: Vec::new(),
+        })
+    }
 }
 
 /// The same coordinate of several arms at once: a user's expected rewards for all arms are needed
@@ -59,7 +98,8 @@ impl<R: Rounds> LinearWorld<R> {
         let (contexts, lanes) = (Vec::new(), Vec::new());
         let noise = vec![0.0; users.clusters.len()];
         let absent = vec![false; noise.len()];
-        Self { users, dim, sigma, rounds, contexts, lanes, noise, absent }
+        let kinds = Kinds::of(&users.thetas, dim);
+        Self { users, dim, sigma, rounds, contexts, lanes, noise, absent, kinds }
     }
 
     /// The contexts of eight arms after the other; the last arm fills what is left over.
@@ -73,6 +113,51 @@ impl<R: Rounds> LinearWorld<R> {
                 })
             }));
         }
+    }
+
+    /// What a user expects of every arm, eight at a time.
+    fn expectations(&self, user: usize) -> impl Iterator<Item = Lane> {
+        let theta = &self.users.thetas[user * self.dim..(user + 1) * self.dim];
+        self.lanes.chunks_exact(self.dim).map(move |arms| {
+            let mut values = [0.0; LANES];
+            for (theta, lane) in theta.iter().zip(arms) {
+                for (value, x) in values.iter_mut().zip(lane) {
+                    *value += theta * x;
+                }
+            }
+            values
+        })
+    }
+
+    fn expect_by_kind(&mut self) {
+        let Some(mut kinds) = self.kinds.take() else { return };
+        kinds.expected.clear();
+        kinds.best.clear();
+        for example in &kinds.example {
+            let mut best = f64::NEG_INFINITY;
+            for values in self.expectations(*example) {
+                best = values.iter().copied().fold(best, f64::max);
+                kinds.expected.extend(values);
+            }
+            kinds.best.push(best);
+        }
+        self.kinds = Some(kinds);
+    }
+
+    /// What a user expects of an arm, and of the best.
+    fn expected(&self, user: usize, arm: Arm) -> (f64, f64) {
+        if let Some(kinds) = &self.kinds {
+            let (kind, row) = (kinds.of_user[user], kinds.expected.len() / kinds.best.len());
+            return (kinds.expected[kind * row + arm], kinds.best[kind]);
+        }
+        let (mut best, mut played) = (f64::NEG_INFINITY, 0.0);
+        for (block, values) in self.expectations(user).enumerate() {
+            best = values.iter().copied().fold(best, f64::max);
+            if arm / LANES == block {
+                played = values[arm % LANES];
+            }
+        }
+        (played, best)
     }
 }
 
@@ -91,6 +176,7 @@ impl<R: Rounds> World for LinearWorld<R> {
             self.rounds.absent(round, &mut self.absent);
         }
         self.fill_lanes();
+        self.expect_by_kind();
     }
 
     fn absences(&self) -> bool {
@@ -106,20 +192,7 @@ impl<R: Rounds> World for LinearWorld<R> {
     }
 
     fn play(&self, user: usize, arm: Arm) -> Outcome {
-        let theta = &self.users.thetas[user * self.dim..(user + 1) * self.dim];
-        let (mut best, mut played) = (f64::NEG_INFINITY, 0.0);
-        for (block, arms) in self.lanes.chunks_exact(self.dim).enumerate() {
-            let mut values = [0.0; LANES];
-            for (theta, lane) in theta.iter().zip(arms) {
-                for (value, x) in values.iter_mut().zip(lane) {
-                    *value += theta * x;
-                }
-            }
-            best = values.iter().copied().fold(best, f64::max);
-            if arm / LANES == block {
-                played = values[arm % LANES];
-            }
-        }
+        let (played, best) = self.expected(user, arm);
         Outcome {
             reward: self.rounds.answer(played, self.noise[user]),
             regret: self.rounds.worth() * (best - played),
@@ -139,6 +212,26 @@ mod tests {
         fn draw(&self, round: usize, contexts: &mut Vec<f64>, noise: &mut [f64]) {
             *contexts = (0..11).flat_map(|arm| [f64::from(arm), -1.0]).collect();
             noise.fill(round as f64 + 0.25);
+        }
+    }
+
+    /// Four users of two kinds are answered by kind, each as if it were alone.
+    #[test]
+    fn users_that_are_the_same_are_answered_the_same() {
+        let users =
+            |thetas: &[f64]| Users { thetas: thetas.to_vec(), clusters: vec![0; thetas.len() / 2] };
+        let mut alike =
+            LinearWorld::new(users(&[1.0, 0.5, -1.0, 2.0, -1.0, 2.0, 1.0, 0.5]), 2, 0.25, Fan);
+        let mut alone = LinearWorld::new(users(&[1.0, 0.5, -1.0, 2.0]), 2, 0.25, Fan);
+        assert!(alike.kinds.is_some() && alone.kinds.is_none());
+        for round in [3, 0] {
+            alike.start_round(round);
+            alone.start_round(round);
+            for arm in 0..11 {
+                for (user, like) in [(0, 0), (1, 1), (2, 1), (3, 0)] {
+                    assert_eq!(alike.play(user, arm), alone.play(like, arm));
+                }
+            }
         }
     }
 

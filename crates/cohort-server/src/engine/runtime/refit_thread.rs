@@ -18,7 +18,7 @@ pub(super) fn start(engine: mpsc::WeakSender<Message>) -> std::io::Result<Sender
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(1)
         .thread_name(|_| "refit".to_owned())
-        .start_handler(|_| priority::step_back(priority::REFITS))
+        .start_handler(|_| priority::step_aside())
         .build()
         .map_err(std::io::Error::other)?;
     std::thread::Builder::new()

@@ -19,16 +19,29 @@
 //! so that nothing can be cut. A user who has come to the end of the leash looks at all its edges,
 //! cuts what is to be cut, moves its anchor to where it is, and takes the longest leash that all
 //! neighbours' leashes allow; a neighbour whose leash is longer than half of what there is to
-//! share gives some up. An edge with nothing to share, one just short of being cut, takes the
-//! leashes of both its users away, and they look at every turn until it is settled.
+//! share gives some up.
 //!
-//! Movements shrink like 1/T and F like 1/√T, so that leashes soon last for many turns.
+//! The few edges that allow least, those just short of being cut, would keep leashes short. They
+//! are **watched** instead: both users look at them after every turn, and leashes need only be
+//! such that the inequality above holds for all other edges.
+//!
+//! Movements shrink like 1/T and F like 1/√T, so that leashes soon last for many turns. Where
+//! ‖a_i − m‖ + ‖a_l − m‖ is already within what both leashes allow, m being a point in the middle
+//! of all, a look needs no distance at all.
 
-use crate::linear::Oful;
+use crate::linear::{Oful, dot};
 use crate::policies::shared::clubs::{distance_squared, uncertainty};
 
 /// A leash that always has to be checked.
 const NONE: f64 = -1.0;
+
+/// Edges that a user watches after it has looked at all, the tightest ones; those that allow
+/// nothing are watched too, however many there are.
+const WATCHED: usize = 16;
+
+/// Anchors have so many numbers or a multiple, the last ones zero, so that no distance has a
+/// remainder.
+const PADDING: usize = 4;
 
 /// Bounds hold up to rounding: closer calls than this, relative to what is compared, are looked at.
 const ROUNDING: f64 = 1e-12;
@@ -38,10 +51,26 @@ pub(super) struct Leashes {
     pub(super) alpha2: f64,
     pub(super) dim: usize,
     pub(super) users: Vec<Leash>,
-    /// a_i, row by row.
-    pub(super) anchors: Vec<f64>,
-    /// Neighbours whose leash may have to give, and what there is to share with each.
-    shares: Vec<(usize, f64)>,
+    /// a_i, padded, row by row.
+    anchors: Vec<f64>,
+    /// m, padded: the mean of anchors as it was some looks ago.
+    middle: Vec<f64>,
+    /// ‖a_i − m‖.
+    from_middle: Vec<f64>,
+    /// How many looks until m is the mean again.
+    looks_left: usize,
+    /// The other ends of every user's watched edges.
+    pub(super) watched: Vec<Vec<u32>>,
+    /// Neighbours that are not far within what leashes allow.
+    tight: Vec<Tight>,
+}
+
+struct Tight {
+    other: usize,
+    /// What there is to share for both leashes.
+    share: f64,
+    /// What is left of it when the other has kept what it must.
+    left: f64,
 }
 
 #[derive(Clone, Copy)]
@@ -65,8 +94,12 @@ impl Leashes {
             alpha2,
             dim,
             users: vec![leash; users],
-            anchors: vec![0.0; users * dim],
-            shares: Vec::new(),
+            anchors: vec![0.0; users * dim.next_multiple_of(PADDING)],
+            middle: vec![0.0; dim.next_multiple_of(PADDING)],
+            from_middle: vec![0.0; users],
+            looks_left: users,
+            watched: vec![Vec::new(); users],
+            tight: Vec::new(),
         }
     }
 
@@ -74,7 +107,9 @@ impl Leashes {
     pub(super) fn add(&mut self, neighbours: impl Iterator<Item = usize>) {
         let reach = self.alpha2 * uncertainty(0.0);
         self.users.push(Leash { reach, anchor_reach: reach, strain: 0.0, length: NONE });
-        self.anchors.resize(self.anchors.len() + self.dim, 0.0);
+        self.anchors.resize(self.anchors.len() + self.middle.len(), 0.0);
+        self.watched.push(Vec::new());
+        self.from_middle.push(dot(&self.middle, &self.middle).sqrt());
         for neighbour in neighbours {
             self.users[neighbour].length = NONE;
         }
@@ -89,54 +124,159 @@ impl Leashes {
         leash.strain > leash.length
     }
 
-    /// Looks at all edges of a user: returns those to cut, and gives it a new leash for the rest.
+    /// Looks at the watched edges of a user who is not at the end of the leash: returns those to
+    /// cut, in order.
+    pub(super) fn look_at_watched(&mut self, user: usize, ofuls: &[Oful]) -> Vec<usize> {
+        let estimate = ofuls[user].estimate();
+        let reach = self.users[user].reach;
+        let ends = self.watched[user].iter().map(|other| *other as usize);
+        let mut cut: Vec<usize> = ends
+            .filter(|other| {
+                let apart = distance_squared(estimate, ofuls[*other].estimate()).sqrt();
+                apart > reach + self.users[*other].reach
+            })
+            .collect();
+        for other in &cut {
+            forget(&mut self.watched[user], *other);
+            forget(&mut self.watched[*other], user);
+        }
+        cut.sort_unstable();
+        cut
+    }
+
+    /// Looks at all edges of a user: returns those to cut, in order, and gives it a new leash for
+    /// the rest.
     pub(super) fn look(
         &mut self,
         user: usize,
         ofuls: &[Oful],
         neighbours: impl Iterator<Item = usize>,
     ) -> Vec<usize> {
-        let estimate = ofuls[user].estimate();
-        let reach = self.users[user].reach;
-        self.anchors[user * self.dim..][..self.dim].copy_from_slice(estimate);
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: this processor has AVX2.
+            return unsafe { self.look_avx2(user, ofuls, neighbours) };
+        }
+        self.look_portable(user, ofuls, neighbours)
+    }
 
-        let mut cut = Vec::new();
-        let mut length = f64::INFINITY;
-        self.shares.clear();
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn look_avx2(
+        &mut self,
+        user: usize,
+        ofuls: &[Oful],
+        neighbours: impl Iterator<Item = usize>,
+    ) -> Vec<usize> {
+        self.look_portable(user, ofuls, neighbours)
+    }
+
+    #[inline(always)]
+    fn look_portable(
+        &mut self,
+        user: usize,
+        ofuls: &[Oful],
+        neighbours: impl Iterator<Item = usize>,
+    ) -> Vec<usize> {
+        if self.looks_left == 0 {
+            self.find_middle();
+        }
+        self.looks_left -= 1;
+        let reach = self.users[user].reach;
+        self.anchor_mut(user).copy_from_slice(ofuls[user].estimate());
+        let estimate = self.padded_anchor(user).to_vec();
+        let from_middle = distance_squared(&estimate, &self.middle).sqrt();
+        self.from_middle[user] = from_middle;
+
+        for other in std::mem::take(&mut self.watched[user]) {
+            forget(&mut self.watched[other as usize], user);
+        }
+        let (mut cut, mut to_watch) = (Vec::new(), Vec::new());
+        // The least that is left with any neighbour so far, in order. The leash will be the last
+        // of these, or shorter.
+        let mut least = [f64::INFINITY; WATCHED + 1];
+        self.tight.clear();
         for other in neighbours {
             let leash = self.users[other];
             let allowed = reach + leash.anchor_reach;
-            let apart = distance_squared(estimate, self.anchor(other));
             // Most neighbours are close enough for both leashes as they are.
             let enough =
-                allowed * (1.0 - ROUNDING) - leash.length.max(leash.strain) - length.max(0.0);
+                allowed * (1.0 - ROUNDING) - leash.length.max(leash.strain) - least[WATCHED];
+            if from_middle + self.from_middle[other] < enough * (1.0 - ROUNDING) {
+                continue;
+            }
+            let apart = distance_squared(&estimate, self.padded_anchor(other));
             if enough > 0.0 && apart < enough * enough {
                 continue;
             }
             let share = allowed - apart.sqrt();
             // What the other keeps: its leash, but no more than half, nor less than its strain.
             let kept = leash.length.min(share / 2.0).max(leash.strain);
-            if share - kept > ROUNDING * allowed {
-                length = length.min(share - kept);
-                self.shares.push((other, share));
-            } else if distance_squared(estimate, ofuls[other].estimate()).sqrt()
+            let left = share - kept;
+            if left > ROUNDING * allowed {
+                if left < least[WATCHED] {
+                    let place = least.partition_point(|one| *one <= left);
+                    least.copy_within(place..WATCHED, place + 1);
+                    least[place] = left;
+                }
+                self.tight.push(Tight { other, share, left });
+            } else if distance_squared(&estimate[..self.dim], ofuls[other].estimate()).sqrt()
                 > reach + leash.reach
             {
                 cut.push(other);
             } else {
-                length = NONE;
-                self.users[other].length = NONE;
+                to_watch.push(other);
             }
         }
-        self.users[user] = Leash { reach, anchor_reach: reach, strain: 0.0, length };
-        for &(other, share) in &self.shares {
-            let leash = &mut self.users[other];
-            leash.length = leash.length.min(share - length.max(0.0));
+        let length = least[WATCHED];
+        for Tight { other, share, left } in self.tight.drain(..) {
+            if left < length {
+                to_watch.push(other);
+            } else {
+                let leash = &mut self.users[other];
+                leash.length = leash.length.min(share - length);
+            }
         }
+        for other in &to_watch {
+            self.watched[*other].push(user as u32);
+        }
+        self.watched[user] = to_watch.into_iter().map(|other| other as u32).collect();
+        self.users[user] = Leash { reach, anchor_reach: reach, strain: 0.0, length };
+        cut.sort_unstable();
         cut
     }
 
-    fn anchor(&self, user: usize) -> &[f64] {
-        &self.anchors[user * self.dim..][..self.dim]
+    /// m: the mean of all anchors, and how far each is from it.
+    pub(super) fn find_middle(&mut self) {
+        self.looks_left = self.users.len();
+        self.middle.fill(0.0);
+        for anchor in self.anchors.chunks_exact(self.middle.len()) {
+            for (sum, a) in self.middle.iter_mut().zip(anchor) {
+                *sum += a / self.users.len() as f64;
+            }
+        }
+        let anchors = self.anchors.chunks_exact(self.middle.len());
+        self.from_middle =
+            anchors.map(|anchor| distance_squared(anchor, &self.middle).sqrt()).collect();
+    }
+
+    pub(super) fn anchor(&self, user: usize) -> &[f64] {
+        &self.padded_anchor(user)[..self.dim]
+    }
+
+    pub(super) fn anchor_mut(&mut self, user: usize) -> &mut [f64] {
+        &mut self.anchors[user * self.middle.len()..][..self.dim]
+    }
+
+    #[inline(always)]
+    fn padded_anchor(&self, user: usize) -> &[f64] {
+        &self.anchors[user * self.middle.len()..][..self.middle.len()]
+    }
+}
+
+/// Takes a user out of a list that it may be in.
+fn forget(list: &mut Vec<u32>, user: usize) {
+    if let Some(at) = list.iter().position(|one| *one as usize == user) {
+        list.swap_remove(at);
     }
 }

@@ -6,13 +6,13 @@ use super::leashes::Leashes;
 use super::{Club, INFO, LAMBDA};
 use crate::linear::Oful;
 use crate::saved::{
-    expect, read_array, read_count, read_header, read_numbers, write_count, write_header,
+    expect, read_array, read_count, read_counts, read_numbers, write_count, write_header,
     write_numbers,
 };
 use crate::{Error, Saved};
 
-/// The layout that `save` writes.
-const VERSION: u32 = 1;
+/// The layout that `save` writes. The first had no watched edges, and is still read.
+const VERSION: u32 = 2;
 
 impl Saved for Club {
     fn save(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -30,7 +30,10 @@ impl Saved for Club {
 
     fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         let what = INFO.name;
-        read_header(from, what, VERSION)?;
+        let version = u32::from_le_bytes(read_array(from, what)?);
+        if version != 1 {
+            expect(what, "layout version", version, VERSION)?;
+        }
         expect(what, "dimension", read_count(from, what)?, self.dim)?;
         let mut turns = [0.0];
         read_numbers(from, what, &mut turns)?;
@@ -44,7 +47,7 @@ impl Saved for Club {
             Ok(all)
         };
         let (users, components) = (read(graph.vertices())?, read(graph.components())?);
-        let leashes = Leashes::load(from, what, &self.leashes, users.len())?;
+        let leashes = Leashes::load(from, what, &self.leashes, users.len(), version)?;
         let drawn = u128::from_le_bytes(read_array(from, what)?);
         if let Some(rng) = &mut self.rng {
             rng.set_word_pos(drawn);
@@ -59,12 +62,15 @@ impl Saved for Club {
 impl Leashes {
     fn save(&self, out: &mut dyn Write) -> io::Result<()> {
         write_numbers(out, &[self.alpha2])?;
-        write_numbers(out, &self.anchors)?;
+        (0..self.users.len()).try_for_each(|user| write_numbers(out, self.anchor(user)))?;
         for leash in &self.users {
             write_numbers(out, &[leash.reach, leash.anchor_reach, leash.strain])?;
             crate::saved::write_bound(out, leash.length)?;
         }
-        Ok(())
+        self.watched.iter().try_for_each(|watched| {
+            write_count(out, watched.len())?;
+            watched.iter().try_for_each(|end| write_count(out, *end as usize))
+        })
     }
 
     fn load(
@@ -72,17 +78,29 @@ impl Leashes {
         what: &'static str,
         like: &Self,
         users: usize,
+        version: u32,
     ) -> Result<Self, Error> {
         let mut alpha2 = [0.0];
         read_numbers(from, what, &mut alpha2)?;
         expect(what, "alpha2", alpha2[0], like.alpha2)?;
         let mut leashes = Self::new(users, like.dim, like.alpha2);
-        read_numbers(from, what, &mut leashes.anchors)?;
+        (0..users).try_for_each(|user| read_numbers(from, what, leashes.anchor_mut(user)))?;
+        leashes.find_middle();
         for leash in &mut leashes.users {
             let mut numbers = [0.0; 3];
             read_numbers(from, what, &mut numbers)?;
             [leash.reach, leash.anchor_reach, leash.strain] = numbers;
             leash.length = crate::saved::read_bound(from, what)?;
+        }
+        if version > 1 {
+            for watched in &mut leashes.watched {
+                let ends = read_counts(from, what)?;
+                if let Some(end) = ends.iter().find(|end| **end >= users) {
+                    let (found, expected) = (format!("user {end}"), format!("one of {users}"));
+                    return Err(Error::Saved { what, found, expected });
+                }
+                *watched = ends.into_iter().map(|end| end as u32).collect();
+            }
         }
         Ok(leashes)
     }

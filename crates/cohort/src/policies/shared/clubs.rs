@@ -26,7 +26,7 @@ pub(crate) fn uncertainty(rewards: f64) -> f64 {
 }
 
 /// ‖a − b‖²
-#[inline]
+#[inline(always)]
 pub(crate) fn distance_squared(a: &[f64], b: &[f64]) -> f64 {
     const SUMS: usize = 4;
     let mut sums = [0.0; SUMS];
