@@ -5,6 +5,9 @@ use serde_json::Value;
 use super::png::text_width;
 use super::{Anchor, Colour, Panel, Picture};
 
+/// No figure is narrower, whatever its words: letters then have one size on a page.
+const LEAST_WIDTH: f64 = 720.0;
+
 /// A figure: panels in rows and columns.
 #[derive(Clone, Debug, Default)]
 pub struct Figure {
@@ -32,7 +35,7 @@ impl Figure {
         let (wide, high) =
             sizes.fold((0.0, 0.0), |(a, b): (f64, f64), (c, d)| (a.max(c), b.max(d)));
         let head = text_width(&self.subtitle, 11.5).max(text_width(&self.title, 18.0)) + 32.0;
-        let width = (2.0 * MARGIN + columns as f64 * wide).max(head).ceil();
+        let width = (2.0 * MARGIN + columns as f64 * wide).max(head).max(LEAST_WIDTH).ceil();
         let height = (HEAD + MARGIN + rows as f64 * high).ceil();
         let mut picture = Picture::new(width, height, format!("{}. {}", self.title, self.subtitle));
         let paper = vec![(0.0, 0.0), (width, 0.0), (width, height), (0.0, height)];

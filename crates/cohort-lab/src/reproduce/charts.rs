@@ -40,7 +40,9 @@ fn curves(measured: &Measured, quick: bool) -> Vec<Figure> {
         [page, rest @ ..] if rest.len() >= 2 => (Some(page), rest),
         all => (None, all),
     };
-    let columns = panels.last().map_or(1, |facet| facet.values().len());
+    // A facet that has one value makes no columns: the one before it does.
+    let lengths = panels.iter().map(|facet| facet.values().len());
+    let columns = lengths.filter(|length| *length > 1).last().unwrap_or(1);
     let values = pages.map_or(vec![None], |page| {
         measured.values(&page.key).into_iter().map(Some).collect::<Vec<_>>()
     });

@@ -137,7 +137,7 @@ impl Request {
         if let Some(reps) = self.reps {
             command.push_str(&format!(" --reps {reps}"));
         }
-        if study.starts_with("fig3") {
+        if study::reads_data(study) {
             command.push_str(&format!(" --data {}", self.data.display()));
         }
         command

@@ -49,6 +49,14 @@ pub const FILES: &[(&str, &str)] = &[
     ("cohort-movielens", include_str!("../../../../experiments/cohort-movielens.toml")),
 ];
 
+/// Whether a study needs a data set.
+pub fn reads_data(name: &str) -> bool {
+    let text = FILES.iter().find(|(file, _)| *file == name).map_or("", |(_, text)| text);
+    let study = Study::parse(name, text, false);
+    let environment = study.ok().and_then(|study| study.draft.environment);
+    matches!(environment.as_deref(), Some("lastfm" | "movielens"))
+}
+
 /// How a study is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -311,6 +319,13 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn studies_of_real_users_need_their_data() {
+        let needing: Vec<&str> =
+            FILES.iter().map(|(name, _)| *name).filter(|name| reads_data(name)).collect();
+        assert_eq!(needing, ["fig3", "fig3-choices", "cohort-lastfm", "cohort-movielens"]);
     }
 
     #[test]

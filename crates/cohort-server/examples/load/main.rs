@@ -4,7 +4,7 @@
 //! cargo run --release -p cohort-server --example load             decides, rewards, refits
 //! cargo run --release -p cohort-server --example load decides     decides alone
 //! cargo run --release -p cohort-server --example load rewards     rewards alone
-//! cargo run --release -p cohort-server --example load refits R    refits alone, at R/4 decides/s
+//! cargo run --release -p cohort-server --example load refits R N  refits alone, at R/4 decides/s, N users
 //! cargo run --release -p cohort-server --example load users N     memory and restart, N users
 //! ```
 //!
@@ -53,9 +53,10 @@ fn main() {
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["serve", folder] => serve(folder),
         ["users", users] => users::measure(users.parse().expect("a number of users")),
-        ["refits", saturation] => {
+        ["refits", saturation, users] => {
             let saturation = saturation.parse().expect("decides a second");
-            run(async move |address, _| refits::measure(&address, saturation).await);
+            let users = users.parse().expect("a number of users");
+            run(async move |address, _| refits::measure(&address, saturation, users).await);
         }
         ["rewards"] => run(async move |address, folder| rewards(&address, &folder).await),
         ["decides"] => run(async move |address, _| {
@@ -64,7 +65,7 @@ fn main() {
         _ => run(async move |address, folder| {
             let saturation = decides(&address).await;
             rewards(&address, &folder).await;
-            refits::measure(&address, saturation).await;
+            refits::measure(&address, saturation, USERS).await;
         }),
     }
 }
@@ -96,21 +97,32 @@ fn serve(folder: &str) {
 
 async fn with_service(measure: impl AsyncFnOnce(String, std::path::PathBuf)) {
     let folder = tempfile::tempdir_in(".").expect("a folder");
-    let mut service = Command::new(std::env::current_exe().expect("this program"))
+    let service = Command::new(std::env::current_exe().expect("this program"))
         .arg("serve")
         .arg(folder.path())
         .stdout(Stdio::piped())
         .spawn()
         .expect("the service starts");
+    let mut service = Running(service);
     let mut address = String::new();
-    BufReader::new(service.stdout.take().expect("its output"))
+    BufReader::new(service.0.stdout.take().expect("its output"))
         .read_line(&mut address)
         .expect("its address");
     let address = address.trim().to_owned();
-    println!("K={ITEMS}, d={DIM}, {USERS} users, policy cohort, durability always");
+    println!("K={ITEMS}, d={DIM}, policy cohort, durability always");
     measure(address, folder.path().to_owned()).await;
-    service.kill().expect("it ends");
-    service.wait().expect("it ended");
+}
+
+/// The service's process, which ends with the measurement, also where that fails.
+struct Running(std::process::Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let ended = self.0.kill().and_then(|()| self.0.wait());
+        if let Err(why) = ended {
+            eprintln!("the service goes on: {why}");
+        }
+    }
 }
 
 /// Decides against an empty handler; returns how many a second there can be.
@@ -119,7 +131,7 @@ async fn decides(address: &str) -> f64 {
     // The window is short, so that what waits does not grow with the length of the measurement.
     let app = format!(r#"{{"name":"load","dim":{DIM},"window_ms":20000}}"#);
     assert_eq!(admin.ask(&client::post("/v1/apps", &app)).await, 201);
-    refits::teach(address, "load", 5).await;
+    refits::teach(address, "load", USERS, 5).await;
     let bodies = Rc::new(bodies());
     let to = |path: &'static str| {
         let bodies = bodies.clone();

@@ -24,7 +24,7 @@ pub fn measure(users: usize) {
     let mut state = learned(users);
     let taken = (resident_bytes() - before) as f64;
     let started = Instant::now();
-    refit(&mut state);
+    let (copying_ms, installing_ms) = refit(&mut state);
     let refit_seconds = started.elapsed().as_secs_f64();
     let after_refit = (resident_bytes() - before) as f64;
     let peak = (peak_bytes() - before) as f64;
@@ -69,6 +69,8 @@ pub fn measure(users: usize) {
             ("resident_after_refit_against_statistics", after_refit / statistics, "at most 1.3"),
             ("peak_while_refitting_against_statistics", peak / statistics, ""),
             ("refit_seconds", refit_seconds, ""),
+            ("refit_copying_ms", copying_ms, ""),
+            ("refit_installing_ms", installing_ms, ""),
             ("snapshot_mib", size, ""),
             ("snapshot_pause_ms", pause_ms, ""),
             ("snapshot_seconds", written_seconds, ""),
@@ -79,12 +81,17 @@ pub fn measure(users: usize) {
     );
 }
 
-/// As the service does it: the job on a copy, then its result as an event.
-fn refit(state: &mut State) {
+/// As the service does it: the job on a copy, then its result as an event. Returns how long
+/// decisions had to wait, in milliseconds: while the copy was taken, and for the result.
+fn refit(state: &mut State) -> (f64, f64) {
+    let started = Instant::now();
     let job = state.app_mut("load").and_then(|app| app.job()).expect("a refit is due");
+    let copying = started.elapsed().as_secs_f64();
     let what = What::Refitted(job());
     let at_ms = state.app("load").map_or(0, |app| app.now_ms());
+    let started = Instant::now();
     state.apply(Event { app: "load".to_owned(), at_ms, what }).expect("it fits");
+    (copying * 1e3, started.elapsed().as_secs_f64() * 1e3)
 }
 
 /// A state in which every user has learned from two rewards and no decision waits.

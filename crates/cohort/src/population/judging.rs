@@ -2,14 +2,34 @@
 
 use super::lanes::{LANES, Lane, ZERO, add_scaled};
 use super::posterior::Belief;
-use crate::{Contexts, Judgement};
+use crate::{Arm, Contexts, Judgement};
 
 impl Belief {
-    /// What is thought of every arm, as [`Belief::predict`] says it of one.
+    /// Plays `argmax_x mean + width·deviation`, ties to the lowest index.
+    pub fn choose(&self, contexts: &Contexts, width: f64) -> Arm {
+        let mut best = (0, f64::NEG_INFINITY);
+        self.predict_all(contexts, |arm, mean, deviation| {
+            let score = mean + width * deviation;
+            if score > best.1 {
+                best = (arm, score);
+            }
+        });
+        best.0
+    }
+
+    /// What is thought of every arm.
     pub fn judge(&self, contexts: &Contexts, width: f64, judgements: &mut [Judgement]) {
+        self.predict_all(contexts, |arm, expected, deviation| {
+            judgements[arm] = Judgement { expected, bonus: width * deviation };
+        });
+    }
+
+    /// What [`Belief::predict`] says of one arm, of all in their order.
+    fn predict_all(&self, contexts: &Contexts, mut with: impl FnMut(Arm, f64, f64)) {
         let mut group = vec![ZERO; contexts.dim()];
-        for (first, judgements) in (0..).step_by(LANES).zip(judgements.chunks_mut(LANES)) {
-            for lane in 0..judgements.len() {
+        for first in (0..contexts.arms()).step_by(LANES) {
+            let arms = LANES.min(contexts.arms() - first);
+            for lane in 0..arms {
                 for (coordinate, x) in group.iter_mut().zip(contexts.arm(first + lane)) {
                     coordinate[lane] = *x;
                 }
@@ -19,10 +39,9 @@ impl Belief {
                 let covariance = guess.covariance.packed();
                 add_guess(&group, guess.share, &guess.mean, covariance, &mut mean, &mut square);
             }
-            for (lane, judgement) in judgements.iter_mut().enumerate() {
+            for lane in 0..arms {
                 let variance = square[lane] - mean[lane] * mean[lane];
-                let bonus = width * variance.max(0.0).sqrt();
-                *judgement = Judgement { expected: mean[lane], bonus };
+                with(first + lane, mean[lane], variance.max(0.0).sqrt());
             }
         }
     }
@@ -102,6 +121,12 @@ mod tests {
                 prop_assert!((judgement.expected - mean).abs() < 1e-12);
                 prop_assert!((judgement.bonus - width * deviation).abs() < 1e-7);
             }
+            let score = |arm| {
+                let (mean, deviation) = belief.predict(contexts.arm(arm));
+                mean + width * deviation
+            };
+            let best = (0..arms).map(score).fold(f64::NEG_INFINITY, f64::max);
+            prop_assert!(score(belief.choose(&contexts, width)) > best - 1e-7);
         }
     }
 }

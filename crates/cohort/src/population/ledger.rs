@@ -45,8 +45,9 @@ struct Round {
 /// Rounds that wait at most.
 const MOST_WAITING: usize = 24;
 
-/// Lanes of a chunk, roughly: 64 KiB, which are copied in some ten microseconds.
-const CHUNK_LANES: usize = 1024;
+/// Lanes of a chunk, roughly: 24 KiB, which are copied in a few microseconds. A copy goes to memory
+/// that may be new to the process, where every page costs more than what it holds.
+const CHUNK_LANES: usize = 384;
 
 /// The statistics of eight users.
 #[derive(Clone, Copy, Debug)]

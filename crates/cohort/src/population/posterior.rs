@@ -8,9 +8,9 @@ use super::lanes::{LANES, Lane, ZERO, add_product, each};
 use super::model::{Component, Population};
 use super::pass::Lens;
 use super::spectrum::Spectrum;
+use crate::Contexts;
 use crate::linear::symmetric::{Cholesky, packed_len};
 use crate::linear::{Symmetric, argmax, dot};
-use crate::{Arm, Contexts};
 
 /// θ of a user under one component.
 #[derive(Clone, Debug)]
@@ -125,14 +125,6 @@ impl Belief {
     /// Of a user whose component is beyond doubt.
     pub fn certain(component: usize, mean: Vec<f64>, covariance: Symmetric) -> Self {
         Self { guesses: vec![Guess { component, share: 1.0, mean, covariance }] }
-    }
-
-    /// Plays `argmax_x mean + width·deviation`.
-    pub fn choose(&self, contexts: &Contexts, width: f64) -> Arm {
-        argmax(contexts.iter().map(|x| {
-            let (mean, deviation) = self.predict(x);
-            mean + width * deviation
-        }))
     }
 
     /// A θ drawn from the mixture, its deviations multiplied by `scale`. `which` ∈ [0, 1) draws
