@@ -15,7 +15,7 @@ use crate::interrupt;
 const EXAMPLES: &str = "\
 Examples:
   cohort reproduce --quick
-      a real result in about a minute, two with the data sets; opens with report/index.html
+      a real result in about a minute; opens with report/index.html
   cohort reproduce --full
       all repetitions and settings of the paper, for hours; interrupted, it goes on where it stopped
   cohort reproduce --only fig3 --full --data ../shared/data

@@ -43,9 +43,11 @@ const USERS: usize = 10_000;
 const DECIDE_CLIENTS: usize = 256;
 const REWARD_CLIENTS: usize = 64;
 /// Decisions that are there to be rewarded: more than can be in the time.
-const PREPARED: usize = 600_000;
+const PREPARED: usize = 900_000;
 const TURNS: usize = 8;
-const REWARD_TURNS: usize = 5;
+/// Turns of rewards, shorter and more than the others: disks differ from second to second.
+const REWARD_TURNS: usize = 15;
+const REWARD_SECONDS: f64 = 1.0;
 const SECONDS: f64 = 2.0;
 
 fn main() {
@@ -200,7 +202,7 @@ async fn rewards(address: &str, folder: &std::path::Path) {
     let mut turns = Vec::new();
     for _ in 0..REWARD_TURNS {
         let (events, groups) = admin.histogram("cohort_journal_group_events").await;
-        let rate = closed_loop(address, REWARD_CLIENTS, SECONDS, &reward).await.rate;
+        let rate = closed_loop(address, REWARD_CLIENTS, REWARD_SECONDS, &reward).await.rate;
         let (events_after, groups_after) = admin.histogram("cohort_journal_group_events").await;
         let group = (events_after - events) / (groups_after - groups).max(1.0);
         let raw = store.commits(group.round().max(1.0) as usize);
@@ -240,7 +242,7 @@ impl RawStore {
     /// What it commits and syncs in a second, one entry an event, in groups of this size.
     fn commits(&self, group: usize) -> f64 {
         let (started, mut done) = (Instant::now(), 0);
-        while started.elapsed() < Duration::from_secs_f64(SECONDS) {
+        while started.elapsed() < Duration::from_secs_f64(REWARD_SECONDS) {
             let mut batch = self.store.batch().durability(Some(fjall::PersistMode::SyncData));
             for _ in 0..group {
                 self.number.update(|number| number + 1);
