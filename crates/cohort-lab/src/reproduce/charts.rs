@@ -41,8 +41,8 @@ fn curves(measured: &Measured, quick: bool) -> Vec<Figure> {
         all => (None, all),
     };
     // A facet that has one value makes no columns: the one before it does.
-    let lengths = panels.iter().map(|facet| facet.values().len());
-    let columns = lengths.filter(|length| *length > 1).last().unwrap_or(1);
+    let mut lengths = panels.iter().rev().map(|facet| facet.values().len());
+    let columns = lengths.find(|length| *length > 1).unwrap_or(1);
     let values = pages.map_or(vec![None], |page| {
         measured.values(&page.key).into_iter().map(Some).collect::<Vec<_>>()
     });
