@@ -2,6 +2,8 @@
 //! lower triangle, row by row. What is off the hot path (factoring, inverting, diagonalising) is
 //! written for clarity; d is a few dozen at the most.
 
+use crate::linear::sum_in_parts;
+
 /// A symmetric matrix, packed: entry (i, j), j ≤ i, at `i(i+1)/2 + j`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Symmetric {
@@ -290,29 +292,12 @@ fn times_kernel(packed: &[f64], x: &[f64], out: &mut [f64]) {
     for i in 0..x.len() {
         let (row, below) = rest.split_at(i + 1);
         let (before, diagonal) = (&row[..i], row[i]);
-        out[i] += dot_in_parts(before, &x[..i]) + diagonal * x[i];
+        out[i] += sum_in_parts(before, &x[..i], |a, x| a * x) + diagonal * x[i];
         for (out, a) in out.iter_mut().zip(before) {
             *out += a * x[i];
         }
         rest = below;
     }
-}
-
-/// ⟨a, b⟩ as four sums side by side, so that no addition waits for the one before it.
-#[inline(always)]
-fn dot_in_parts(a: &[f64], b: &[f64]) -> f64 {
-    const SUMS: usize = 4;
-    let mut sums = [0.0; SUMS];
-    let (a, b) = (a.chunks_exact(SUMS), b.chunks_exact(SUMS));
-    for (sum, (a, b)) in sums.iter_mut().zip(a.remainder().iter().zip(b.remainder())) {
-        *sum = a * b;
-    }
-    for (a, b) in a.zip(b) {
-        for at in 0..SUMS {
-            sums[at] += a[at] * b[at];
-        }
-    }
-    (sums[0] + sums[1]) + (sums[2] + sums[3])
 }
 
 #[cfg(test)]

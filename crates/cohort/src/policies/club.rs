@@ -224,14 +224,11 @@ impl Turns for Club {
         self.turns += 1.0;
         self.users[user].learn(context, reward);
         self.components[self.graph.component(user)].learn(context, reward);
-        let cut = if self.leashes.moved(user, &self.users[user]) {
-            self.leashes.look(user, &self.users, self.graph.neighbours(user))
-        } else {
-            self.leashes.look_at_watched(user, &self.users)
-        };
-        for other in cut {
-            if let Some(split) = self.graph.cut(user, other) {
-                self.part(split);
+        if self.leashes.moved(user, &self.users[user]) {
+            for other in self.leashes.look(user, &self.users, self.graph.neighbours(user)) {
+                if let Some(split) = self.graph.cut(user, other) {
+                    self.part(split);
+                }
             }
         }
     }

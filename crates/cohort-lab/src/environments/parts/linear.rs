@@ -1,7 +1,5 @@
 //! What a user answers where rewards are linear: ⟨β, θ_i⟩ + ξ.
 
-use std::collections::HashMap;
-
 use cohort::{Arm, Contexts, Truth};
 
 use crate::environment::{Outcome, World};
@@ -48,42 +46,40 @@ pub struct LinearWorld<R> {
     lanes: Vec<Lane>,
     noise: Vec<f64>,
     absent: Vec<bool>,
-    /// Where many users are the same: what each kind of user expects in this round.
+    /// Where the users of every cluster are the same: what they expect in this round.
     kinds: Option<Kinds>,
 }
 
-/// Users with the same θ expect the same, which is then worked out once a round for all of them.
+/// The users of a cluster with the same θ expect the same, which is then worked out once a round
+/// for all of them.
 struct Kinds {
-    /// The kind of every user.
-    of_user: Vec<usize>,
-    /// A user of every kind.
+    /// A user of every cluster.
     example: Vec<usize>,
-    /// What every kind expects of every arm, row by row, and at the best.
+    /// What every cluster expects of every arm, row by row, and at the best.
     expected: Vec<f64>,
     best: Vec<f64>,
 }
 
 impl Kinds {
-    /// None where users are too different for it to be worth while.
-    fn of(thetas: &[f64], dim: usize) -> Option<Self> {
-        let mut known = HashMap::new();
-        let mut example = Vec::new();
-        let users = thetas.chunks_exact(dim).enumerate();
-        let of_user: Vec<usize> = users
-            .map(|(user, theta)| {
-                let bits: Vec<u64> = theta.iter().map(|number| number.to_bits()).collect();
-                *known.entry(bits).or_insert_with(|| {
-                    example.push(user);
-                    example.len() - 1
-                })
-            })
-            .collect();
-        (example.len() <= of_user.len() / 2).then(|| Self {
-            of_user,
-            example,
-            expected: Vec::new(),
-            best: Vec::new(),
-        })
+    /// None where the users of a cluster differ, and where clusters are so small that it would not
+    /// be worth while.
+    fn of(users: &Users, dim: usize) -> Option<Self> {
+        let theta = |user: usize| &users.thetas[user * dim..(user + 1) * dim];
+        let clusters = users.clusters.iter().max().map_or(0, |last| last + 1);
+        if clusters > users.clusters.len() / 2 {
+            return None;
+        }
+        let mut example = vec![usize::MAX; clusters];
+        for (user, &cluster) in users.clusters.iter().enumerate() {
+            if example[cluster] == usize::MAX {
+                example[cluster] = user;
+            } else if theta(user) != theta(example[cluster]) {
+                return None;
+            }
+        }
+        // A cluster nobody is in is never asked for, but has its row.
+        example.iter_mut().filter(|user| **user == usize::MAX).for_each(|user| *user = 0);
+        Some(Self { example, expected: Vec::new(), best: Vec::new() })
     }
 }
 
@@ -98,7 +94,7 @@ impl<R: Rounds> LinearWorld<R> {
         let (contexts, lanes) = (Vec::new(), Vec::new());
         let noise = vec![0.0; users.clusters.len()];
         let absent = vec![false; noise.len()];
-        let kinds = Kinds::of(&users.thetas, dim);
+        let kinds = Kinds::of(&users, dim);
         Self { users, dim, sigma, rounds, contexts, lanes, noise, absent, kinds }
     }
 
@@ -147,7 +143,7 @@ impl<R: Rounds> LinearWorld<R> {
     /// What a user expects of an arm, and of the best.
     fn expected(&self, user: usize, arm: Arm) -> (f64, f64) {
         if let Some(kinds) = &self.kinds {
-            let (kind, row) = (kinds.of_user[user], kinds.expected.len() / kinds.best.len());
+            let (kind, row) = (self.users.clusters[user], kinds.expected.len() / kinds.best.len());
             return (kinds.expected[kind * row + arm], kinds.best[kind]);
         }
         let (mut best, mut played) = (f64::NEG_INFINITY, 0.0);
@@ -215,15 +211,18 @@ mod tests {
         }
     }
 
-    /// Four users of two kinds are answered by kind, each as if it were alone.
+    /// Four users of two clusters are answered by cluster, each as if it were alone.
     #[test]
     fn users_that_are_the_same_are_answered_the_same() {
-        let users =
-            |thetas: &[f64]| Users { thetas: thetas.to_vec(), clusters: vec![0; thetas.len() / 2] };
-        let mut alike =
-            LinearWorld::new(users(&[1.0, 0.5, -1.0, 2.0, -1.0, 2.0, 1.0, 0.5]), 2, 0.25, Fan);
-        let mut alone = LinearWorld::new(users(&[1.0, 0.5, -1.0, 2.0]), 2, 0.25, Fan);
-        assert!(alike.kinds.is_some() && alone.kinds.is_none());
+        let world = |thetas: &[f64], clusters: &[usize]| {
+            let users = Users { thetas: thetas.to_vec(), clusters: clusters.to_vec() };
+            LinearWorld::new(users, 2, 0.25, Fan)
+        };
+        let thetas = [1.0, 0.5, -1.0, 2.0, -1.0, 2.0, 1.0, 0.5];
+        let mut alike = world(&thetas, &[0, 1, 1, 0]);
+        let mut alone = world(&thetas[..4], &[0, 1]);
+        let differing = world(&thetas, &[0, 0, 1, 1]);
+        assert!(alike.kinds.is_some() && alone.kinds.is_none() && differing.kinds.is_none());
         for round in [3, 0] {
             alike.start_round(round);
             alone.start_round(round);

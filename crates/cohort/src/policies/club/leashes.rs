@@ -19,11 +19,8 @@
 //! so that nothing can be cut. A user who has come to the end of the leash looks at all its edges,
 //! cuts what is to be cut, moves its anchor to where it is, and takes the longest leash that all
 //! neighbours' leashes allow; a neighbour whose leash is longer than half of what there is to
-//! share gives some up.
-//!
-//! The few edges that allow least, those just short of being cut, would keep leashes short. They
-//! are **watched** instead: both users look at them after every turn, and leashes need only be
-//! such that the inequality above holds for all other edges.
+//! share gives some up. An edge with nothing to share, one just short of being cut, takes the
+//! leashes of both its users away, and they look at every turn until it is settled.
 //!
 //! Movements shrink like 1/T and F like 1/√T, so that leashes soon last for many turns. Where
 //! ‖a_i − m‖ + ‖a_l − m‖ is already within what both leashes allow, m being a point in the middle
@@ -34,10 +31,6 @@ use crate::policies::shared::clubs::{distance_squared, uncertainty};
 
 /// A leash that always has to be checked.
 const NONE: f64 = -1.0;
-
-/// Edges that a user watches after it has looked at all, the tightest ones; those that allow
-/// nothing are watched too, however many there are.
-const WATCHED: usize = 16;
 
 /// Anchors have so many numbers or a multiple, the last ones zero, so that no distance has a
 /// remainder.
@@ -59,18 +52,8 @@ pub(super) struct Leashes {
     from_middle: Vec<f64>,
     /// How many looks until m is the mean again.
     looks_left: usize,
-    /// The other ends of every user's watched edges.
-    pub(super) watched: Vec<Vec<u32>>,
-    /// Neighbours that are not far within what leashes allow.
-    tight: Vec<Tight>,
-}
-
-struct Tight {
-    other: usize,
-    /// What there is to share for both leashes.
-    share: f64,
-    /// What is left of it when the other has kept what it must.
-    left: f64,
+    /// Neighbours whose leash may have to give, and what there is to share with each.
+    shares: Vec<(usize, f64)>,
 }
 
 #[derive(Clone, Copy)]
@@ -98,8 +81,7 @@ impl Leashes {
             middle: vec![0.0; dim.next_multiple_of(PADDING)],
             from_middle: vec![0.0; users],
             looks_left: users,
-            watched: vec![Vec::new(); users],
-            tight: Vec::new(),
+            shares: Vec::new(),
         }
     }
 
@@ -108,7 +90,6 @@ impl Leashes {
         let reach = self.alpha2 * uncertainty(0.0);
         self.users.push(Leash { reach, anchor_reach: reach, strain: 0.0, length: NONE });
         self.anchors.resize(self.anchors.len() + self.middle.len(), 0.0);
-        self.watched.push(Vec::new());
         self.from_middle.push(dot(&self.middle, &self.middle).sqrt());
         for neighbour in neighbours {
             self.users[neighbour].length = NONE;
@@ -124,28 +105,7 @@ impl Leashes {
         leash.strain > leash.length
     }
 
-    /// Looks at the watched edges of a user who is not at the end of the leash: returns those to
-    /// cut, in order.
-    pub(super) fn look_at_watched(&mut self, user: usize, ofuls: &[Oful]) -> Vec<usize> {
-        let estimate = ofuls[user].estimate();
-        let reach = self.users[user].reach;
-        let ends = self.watched[user].iter().map(|other| *other as usize);
-        let mut cut: Vec<usize> = ends
-            .filter(|other| {
-                let apart = distance_squared(estimate, ofuls[*other].estimate()).sqrt();
-                apart > reach + self.users[*other].reach
-            })
-            .collect();
-        for other in &cut {
-            forget(&mut self.watched[user], *other);
-            forget(&mut self.watched[*other], user);
-        }
-        cut.sort_unstable();
-        cut
-    }
-
-    /// Looks at all edges of a user: returns those to cut, in order, and gives it a new leash for
-    /// the rest.
+    /// Looks at all edges of a user: returns those to cut, and gives it a new leash for the rest.
     pub(super) fn look(
         &mut self,
         user: usize,
@@ -188,20 +148,15 @@ impl Leashes {
         let from_middle = distance_squared(&estimate, &self.middle).sqrt();
         self.from_middle[user] = from_middle;
 
-        for other in std::mem::take(&mut self.watched[user]) {
-            forget(&mut self.watched[other as usize], user);
-        }
-        let (mut cut, mut to_watch) = (Vec::new(), Vec::new());
-        // The least that is left with any neighbour so far, in order. The leash will be the last
-        // of these, or shorter.
-        let mut least = [f64::INFINITY; WATCHED + 1];
-        self.tight.clear();
+        let mut cut = Vec::new();
+        let mut length = f64::INFINITY;
+        self.shares.clear();
         for other in neighbours {
             let leash = self.users[other];
             let allowed = reach + leash.anchor_reach;
             // Most neighbours are close enough for both leashes as they are.
             let enough =
-                allowed * (1.0 - ROUNDING) - leash.length.max(leash.strain) - least[WATCHED];
+                allowed * (1.0 - ROUNDING) - leash.length.max(leash.strain) - length.max(0.0);
             if from_middle + self.from_middle[other] < enough * (1.0 - ROUNDING) {
                 continue;
             }
@@ -212,37 +167,23 @@ impl Leashes {
             let share = allowed - apart.sqrt();
             // What the other keeps: its leash, but no more than half, nor less than its strain.
             let kept = leash.length.min(share / 2.0).max(leash.strain);
-            let left = share - kept;
-            if left > ROUNDING * allowed {
-                if left < least[WATCHED] {
-                    let place = least.partition_point(|one| *one <= left);
-                    least.copy_within(place..WATCHED, place + 1);
-                    least[place] = left;
-                }
-                self.tight.push(Tight { other, share, left });
+            if share - kept > ROUNDING * allowed {
+                length = length.min(share - kept);
+                self.shares.push((other, share));
             } else if distance_squared(&estimate[..self.dim], ofuls[other].estimate()).sqrt()
                 > reach + leash.reach
             {
                 cut.push(other);
             } else {
-                to_watch.push(other);
+                length = NONE;
+                self.users[other].length = NONE;
             }
         }
-        let length = least[WATCHED];
-        for Tight { other, share, left } in self.tight.drain(..) {
-            if left < length {
-                to_watch.push(other);
-            } else {
-                let leash = &mut self.users[other];
-                leash.length = leash.length.min(share - length);
-            }
-        }
-        for other in &to_watch {
-            self.watched[*other].push(user as u32);
-        }
-        self.watched[user] = to_watch.into_iter().map(|other| other as u32).collect();
         self.users[user] = Leash { reach, anchor_reach: reach, strain: 0.0, length };
-        cut.sort_unstable();
+        for &(other, share) in &self.shares {
+            let leash = &mut self.users[other];
+            leash.length = leash.length.min(share - length.max(0.0));
+        }
         cut
     }
 
@@ -271,12 +212,5 @@ impl Leashes {
     #[inline(always)]
     fn padded_anchor(&self, user: usize) -> &[f64] {
         &self.anchors[user * self.middle.len()..][..self.middle.len()]
-    }
-}
-
-/// Takes a user out of a list that it may be in.
-fn forget(list: &mut Vec<u32>, user: usize) {
-    if let Some(at) = list.iter().position(|one| *one as usize == user) {
-        list.swap_remove(at);
     }
 }

@@ -6,13 +6,13 @@ use super::leashes::Leashes;
 use super::{Club, INFO, LAMBDA};
 use crate::linear::Oful;
 use crate::saved::{
-    expect, read_array, read_count, read_counts, read_numbers, write_count, write_header,
+    expect, read_array, read_count, read_header, read_numbers, write_count, write_header,
     write_numbers,
 };
 use crate::{Error, Saved};
 
-/// The layout that `save` writes. The first had no watched edges, and is still read.
-const VERSION: u32 = 2;
+/// The layout that `save` writes.
+const VERSION: u32 = 1;
 
 impl Saved for Club {
     fn save(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -30,10 +30,7 @@ impl Saved for Club {
 
     fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         let what = INFO.name;
-        let version = u32::from_le_bytes(read_array(from, what)?);
-        if version != 1 {
-            expect(what, "layout version", version, VERSION)?;
-        }
+        read_header(from, what, VERSION)?;
         expect(what, "dimension", read_count(from, what)?, self.dim)?;
         let mut turns = [0.0];
         read_numbers(from, what, &mut turns)?;
@@ -47,7 +44,7 @@ impl Saved for Club {
             Ok(all)
         };
         let (users, components) = (read(graph.vertices())?, read(graph.components())?);
-        let leashes = Leashes::load(from, what, &self.leashes, users.len(), version)?;
+        let leashes = Leashes::load(from, what, &self.leashes, users.len())?;
         let drawn = u128::from_le_bytes(read_array(from, what)?);
         if let Some(rng) = &mut self.rng {
             rng.set_word_pos(drawn);
@@ -67,10 +64,7 @@ impl Leashes {
             write_numbers(out, &[leash.reach, leash.anchor_reach, leash.strain])?;
             crate::saved::write_bound(out, leash.length)?;
         }
-        self.watched.iter().try_for_each(|watched| {
-            write_count(out, watched.len())?;
-            watched.iter().try_for_each(|end| write_count(out, *end as usize))
-        })
+        Ok(())
     }
 
     fn load(
@@ -78,7 +72,6 @@ impl Leashes {
         what: &'static str,
         like: &Self,
         users: usize,
-        version: u32,
     ) -> Result<Self, Error> {
         let mut alpha2 = [0.0];
         read_numbers(from, what, &mut alpha2)?;
@@ -91,16 +84,6 @@ impl Leashes {
             read_numbers(from, what, &mut numbers)?;
             [leash.reach, leash.anchor_reach, leash.strain] = numbers;
             leash.length = crate::saved::read_bound(from, what)?;
-        }
-        if version > 1 {
-            for watched in &mut leashes.watched {
-                let ends = read_counts(from, what)?;
-                if let Some(end) = ends.iter().find(|end| **end >= users) {
-                    let (found, expected) = (format!("user {end}"), format!("one of {users}"));
-                    return Err(Error::Saved { what, found, expected });
-                }
-                *watched = ends.into_iter().map(|end| end as u32).collect();
-            }
         }
         Ok(leashes)
     }

@@ -1,6 +1,7 @@
 //! What CLUB and SCLUB have in common: their parameters, the width of their exploration, and how
 //! unsure they are of an estimate.
 
+use crate::linear::sum_in_parts;
 use crate::params::{NOT_NEGATIVE, POSITIVE, Param, Settings};
 
 /// α and its multiple.
@@ -28,18 +29,7 @@ pub(crate) fn uncertainty(rewards: f64) -> f64 {
 /// ‖a − b‖²
 #[inline(always)]
 pub(crate) fn distance_squared(a: &[f64], b: &[f64]) -> f64 {
-    const SUMS: usize = 4;
-    let mut sums = [0.0; SUMS];
-    let (a, b) = (a.chunks_exact(SUMS), b.chunks_exact(SUMS));
-    for (sum, (a, b)) in sums.iter_mut().zip(a.remainder().iter().zip(b.remainder())) {
-        *sum = (a - b) * (a - b);
-    }
-    for (a, b) in a.zip(b) {
-        for at in 0..SUMS {
-            sums[at] += (a[at] - b[at]) * (a[at] - b[at]);
-        }
-    }
-    (sums[0] + sums[1]) + (sums[2] + sums[3])
+    sum_in_parts(a, b, |a, b| (a - b) * (a - b))
 }
 
 #[cfg(test)]
