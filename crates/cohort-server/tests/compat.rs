@@ -2,24 +2,26 @@
 //!
 //! Each folder of `compat` was written by one version: a journal, a snapshot of its middle, and the
 //! state at the end as bytes. `v1` knew two policies that could be kept; since `v2` all that an app
-//! can use can be, and refits are events. To keep the files of a new layout, name a new folder in
+//! can use can be, and refits are events; `v3` has a control group. To keep the files of a new layout, name a new folder in
 //! `VERSIONS` and run `cargo test --test compat -- --ignored`.
 #![allow(missing_docs)]
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use cohort_server::engine::recovery::recover;
 use cohort_server::engine::request::{ForUser, Offer};
 use cohort_server::engine::{Engine, Refit, Request};
-use cohort_server::event::Key;
+use cohort_server::event::{Event, Key, What};
 use cohort_server::journal::fjall::FjallJournal;
 use cohort_server::journal::{Group, Journal};
 use cohort_server::settings::AppSettings;
 use cohort_server::snapshot::Snapshots;
 use cohort_server::snapshot::disk::Folder;
-use cohort_server::state::State;
+use cohort_server::state::{Outcomes, State};
+use cohort_server::trial::Trial;
 use common::{LIMITS, create, decide, reward, state_bytes};
 use rand::SeedableRng;
 use rand_chacha::ChaCha12Rng;
@@ -28,7 +30,7 @@ use rand_chacha::ChaCha12Rng;
 const POLICIES: [&str; 4] = ["cohort", "linucb-ind", "club", "sclub"];
 
 /// All that was ever kept, the present one last.
-const VERSIONS: [&str; 2] = ["v1", "v2"];
+const VERSIONS: [&str; 3] = ["v1", "v2", "v3"];
 
 fn kept(version: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/compat").join(version)
@@ -49,6 +51,39 @@ fn copy(from: &Path, to: &Path) {
 #[test]
 fn what_every_version_wrote_is_read() {
     VERSIONS.into_iter().for_each(what_a_version_wrote_is_read);
+}
+
+/// What is kept of the present version has every kind of event, so that none is forgotten.
+#[test]
+fn every_kind_of_event_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    copy(&kept(VERSIONS[VERSIONS.len() - 1]), folder.path());
+    let journal = FjallJournal::open(&folder.path().join("journal")).unwrap();
+    let mut kinds = BTreeSet::new();
+    let visited = journal.read(1, &mut |_, bytes| {
+        kinds.insert(match Event::decode(bytes).unwrap().what {
+            What::Created(_) => "created",
+            What::Changed(_) => "changed",
+            What::Deleted => "deleted",
+            What::KeyAdded(_) => "key added",
+            What::KeyRemoved(_) => "key removed",
+            What::ItemPut(..) => "item put",
+            What::ItemRemoved(_) => "item removed",
+            What::Decided(_) => "decided",
+            What::Activated(_) => "activated",
+            What::Rewarded { .. } => "rewarded",
+            What::TimePassed => "time passed",
+            // Written by earlier versions only: `v1` has it.
+            What::CaughtUp => "caught up",
+            What::Refitted(_) => "refitted",
+            What::DecidedInTrial(decided) if decided.control => "decided, of the control group",
+            What::DecidedInTrial(_) => "decided in a trial",
+            What::TrialSet(_) => "trial set",
+        });
+        Ok(())
+    });
+    visited.unwrap();
+    assert_eq!(kinds.len(), 15, "{kinds:?}");
 }
 
 fn what_a_version_wrote_is_read(version: &str) {
@@ -83,6 +118,11 @@ fn assert_alike(found: &mut State, expected: &mut State) {
         assert_eq!(found.keys(), expected.keys());
         assert_eq!(found.items(), expected.items());
         assert_eq!(found.counts(), expected.counts());
+        assert_eq!(found.trial(), expected.trial());
+        // Versions before `v3` did not keep them; a journal of theirs gives them all the same.
+        if expected.outcomes() != &Outcomes::default() {
+            assert_eq!(found.outcomes(), expected.outcomes());
+        }
         assert!(found.decisions().iter().eq(expected.decisions().iter()));
         let users: Vec<String> = expected.users().iter().map(str::to_owned).collect();
         assert!(found.users().iter().eq(users.iter().map(String::as_str)));
@@ -123,7 +163,17 @@ fn requests() -> Vec<Request> {
             items: vec![("tea".to_owned(), vec![0.5; 3]), ("milk".to_owned(), vec![0.1; 3])],
         },
         Request::RemoveItem { app: shop(), item: "milk".to_owned() },
-        Request::ChangeApp { app: shop(), change: Box::new(|settings| settings.epsilon = 0.25) },
+        Request::ChangeApp { app: shop(), change: Box::new(|settings, _| settings.epsilon = 0.25) },
+        Request::CreateApp {
+            app: "trial".to_owned(),
+            settings: AppSettings::new(3),
+            trial: Trial {
+                control: 0.5,
+                log_candidates: true,
+                feature_names: ["a", "b", "ç"].map(str::to_owned).to_vec(),
+            },
+            key: None,
+        },
         Request::DeleteApp { app: "gone".to_owned() },
         Request::Decide {
             app: shop(),
@@ -149,6 +199,10 @@ fn requests() -> Vec<Request> {
         }
         requests.push(decide("shop", &format!("user-{}", step % 5), Some(&id), 3, step));
         requests.push(decide("dice", "u", Some(&id), 3, step));
+        requests.push(decide("trial", "u", Some(&id), 3, step));
+        if step % 2 == 0 {
+            requests.push(reward("trial", &id, step as f64 / 60.0));
+        }
         if step % 3 != 0 {
             requests.push(reward("shop", &id, step as f64 / 60.0));
         }

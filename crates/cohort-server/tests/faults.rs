@@ -5,9 +5,12 @@
 mod common;
 
 use cohort_server::engine::{Answer, Request};
+use cohort_server::journal::Journal;
 use cohort_server::journal::faulty::{Fault, FaultyJournal};
+use cohort_server::journal::fjall::FjallJournal;
 use cohort_server::journal::memory::{MemoryDisk, MemoryJournal};
 use cohort_server::settings::AppSettings;
+use cohort_server::snapshot::Snapshots;
 use cohort_server::snapshot::disk::MemoryFolder;
 use common::{Simulation, create, decide, reward, state_bytes};
 
@@ -25,7 +28,7 @@ fn requests(step: u64) -> Vec<Request> {
         5 => vec![Request::PutItems { app: app(), items: vec![("i".to_owned(), vec![0.5; 3])] }],
         11 => vec![Request::ChangeApp {
             app: app(),
-            change: Box::new(|settings| settings.epsilon = 0.5),
+            change: Box::new(|settings, _| settings.epsilon = 0.5),
         }],
         17 => vec![Request::TimePasses],
         step if step % 3 == 0 => vec![
@@ -50,7 +53,6 @@ fn states_of_a_good_life(seed: u64) -> Vec<Vec<u8>> {
     // The same journal, cut after every event.
     let mut states = vec![state_bytes(&mut Default::default())];
     let mut state = cohort_server::state::State::default();
-    use cohort_server::journal::Journal;
     life.journal
         .read(1, &mut |_, bytes| {
             state.apply(cohort_server::event::Event::decode(bytes).unwrap()).unwrap();
@@ -62,45 +64,87 @@ fn states_of_a_good_life(seed: u64) -> Vec<Vec<u8>> {
     states
 }
 
+/// Lives on a journal until it fails. Returns what was acknowledged by then, and what was tried.
+fn live_until_it_fails<J: Journal>(journal: J, folder: &MemoryFolder) -> (J, u64, u64) {
+    let mut life = Simulation::start(journal, folder, 1).unwrap();
+    let (mut acknowledged, mut attempted) = (0, 0);
+    for step in 0..STEPS {
+        let (_, committed) = life.ask_all(step * 100, requests(step));
+        attempted = life.engine.state().last_event();
+        if committed.is_err() {
+            break;
+        }
+        acknowledged = attempted;
+        // Two snapshots, and then what they do not have is all that is kept of the journal.
+        if step % 8 == 7 {
+            life.snapshot().unwrap();
+            let oldest = Snapshots::new(folder.clone()).oldest_kept().unwrap();
+            if oldest.is_some_and(|oldest| life.journal.prune(oldest + 1).is_err()) {
+                break;
+            }
+        }
+    }
+    (life.journal, acknowledged, attempted)
+}
+
 #[test]
 fn a_fault_anywhere_leaves_an_acknowledged_prefix() {
     let states = states_of_a_good_life(1);
-    let mut recoveries = 0;
+    let (mut recoveries, mut found_unsynced) = (0, 0);
     for fault in [Fault::Before, Fault::After] {
         for healthy in 0.. {
-            let (disk, folder) = (MemoryDisk::default(), MemoryFolder::default());
-            let inner = MemoryJournal::open(&disk).unwrap();
-            let journal = FaultyJournal::new(inner, healthy, fault);
-            let mut life = Simulation::start(journal, &folder, 1).unwrap();
-            let mut acknowledged = 0;
-            let mut attempted = 0;
-            for step in 0..STEPS {
-                let (_, committed) = life.ask_all(step * 100, requests(step));
-                attempted = life.engine.state().last_event();
-                if committed.is_err() {
-                    break;
-                }
-                acknowledged = attempted;
-            }
-            let failed = life.journal.has_failed();
-            drop(life);
+            let mut failed = true;
             // The process dies and, in the worst case, power is lost with it; of groups that were
             // written but not synced any number may be found again.
             for kept in 0..2 {
+                let (disk, folder) = (MemoryDisk::default(), MemoryFolder::default());
+                let inner = MemoryJournal::open(&disk).unwrap();
+                let journal = FaultyJournal::new(inner, healthy, fault);
+                let (journal, acknowledged, attempted) = live_until_it_fails(journal, &folder);
+                failed = journal.has_failed();
+                drop(journal);
                 disk.lose_power(kept);
                 let journal = MemoryJournal::open(&disk).unwrap();
                 let mut again = Simulation::start(journal, &folder, 2).unwrap();
                 let found = again.engine.state().last_event();
                 assert!((acknowledged..=attempted).contains(&found), "{fault:?} {healthy}");
-                assert_eq!(again.bytes(), states[found as usize], "{fault:?} {healthy}");
+                assert!(again.bytes() == states[found as usize], "{fault:?} {healthy}");
                 recoveries += 1;
+                found_unsynced += usize::from(found > acknowledged);
             }
             if !failed {
                 break;
             }
         }
     }
-    assert!(recoveries > 150, "{recoveries}");
+    assert!(recoveries > 150 && found_unsynced > 50, "{recoveries} {found_unsynced}");
+}
+
+/// The same on the journal that the service has. Its process dies: what it wrote is found again.
+#[test]
+fn a_fault_anywhere_leaves_an_acknowledged_prefix_on_a_real_disk() {
+    let states = states_of_a_good_life(1);
+    let mut recoveries = 0;
+    for fault in [Fault::Before, Fault::After] {
+        for healthy in (0..).step_by(7) {
+            let (place, folder) = (tempfile::tempdir().unwrap(), MemoryFolder::default());
+            let inner = FjallJournal::open(place.path()).unwrap();
+            let journal = FaultyJournal::new(inner, healthy, fault);
+            let (journal, acknowledged, attempted) = live_until_it_fails(journal, &folder);
+            let failed = journal.has_failed();
+            drop(journal);
+            let journal = FjallJournal::open(place.path()).unwrap();
+            let mut again = Simulation::start(journal, &folder, 2).unwrap();
+            let found = again.engine.state().last_event();
+            assert!((acknowledged..=attempted).contains(&found), "{fault:?} {healthy}");
+            assert!(again.bytes() == states[found as usize], "{fault:?} {healthy}");
+            recoveries += 1;
+            if !failed {
+                break;
+            }
+        }
+    }
+    assert!(recoveries > 15, "{recoveries}");
 }
 
 #[test]
@@ -207,7 +251,6 @@ fn an_event_that_does_not_fit_is_named() {
     let what = cohort_server::event::What::Activated("never made".to_owned());
     let event = cohort_server::event::Event { app: "shop".to_owned(), at_ms: 5, what };
     group.push(|out| event.encode(out));
-    use cohort_server::journal::Journal;
     life.journal.append(&group).unwrap();
     let again = MemoryJournal::open(&disk).unwrap();
     let why = Simulation::start(again, &MemoryFolder::default(), 1).err().unwrap();

@@ -285,14 +285,22 @@ fn bad_input_is_refused_with_a_code_and_a_sentence() {
     assert_eq!(service.get("/readyz").0, 200);
 }
 
-/// Features and rewards at the end of their range leave every number of the model finite.
+/// Features and rewards at the end of their range leave every number of the model finite, and what
+/// is kept of it can be read.
 #[test]
 fn no_number_becomes_infinite() {
-    let service = start(|_| {});
-    service.post("/v1/apps", json!({"name": "shop", "dim": 2}));
+    for policy in cohort_server::settings::policies_with_turns() {
+        no_number_becomes_infinite_in(policy);
+    }
+}
+
+fn no_number_becomes_infinite_in(policy: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let service = start_in(folder.path(), |_| {});
+    service.post("/v1/apps", json!({"name": "shop", "dim": 2, "policy": policy}));
     for round in 0..60 {
         let (x, y) =
-            (if round % 2 == 0 { 1e6 } else { -1e6 }, if round % 3 == 0 { 1e-6 } else { 1e6 });
+            (if round % 2 == 0 { 1e4 } else { -1e4 }, if round % 3 == 0 { 1e-6 } else { 1e4 });
         let items = json!([{"id": "a", "features": [x, y]}, {"id": "b", "features": [y, x]}]);
         let body = json!({"user": "u", "items": items, "explain": true});
         let (status, decision) = service.post("/v1/apps/shop/decide", body);
@@ -300,9 +308,33 @@ fn no_number_becomes_infinite() {
         for judged in decision["explanation"].as_array().unwrap() {
             assert!(judged["score"].as_f64().is_some_and(f64::is_finite), "{judged}");
         }
-        let body = json!({"decision_id": decision["decision_id"], "reward": -x});
+        let body = json!({"decision_id": decision["decision_id"], "reward": -100.0 * x});
         assert_eq!(service.post("/v1/apps/shop/reward", body).0, 200);
     }
+    let before = service.get("/v1/apps/shop").1;
+    drop(service);
+    assert_eq!(std::fs::read_dir(folder.path().join("snapshots")).unwrap().count(), 1);
+    let again = start_in(folder.path(), |_| {});
+    assert_eq!(again.get("/v1/apps/shop").1, before);
+    let names = std::fs::read_dir(folder.path().join("snapshots")).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert!(names.into_iter().all(|name| name.ends_with(".snapshot")), "it was damaged");
+}
+
+/// A small request that would be answered, and remembered, at great length.
+#[test]
+fn rankings_that_are_too_long_together_are_refused() {
+    let service = start(|config| config.body_bytes = 8192);
+    service.post("/v1/apps", json!({"name": "shop", "dim": 1}));
+    let ask = |users: usize| {
+        let users: Vec<Value> = (0..users).map(|user| json!({"user": user.to_string()})).collect();
+        let items: Vec<Value> =
+            (0..10).map(|item| json!({"id": format!("{item:0100}"), "features": [1]})).collect();
+        service.post("/v1/apps/shop/decide-batch", json!({"users": users, "items": items}))
+    };
+    assert_eq!(ask(32).0, 200);
+    let (status, said) = ask(33);
+    assert_eq!((status, &said["error"]["code"]), (422, &json!("answer_too_large")), "{said}");
 }
 
 #[test]

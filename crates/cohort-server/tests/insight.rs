@@ -132,11 +132,11 @@ fn a_trial_survives_a_restart() {
         let settings =
             AppSettings { window_ms: 900, default_reward: Some(0.5), ..AppSettings::new(3) };
         service.ask(1000, create("shop", settings)).map(drop).unwrap();
-        let change = Box::new(|trial: &mut Trial| {
+        let change = Box::new(|_: &mut AppSettings, trial: &mut Trial| {
             let feature_names = ["a", "b", "c"].map(str::to_owned).to_vec();
             *trial = Trial { control: 0.4, log_candidates: true, feature_names };
         });
-        service.ask(1000, Request::SetTrial { app: "shop".to_owned(), change }).map(drop).unwrap();
+        service.ask(1000, Request::ChangeApp { app: "shop".to_owned(), change }).map(drop).unwrap();
         for turn in 0..200 {
             let id = format!("d{turn}");
             let user = format!("user-{}", turn % 7);

@@ -12,7 +12,7 @@ use cohort_server::engine::{Answer, Request};
 use cohort_server::journal::memory::{MemoryDisk, MemoryJournal};
 use cohort_server::settings::AppSettings;
 use cohort_server::snapshot::disk::MemoryFolder;
-use common::{LIMITS, Simulation};
+use common::{LIMITS, Simulation, create};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 
@@ -213,8 +213,7 @@ impl Test {
         settings.window_ms = self.rng.random_range(20..400);
         settings.default_reward = self.rng.random_bool(0.5).then_some(0.125);
         settings.epsilon = if self.rng.random_bool(0.5) { 0.3 } else { 0.0 };
-        let request =
-            Request::CreateApp { app: app.clone(), settings: settings.clone(), key: None };
+        let request = create(&app, settings.clone());
         let created = self.service.ask(self.now_ms, request);
         assert_eq!(created.is_ok(), !self.naive.apps.contains_key(&app));
         if created.is_ok() {
@@ -251,7 +250,8 @@ impl Test {
     fn change(&mut self) {
         let app = self.some_app();
         let window_ms = self.rng.random_range(20..400);
-        let change = Box::new(move |settings: &mut AppSettings| settings.window_ms = window_ms);
+        let change =
+            Box::new(move |settings: &mut AppSettings, _: &mut _| settings.window_ms = window_ms);
         let changed =
             self.service.ask(self.now_ms, Request::ChangeApp { app: app.clone(), change });
         let known = self.naive.apps.get_mut(&app);
@@ -294,6 +294,17 @@ impl Test {
             return self.saw("app_deleted");
         };
         known.pass_time(self.now_ms);
+        // Who was decided for gets that decision again; its items may have left the catalogue.
+        if let Some(before) = known.decisions.get(&id) {
+            let Ok(Answer::Decided(mut decisions)) = answer else { panic!("no decision") };
+            let decision = decisions.pop().unwrap();
+            if before.user != user {
+                assert_eq!(decision.err().map(|refusal| refusal.code()), Some("decision_reused"));
+                return self.saw("decision_reused");
+            }
+            assert!(decision.unwrap().ranking.iter().eq(&before.ranking), "a retry gets the same");
+            return self.saw("retried");
+        }
         let rows: Option<Vec<Vec<f64>>> = features
             .iter()
             .zip(&ids)
@@ -304,16 +315,7 @@ impl Test {
             return self.saw("item_unknown");
         };
         let Ok(Answer::Decided(mut decisions)) = answer else { panic!("no decision") };
-        let decision = decisions.pop().unwrap();
-        if let Some(before) = known.decisions.get(&id) {
-            if before.user != user {
-                assert_eq!(decision.err().map(|refusal| refusal.code()), Some("decision_reused"));
-                return self.saw("decision_reused");
-            }
-            assert!(decision.unwrap().ranking.iter().eq(&before.ranking), "a retry gets the same");
-            return self.saw("retried");
-        }
-        let made = decision.unwrap_or_else(|refusal| panic!("{refusal}"));
+        let made = decisions.pop().unwrap().unwrap_or_else(|refusal| panic!("{refusal}"));
         let chosen = ids.iter().position(|id| id == made.ranking.first()).unwrap();
         assert_eq!(made.ranking.iter().count(), 4);
         let naive = NaiveDecision {

@@ -16,7 +16,7 @@ use cohort_server::journal::faulty::{Fault, FaultyJournal};
 use cohort_server::journal::memory::{MemoryDisk, MemoryJournal};
 use cohort_server::settings::AppSettings;
 use cohort_server::snapshot::Snapshots;
-use cohort_server::snapshot::disk::MemoryFolder;
+use cohort_server::snapshot::disk::{Disk, MemoryFolder};
 use cohort_server::state::State;
 use common::{LIMITS, create, decide, reward, state_bytes};
 use rand::SeedableRng;
@@ -151,9 +151,24 @@ fn a_journal_that_keeps_what_snapshots_do_not_have_is_enough() {
             bytes.truncate(100);
         }
     });
-    let mut before = recover(&journal, &Snapshots::new(folder)).unwrap();
+    let snapshots = Snapshots::new(folder.clone());
+    let mut before = recover(&journal, &snapshots).unwrap();
     assert_eq!(before.passed_over.len(), 1);
     assert_eq!(state_bytes(&mut before.state), state_bytes(&mut recovered.state));
+    // … and is not removed for the damaged one: that is put aside, with what was left unfinished …
+    folder.create("00000000000000000007.snapshot.unfinished").map(drop).unwrap();
+    snapshots.tidy(&before.passed_over).unwrap();
+    let names = folder.list().unwrap();
+    assert_eq!(names.iter().filter(|name| name.ends_with(".damaged")).count(), 1, "{names:?}");
+    assert!(!names.iter().any(|name| name.ends_with(".unfinished")), "{names:?}");
+    snapshots.write(journal.last(), |out| recovered.state.save(out)).unwrap();
+    assert_eq!(snapshots.oldest_kept().unwrap(), Some(before.snapshot_event));
+    // … where both are damaged it is said of both …
+    folder.damage(|_, bytes| bytes.truncate(100));
+    let why = recover(&journal, &snapshots).err().map(|why| why.to_string()).unwrap_or_default();
+    for event in [journal.last(), before.snapshot_event] {
+        assert!(why.contains(&format!("{event:020}.snapshot is damaged")), "{why}");
+    }
     // … and without any the service says what is missing, and does not start from nothing.
     let none = Snapshots::new(MemoryFolder::default());
     let why = recover(&journal, &none).err().map(|why| why.to_string()).unwrap_or_default();

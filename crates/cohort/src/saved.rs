@@ -38,8 +38,12 @@ pub fn read_count(from: &mut dyn Read, what: &'static str) -> Result<usize, Erro
     })
 }
 
-/// Writes numbers, one after the other.
+/// Writes numbers, one after the other; refuses any that is not finite, which could not be read
+/// back.
 pub fn write_numbers(out: &mut dyn Write, numbers: &[f64]) -> io::Result<()> {
+    if numbers.iter().fold(false, |odd, number| odd | !number.is_finite()) {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a number is not finite"));
+    }
     let mut bytes = [0; 8 * 64];
     for numbers in numbers.chunks(64) {
         for (bytes, number) in bytes.chunks_exact_mut(8).zip(numbers) {

@@ -51,6 +51,34 @@ fn bears_contexts_that_say_nothing_or_very_much() {
     }
 }
 
+/// Contexts that are large and nearly the same leave of an inverse little but rounding. What is
+/// learned stays finite all the same, and can be kept.
+#[test]
+fn bears_large_contexts_that_are_nearly_the_same() {
+    for policy in POLICIES {
+        for (dim, scale) in [(16, 1e6), (16, 1e4), (64, 1e6)] {
+            let problem = Problem { sigma: 0.1, ..Problem::new(2, dim) };
+            let Ok(mut learner) = build(policy.name, &problem, []) else { continue };
+            let Some(turns) = learner.turns() else { continue };
+            for t in 0..1500 {
+                let wiggle = |i: usize| ((t * 31 + i * 17) % 1009) as f64 * 1e-6;
+                let values: Vec<f64> = (0..2 * dim).map(|i| scale - wiggle(i)).collect();
+                let contexts = Contexts::new(&values, dim).unwrap();
+                let arm = turns.decide(t % 2, &contexts);
+                let reward = if t % 3 == 0 { 1e6 } else { -1e6 };
+                turns.learn_one(t % 2, contexts.arm(arm), reward);
+                turns.catch_up();
+            }
+            let mut bytes = Vec::new();
+            let Some(saved) = turns.saved() else { continue };
+            saved.save(&mut bytes).unwrap_or_else(|why| panic!("{} {dim}: {why}", policy.name));
+            let mut again = build(policy.name, &problem, []).unwrap();
+            let saved = again.turns().and_then(|turns| turns.saved()).unwrap();
+            saved.load(&mut bytes.as_slice()).unwrap();
+        }
+    }
+}
+
 #[test]
 fn turns_end_in_the_same_statistics_as_rounds() {
     for policy in POLICIES {

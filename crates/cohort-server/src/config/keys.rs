@@ -64,7 +64,8 @@ pub const KEYS: &[Key] = &[
         &["always", "interval"],
         "When an answer is given. `always`: when what it acknowledges would survive a loss of \
          power. `interval`: when it would survive the end of the process; a loss of power takes \
-         at most the last sync_interval_ms of what was acknowledged.",
+         at most the last sync_interval_ms of what was acknowledged, and what was while one request \
+         took longer.",
     ),
     number("sync_interval_ms", (1, 60_000), 100, "How often `interval` syncs the disk."),
     number(
@@ -120,6 +121,13 @@ pub const KEYS: &[Key] = &[
         (1, 1_000_000_000),
         1_000_000,
         "The most decisions of an app that wait for their reward; more get 429.",
+    ),
+    number(
+        "max_decision_bytes",
+        (1 << 16, 1 << 50),
+        2 << 30,
+        "The most memory that decisions of an app may take, from being made until they are \
+         forgotten, one window after their reward; more get 429.",
     ),
     choice("log_level", &["info", "error", "warn", "debug", "trace"], "What is logged."),
     choice("log_format", &["text", "json"], "How it is logged, on standard error."),

@@ -93,6 +93,7 @@ pub struct Config {
     pub max_batch: usize,
     pub max_id_bytes: usize,
     pub max_waiting: usize,
+    pub max_decision_bytes: usize,
     pub log_level: String,
     pub log_format: String,
 }
@@ -174,6 +175,7 @@ impl Config {
             dim: self.max_dim,
             items: self.max_items,
             waiting: self.max_waiting,
+            decision_bytes: self.max_decision_bytes,
         }
     }
 }

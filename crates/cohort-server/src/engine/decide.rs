@@ -6,7 +6,7 @@ use rand::RngExt;
 use super::choice::{choose_in_trial, rank};
 use super::recent::{Reasons, candidates};
 use super::request::{Answer, ForUser, Made, Offer};
-use super::{Engine, Refusal, check_features};
+use super::{Engine, Limits, Refusal, check_features};
 use crate::auth::hex;
 use crate::event::{Decided, Ranking, What};
 use crate::journal::Group;
@@ -33,7 +33,15 @@ impl Engine {
         let at_ms = self.advance(now_ms, app, group)?;
         self.start_job_if_due(app)?;
         let mut scratch = std::mem::take(&mut self.scratch);
-        let answer = self.look_up(app, &offer, &mut scratch.features).map(|()| {
+        // A retry needs no candidates: they may have left the catalogue since.
+        let known = self.app(app)?.decisions();
+        let is_retry =
+            |user: &ForUser| user.decision.as_ref().is_some_and(|id| known.get(id).is_some());
+        let looked_up = match users.iter().all(is_retry) {
+            true => Ok(()),
+            false => self.look_up(app, &offer, &mut scratch.features),
+        };
+        let answer = looked_up.map(|()| {
             scratch.judgements.resize(offer.ids.len(), Judgement::default());
             scratch.chances.resize(offer.ids.len(), 0.0);
             let decisions = users.into_iter().map(|user| {
@@ -75,13 +83,16 @@ impl Engine {
         scratch: &mut Scratch,
         group: &mut Group,
     ) -> Result<Made, Refusal> {
-        let waiting_limit = self.limits.waiting;
+        let Limits { waiting: waiting_limit, decision_bytes, .. } = self.limits;
         let known = self.app(app)?;
         if let Some(before) = decision.as_ref().and_then(|id| known.decisions().get(id)) {
             return made_before(&before.made, &user);
         }
         if known.decisions().waiting() >= waiting_limit {
             return Err(Refusal::TooManyWaiting { limit: waiting_limit });
+        }
+        if known.decisions().bytes() >= decision_bytes {
+            return Err(Refusal::TooMuchRemembered { limit: decision_bytes });
         }
         let (dim, epsilon) = (known.settings().dim, known.settings().epsilon);
         let trial = known.trial();

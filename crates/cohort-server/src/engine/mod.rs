@@ -32,10 +32,11 @@ pub use request::{Answer, Request};
 
 use crate::event::{Event, Key, What};
 use crate::journal::Group;
-use crate::settings::{AppSettings, in_range};
+use crate::settings::{AppSettings, is_feature, is_reward};
 use crate::state::{App, State, Status};
+use crate::trial::Trial;
 use recent::Recent;
-use request::{AppView, DecisionView, RewardOutcome};
+use request::{AppView, Change, DecisionView, RewardOutcome};
 
 /// What one app may take up.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +49,8 @@ pub struct Limits {
     pub items: usize,
     /// Decisions of an app that wait for their reward.
     pub waiting: usize,
+    /// Bytes that all remembered decisions of an app take, roughly.
+    pub decision_bytes: usize,
 }
 
 /// The state and what may be asked of it.
@@ -79,6 +82,8 @@ struct Refits {
     begun: u64,
     /// The refit that each app waits for.
     under_way: BTreeMap<String, u64>,
+    /// Apps whose refit failed, and how many rewards they must have for another.
+    put_off: BTreeMap<String, u64>,
     /// Those that nobody has taken yet.
     waiting: Vec<Refit>,
 }
@@ -115,27 +120,10 @@ impl Engine {
         group: &mut Group,
     ) -> Result<Answer, Refusal> {
         match request {
-            Request::CreateApp { app, settings, key } => {
-                self.create_app(now_ms, app, settings, key, group)
+            Request::CreateApp { app, settings, trial, key } => {
+                self.create_app(now_ms, app, settings, trial, key, group)
             }
-            Request::ChangeApp { app, change } => {
-                let at_ms = self.advance(now_ms, &app, group)?;
-                let mut settings = self.app(&app)?.settings().clone();
-                change(&mut settings);
-                self.check_settings(&settings)?;
-                self.app_mut(&app)?.policy_for(&settings)?;
-                self.record(group, &app, at_ms, What::Changed(settings))?;
-                self.view(&app)
-            }
-            Request::SetTrial { app, change } => {
-                let at_ms = self.advance(now_ms, &app, group)?;
-                let known = self.app(&app)?;
-                let (mut trial, dim) = (known.trial().clone(), known.settings().dim);
-                change(&mut trial);
-                trial.check(dim)?;
-                self.record(group, &app, at_ms, What::TrialSet(trial))?;
-                self.view(&app)
-            }
+            Request::ChangeApp { app, change } => self.change_app(now_ms, app, change, group),
             Request::Look { app, look } => {
                 let started = Instant::now();
                 let recent = self.recent.remove(&app).unwrap_or_default();
@@ -148,6 +136,7 @@ impl Engine {
                 let at_ms = self.advance(now_ms, &app, group)?;
                 self.record(group, &app, at_ms, What::Deleted)?;
                 self.refits.under_way.remove(&app);
+                self.refits.put_off.remove(&app);
                 self.recent.remove(&app);
                 Ok(Answer::Done)
             }
@@ -199,7 +188,17 @@ impl Engine {
                 if self.refits.under_way.get(&app) == Some(&ticket) {
                     self.refits.under_way.remove(&app);
                     let at_ms = self.advance(now_ms, &app, group)?;
-                    self.record(group, &app, at_ms, What::Refitted(found))?;
+                    if let Err(why) = self.record(group, &app, at_ms, What::Refitted(found)) {
+                        tracing::error!(app, %why, "what a refit found cannot be used");
+                        self.put_off_refit(&app)?;
+                    }
+                }
+                Ok(Answer::Done)
+            }
+            Request::RefitFailed { app, ticket } => {
+                if self.refits.under_way.get(&app) == Some(&ticket) {
+                    self.refits.under_way.remove(&app);
+                    self.put_off_refit(&app)?;
                 }
                 Ok(Answer::Done)
             }
@@ -218,6 +217,7 @@ impl Engine {
         now_ms: u64,
         app: String,
         settings: AppSettings,
+        trial: Trial,
         key: Option<Key>,
         group: &mut Group,
     ) -> Result<Answer, Refusal> {
@@ -229,9 +229,37 @@ impl Engine {
         }
         self.check_settings(&settings)?;
         settings.build()?;
+        trial.check(settings.dim)?;
         self.record(group, &app, now_ms, What::Created(settings))?;
+        if trial != Trial::default() {
+            self.record(group, &app, now_ms, What::TrialSet(trial))?;
+        }
         if let Some(key) = key {
             self.record(group, &app, now_ms, What::KeyAdded(key))?;
+        }
+        self.view(&app)
+    }
+
+    fn change_app(
+        &mut self,
+        now_ms: u64,
+        app: String,
+        change: Change,
+        group: &mut Group,
+    ) -> Result<Answer, Refusal> {
+        let at_ms = self.advance(now_ms, &app, group)?;
+        let known = self.app(&app)?;
+        let (before, trial_before) = (known.settings().clone(), known.trial().clone());
+        let (mut settings, mut trial) = (before.clone(), trial_before.clone());
+        change(&mut settings, &mut trial);
+        self.check_settings(&settings)?;
+        trial.check(settings.dim)?;
+        self.app_mut(&app)?.policy_for(&settings)?;
+        if settings != before {
+            self.record(group, &app, at_ms, What::Changed(settings))?;
+        }
+        if trial != trial_before {
+            self.record(group, &app, at_ms, What::TrialSet(trial))?;
         }
         self.view(&app)
     }
@@ -291,7 +319,7 @@ impl Engine {
         reward: f64,
         group: &mut Group,
     ) -> Result<RewardOutcome, Refusal> {
-        if !in_range(reward) {
+        if !is_reward(reward) {
             return Err(Refusal::BadReward { reward });
         }
         match self.app(app)?.decisions().get(&decision).map(|found| found.status) {
@@ -318,7 +346,10 @@ impl Engine {
     }
 
     fn start_job_if_due(&mut self, app: &str) -> Result<(), Refusal> {
-        if self.refits.under_way.contains_key(app) {
+        let waits = |until: &u64| self.app(app).is_ok_and(|app| app.counts().learned() < *until);
+        if self.refits.under_way.contains_key(app)
+            || self.refits.put_off.get(app).is_some_and(waits)
+        {
             return Ok(());
         }
         if let Some(job) = self.app_mut(app)?.job() {
@@ -327,6 +358,13 @@ impl Engine {
             self.refits.under_way.insert(app.to_owned(), ticket);
             self.refits.waiting.push(Refit { app: app.to_owned(), ticket, job });
         }
+        Ok(())
+    }
+
+    /// The same fit would fail again: the next one has a quarter more to go by.
+    fn put_off_refit(&mut self, app: &str) -> Result<(), Refusal> {
+        let learned = self.app(app)?.counts().learned();
+        self.refits.put_off.insert(app.to_owned(), learned + learned / 4 + 1);
         Ok(())
     }
 
@@ -402,7 +440,7 @@ fn check_features(item: &str, features: &[f64], dim: usize) -> Result<(), Refusa
         let (item, found) = (item.to_owned(), features.len());
         return Err(Refusal::WrongDim { item, found, dim });
     }
-    match features.iter().find(|feature| !in_range(**feature)) {
+    match features.iter().find(|feature| !is_feature(**feature)) {
         Some(feature) => Err(Refusal::BadFeature { item: item.to_owned(), feature: *feature }),
         None => Ok(()),
     }

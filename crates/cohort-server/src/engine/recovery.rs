@@ -12,6 +12,14 @@ pub enum RecoveryError {
     /// The journal is not what it was.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// No snapshot is good, and the journal alone does not do.
+    #[error("{journal}; {}", told(.passed_over))]
+    NoneGood {
+        /// What is wrong with the journal.
+        journal: JournalError,
+        /// What is wrong with the snapshots, the newest first.
+        passed_over: Vec<SnapshotError>,
+    },
     /// The folder of snapshots cannot be read.
     #[error("the snapshots cannot be read: {0}")]
     Snapshots(#[from] std::io::Error),
@@ -25,6 +33,10 @@ pub struct Recovered {
     pub snapshot_event: u64,
     /// Snapshots that were damaged and passed over.
     pub passed_over: Vec<SnapshotError>,
+}
+
+fn told(passed_over: &[SnapshotError]) -> String {
+    passed_over.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// Brings the state back.
@@ -41,10 +53,16 @@ pub fn recover<D: Disk>(
         let (last, expected) = (journal.last(), state.last_event());
         return Err(JournalError::Missing { last, expected }.into());
     }
-    journal.read(state.last_event() + 1, &mut |number, bytes| {
+    let replayed = journal.read(state.last_event() + 1, &mut |number, bytes| {
         let damaged = |what: String| JournalError::Damaged { event: number, what };
         let event = Event::decode(bytes).map_err(|why| damaged(why.to_string()))?;
         state.apply(event).map_err(|why| damaged(why.to_string()))
-    })?;
+    });
+    if let Err(journal) = replayed {
+        return Err(match passed_over.is_empty() {
+            true => RecoveryError::Journal(journal),
+            false => RecoveryError::NoneGood { journal, passed_over },
+        });
+    }
     Ok(Recovered { state, snapshot_event, passed_over })
 }

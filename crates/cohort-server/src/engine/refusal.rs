@@ -50,7 +50,9 @@ pub enum Refusal {
         dim: usize,
     },
     /// A feature that would spoil the model.
-    #[error("the item `{item}` has the feature {feature}; features are from -1e6 to 1e6")]
+    #[error(
+        "the item `{item}` has the feature {feature}; features are from -1e4 to 1e4: scale them"
+    )]
     BadFeature {
         /// Its id.
         item: String,
@@ -101,6 +103,12 @@ pub enum Refusal {
         /// How many there may be.
         limit: usize,
     },
+    /// Decisions that are remembered take more memory than they may.
+    #[error("decisions of this app take {limit} bytes, as much as they may; shorten the window")]
+    TooMuchRemembered {
+        /// How much they may take.
+        limit: usize,
+    },
     /// More requests wait than may.
     #[error("the service is at its limit; try again in a moment")]
     Overloaded,
@@ -140,6 +148,7 @@ impl Refusal {
             Self::Late { .. } => "late",
             Self::TooMany { .. } => "too_many",
             Self::TooManyWaiting { .. } => "too_many_waiting",
+            Self::TooMuchRemembered { .. } => "too_much_remembered",
             Self::Overloaded => "overloaded",
             Self::JournalFailed { .. } => "journal_failed",
             Self::ShuttingDown => "shutting_down",
@@ -159,7 +168,7 @@ impl Refusal {
             | Self::BadFeature { .. }
             | Self::BadReward { .. }
             | Self::TooMany { .. } => 422,
-            Self::TooManyWaiting { .. } => 429,
+            Self::TooManyWaiting { .. } | Self::TooMuchRemembered { .. } => 429,
             Self::Overloaded | Self::JournalFailed { .. } | Self::ShuttingDown => 503,
             Self::Bug { .. } => 500,
         }
@@ -169,7 +178,9 @@ impl Refusal {
     pub fn retry_after_seconds(&self) -> Option<u64> {
         match self {
             Self::Overloaded => Some(1),
-            Self::ShuttingDown | Self::TooManyWaiting { .. } => Some(5),
+            Self::ShuttingDown | Self::TooManyWaiting { .. } | Self::TooMuchRemembered { .. } => {
+                Some(5)
+            }
             Self::JournalFailed { .. } => Some(30),
             _ => None,
         }

@@ -9,11 +9,8 @@ use crate::settings::AppSettings;
 use crate::state::{App, Counts, Status};
 use crate::trial::Trial;
 
-/// A change of an app's settings.
-pub type Change = Box<dyn FnOnce(&mut AppSettings) + Send>;
-
-/// A change of an app's control group.
-pub type TrialChange = Box<dyn FnOnce(&mut Trial) + Send>;
+/// A change of an app's settings and of its control group; all of it is done, or nothing.
+pub type Change = Box<dyn FnOnce(&mut AppSettings, &mut Trial) + Send>;
 
 /// A look at an app and its newest decisions. It is had on the engine's thread: what takes long is
 /// done with what it brings back.
@@ -28,19 +25,14 @@ pub enum Request {
         /// What is done with it.
         look: Look,
     },
-    /// Set the control group of an app.
-    SetTrial {
-        /// The app.
-        app: String,
-        /// What to change.
-        change: TrialChange,
-    },
     /// Make an app, with a first key if it shall have one.
     CreateApp {
         /// Its name.
         app: String,
         /// Its settings.
         settings: AppSettings,
+        /// Its control group.
+        trial: Trial,
         /// Its first key.
         key: Option<Key>,
     },
@@ -136,6 +128,13 @@ pub enum Request {
         ticket: u64,
         /// What was found.
         found: Vec<u8>,
+    },
+    /// A [`super::Refit`] failed.
+    RefitFailed {
+        /// The app.
+        app: String,
+        /// The refit's number.
+        ticket: u64,
     },
     /// Nothing but time.
     TimePasses,

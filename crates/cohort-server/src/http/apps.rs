@@ -16,7 +16,7 @@ use super::body::{JsonBody, check_app_name};
 use super::error::{ApiError, ErrorBody};
 use crate::auth::{KeyHash, hex, new_key};
 use crate::engine::request::AppView;
-use crate::engine::{Answer, Refusal, Request};
+use crate::engine::{Answer, Request};
 use crate::event::Key;
 use crate::settings::{AppSettings, DEFAULT_POLICY, DEFAULT_WINDOW_MS};
 use crate::trial::Trial;
@@ -212,15 +212,8 @@ pub async fn create(
         log_candidates: new.log_candidates,
         feature_names: new.feature_names,
     };
-    trial.check(new.dim).map_err(Refusal::from)?;
-    let app = new.name.clone();
-    let request = Request::CreateApp { app: new.name, settings, key: Some(kept) };
-    let mut answer = service.engine.ask(request).await?;
-    if trial != Trial::default() {
-        let change = Box::new(move |before: &mut Trial| *before = trial);
-        answer = service.engine.ask(Request::SetTrial { app, change }).await?;
-    }
-    match answer {
+    let request = Request::CreateApp { app: new.name, settings, trial, key: Some(kept) };
+    match service.engine.ask(request).await? {
         Answer::App(view) => {
             let created = CreatedApp { app: body_of(*view), key: shown };
             Ok((StatusCode::CREATED, Json(created)))
@@ -253,25 +246,18 @@ pub async fn change(
     JsonBody(change): JsonBody<AppChange>,
 ) -> Result<Json<AppBody>, ApiError> {
     service.admit_admin(&headers)?;
-    let (control, log_candidates) = (change.control, change.log_candidates);
-    let names = change.feature_names;
-    if control.is_some() || log_candidates.is_some() || names.is_some() {
-        let change = Box::new(move |trial: &mut Trial| {
-            trial.control = control.unwrap_or(trial.control);
-            trial.log_candidates = log_candidates.unwrap_or(trial.log_candidates);
-            if let Some(names) = names {
-                trial.feature_names = names;
-            }
-        });
-        service.engine.ask(Request::SetTrial { app: app.clone(), change }).await?;
-    }
-    let change = Box::new(move |settings: &mut AppSettings| {
+    let change = Box::new(move |settings: &mut AppSettings, trial: &mut Trial| {
         if let Some(params) = change.params {
             settings.params = values_of(params);
         }
         settings.epsilon = change.epsilon.unwrap_or(settings.epsilon);
         settings.window_ms = change.window_ms.unwrap_or(settings.window_ms);
         settings.default_reward = change.default_reward.unwrap_or(settings.default_reward);
+        trial.control = change.control.unwrap_or(trial.control);
+        trial.log_candidates = change.log_candidates.unwrap_or(trial.log_candidates);
+        if let Some(names) = change.feature_names {
+            trial.feature_names = names;
+        }
     });
     app_in(service.engine.ask(Request::ChangeApp { app, change }).await?)
 }

@@ -174,6 +174,7 @@ pub async fn decide_batch(
     service.admit_client(&headers, &app)?;
     check_count("users", body.users.len(), service.config.max_batch)?;
     let offer = service.offer(body.items)?;
+    check_rankings(body.users.len(), &offer, service.config.body_bytes)?;
     let users = body.users.into_iter();
     let users = users.map(|user| service.for_user(user.user, user.decision_id, user.shown));
     let users = users.collect::<Result<Vec<_>, _>>()?;
@@ -293,6 +294,20 @@ impl Service {
         }
         Ok(ForUser { user, decision, shown })
     }
+}
+
+/// Every user of a batch has a ranking of all candidates: a small request could be answered with,
+/// and have the service remember, very much.
+fn check_rankings(users: usize, offer: &Offer, body_bytes: usize) -> Result<(), ApiError> {
+    let (ids, most) = (offer.ids.iter().map(String::len).sum::<usize>(), 4 * body_bytes);
+    if users * ids <= most {
+        return Ok(());
+    }
+    let sentence = format!(
+        "{users} rankings of {ids} bytes of ids are more than {most} bytes, four times body_bytes: \
+         ask for fewer users at once, or with shorter ids"
+    );
+    Err(ApiError::new(422, "answer_too_large", sentence))
 }
 
 fn decisions_in(answer: Answer) -> Result<Vec<Result<Made, Refusal>>, ApiError> {

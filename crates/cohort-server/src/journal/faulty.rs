@@ -1,5 +1,5 @@
-//! A journal that fails when it is told to: on its n-th write or sync, before doing it, halfway,
-//! or after having done it.
+//! A journal that fails when it is told to: on its n-th write, sync or pruning, before doing it, or
+//! after having done it.
 
 use super::{Group, Journal, JournalError, Visit};
 

@@ -10,7 +10,8 @@
 //! A snapshot is written beside the others under a name that nobody looks for, synced, and only
 //! then given its own name, `NUMBER.snapshot`, the number of the last event in it: it is there in
 //! full or not at all. The two newest are kept. A damaged one is named and passed over; the one
-//! before it, or the whole journal, gives the same state.
+//! before it, or the whole journal, gives the same state. Once it has, the damaged one is given
+//! another name, so that it does not count as one of the two.
 
 pub mod blocks;
 pub mod disk;
@@ -28,6 +29,10 @@ const MAGIC: &[u8; 16] = b"cohort snapshot\n";
 const VERSION: u32 = 1;
 /// How many are kept.
 const KEPT: usize = 2;
+/// How the name of a file ends that is being written, or was when the service ended.
+const UNFINISHED: &str = ".unfinished";
+/// How the name of one ends that was damaged and is not needed.
+const DAMAGED: &str = ".damaged";
 
 /// What can go wrong with a snapshot.
 #[derive(Debug, thiserror::Error)]
@@ -69,7 +74,11 @@ impl<D: Disk> Snapshots<D> {
     ) -> Result<(), SnapshotError> {
         let name = name_of(event);
         let fails = |why| SnapshotError::Write { name: name.clone(), why };
-        self.write_file(&name, event, state).map_err(fails)?;
+        self.write_file(&name, event, state).map_err(|why| {
+            // Perhaps the disk is full; if this fails too, the next start removes it.
+            let _ = self.disk.remove(&format!("{name}{UNFINISHED}"));
+            fails(why)
+        })?;
         for old in self.events().map_err(fails)?.into_iter().skip(KEPT) {
             self.disk.remove(&name_of(old)).map_err(fails)?;
         }
@@ -82,7 +91,7 @@ impl<D: Disk> Snapshots<D> {
         event: u64,
         state: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
     ) -> std::io::Result<()> {
-        let unfinished = format!("{name}.unfinished");
+        let unfinished = format!("{name}{UNFINISHED}");
         let mut file = BufWriter::with_capacity(1 << 18, self.disk.create(&unfinished)?);
         file.write_all(MAGIC)?;
         file.put_u32(VERSION)?;
@@ -137,6 +146,21 @@ impl<D: Disk> Snapshots<D> {
         let state = load(&mut blocks)?;
         blocks.finish()?;
         Ok(state)
+    }
+
+    /// After a start that needed neither: gives damaged snapshots another name, and removes what
+    /// was being written when the service ended.
+    pub fn tidy(&self, passed_over: &[SnapshotError]) -> std::io::Result<()> {
+        for damaged in passed_over {
+            if let SnapshotError::Damaged { name, .. } = damaged {
+                self.disk.rename(name, &format!("{name}{DAMAGED}"))?;
+            }
+        }
+        let names = self.disk.list()?;
+        names
+            .iter()
+            .filter(|name| name.ends_with(UNFINISHED))
+            .try_for_each(|name| self.disk.remove(name))
     }
 
     /// The event up to which the oldest snapshot that is kept reaches; `None` until there are as

@@ -50,6 +50,13 @@ pub struct Counts {
     pub unrewarded: u64,
 }
 
+impl Counts {
+    /// How many decisions the policy has learned from.
+    pub fn learned(&self) -> u64 {
+        self.rewards + self.defaults
+    }
+}
+
 impl App {
     /// A new app.
     pub(super) fn new(settings: AppSettings, at_ms: u64) -> Result<Self, BadSettings> {
@@ -84,6 +91,9 @@ impl App {
         match what {
             What::Created(_) | What::Deleted => Err("not an event inside an app".to_owned()),
             What::Changed(settings) => {
+                if settings.dim != self.settings.dim || settings.policy != self.settings.policy {
+                    return Err("a change of dimension or policy, which stay".to_owned());
+                }
                 if let Some(policy) = self.policy_for(&settings).map_err(|why| why.to_string())? {
                     self.policy = policy;
                 }
@@ -99,7 +109,7 @@ impl App {
                 Ok(())
             }
             What::ItemPut(id, features) => {
-                self.check_dim(&features)?;
+                self.check_features(&features)?;
                 Arc::make_mut(&mut self.items).insert(id.into(), features.into());
                 Ok(())
             }
@@ -124,6 +134,7 @@ impl App {
                 other => Err(format!("activation of decision `{id}`, which is {other:?}")),
             },
             What::Rewarded { decision, reward } => {
+                check_number(reward)?;
                 match self.decisions.get(&decision).map(|found| found.status) {
                     Some(Status::Open) => {
                         self.close(&decision, Status::Rewarded(reward), at_ms);
@@ -147,7 +158,7 @@ impl App {
     }
 
     fn decided(&mut self, at_ms: u64, made: Decided, control: bool) -> Result<(), String> {
-        self.check_dim(&made.context)?;
+        self.check_features(&made.context)?;
         if self.decisions.get(&made.id).is_some() {
             return Err(format!("decision `{}` was made twice", made.id));
         }
@@ -198,9 +209,9 @@ impl App {
         at_ms.saturating_add(self.settings.window_ms)
     }
 
-    fn check_dim(&self, features: &[f64]) -> Result<(), String> {
+    fn check_features(&self, features: &[f64]) -> Result<(), String> {
         match features.len() == self.settings.dim {
-            true => Ok(()),
+            true => features.iter().try_for_each(|feature| check_number(*feature)),
             false => Err(format!("{} features for dim {}", features.len(), self.settings.dim)),
         }
     }
@@ -218,7 +229,7 @@ impl App {
         let cannot = || BadSettings::Fixed(settings.policy.clone());
         let mut learned = Vec::new();
         let saved = self.turns().saved().ok_or_else(cannot)?;
-        saved.save(&mut learned).expect("memory takes all bytes");
+        saved.save(&mut learned).map_err(|_| cannot())?;
         turns(&mut policy).saved().ok_or_else(cannot)?.load(&mut learned.as_slice())?;
         Ok(Some(policy))
     }
@@ -310,6 +321,14 @@ impl App {
     /// How often what happened.
     pub fn counts(&self) -> Counts {
         self.counts
+    }
+}
+
+/// No version of this program has taken larger numbers from anybody.
+fn check_number(number: f64) -> Result<(), String> {
+    match number.abs() <= 1e6 {
+        true => Ok(()),
+        false => Err(format!("the number {number}, which is none that can be learned")),
     }
 }
 

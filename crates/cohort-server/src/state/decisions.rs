@@ -54,7 +54,12 @@ pub struct Decisions {
     by_id: HashMap<Box<str>, Arc<Decision>>,
     due: BTreeSet<(u64, Box<str>)>,
     waiting: usize,
+    /// What all of them take, roughly.
+    bytes: usize,
 }
+
+/// What a decision takes beside its ids and features: itself, and its places in both tables.
+const DECISION_BYTES: usize = 256;
 
 impl Decisions {
     /// The decision of that id.
@@ -66,6 +71,7 @@ impl Decisions {
     pub fn insert(&mut self, decision: Decision) {
         let id: Box<str> = decision.made.id.as_str().into();
         self.waiting += usize::from(decision.waits());
+        self.bytes += decision.bytes();
         self.due.insert((decision.due_ms, id.clone()));
         self.by_id.insert(id, Arc::new(decision));
     }
@@ -80,10 +86,13 @@ impl Decisions {
         decision.due_ms = due_ms;
         self.waiting += usize::from(decision.waits());
         self.due.insert((due_ms, key));
-        match decision.waits() {
-            true => Some(decision.made.context.clone()),
-            false => Some(std::mem::take(&mut decision.made.context)),
+        if decision.waits() {
+            return Some(decision.made.context.clone());
         }
+        self.bytes -= decision.bytes();
+        let context = std::mem::take(&mut decision.made.context);
+        self.bytes += decision.bytes();
+        Some(context)
     }
 
     /// The first decision whose status has ended by then.
@@ -96,6 +105,7 @@ impl Decisions {
     pub fn remove(&mut self, id: &str) {
         if let Some(decision) = self.by_id.remove(id) {
             self.waiting -= usize::from(decision.waits());
+            self.bytes -= decision.bytes();
             self.due.remove(&(decision.due_ms, Box::from(id)));
         }
     }
@@ -115,6 +125,11 @@ impl Decisions {
         self.waiting
     }
 
+    /// How much memory they take, roughly.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// All of them, in the order in which they are due.
     pub fn iter(&self) -> impl Iterator<Item = &Decision> {
         self.due.iter().filter_map(|(_, id)| self.get(id))
@@ -127,6 +142,12 @@ impl Decisions {
 }
 
 impl Decision {
+    fn bytes(&self) -> usize {
+        let Decided { id, user, ranking, context, .. } = &self.made;
+        let ids = 3 * id.len() + user.len() + ranking.as_bytes().len();
+        DECISION_BYTES + ids + size_of_val(&**context)
+    }
+
     fn waits(&self) -> bool {
         matches!(self.status, Status::NotShown | Status::Open)
     }

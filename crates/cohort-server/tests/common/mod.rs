@@ -13,7 +13,8 @@ use cohort_server::state::State;
 use rand::SeedableRng;
 use rand_chacha::ChaCha12Rng;
 
-pub const LIMITS: Limits = Limits { apps: 10, dim: 16, items: 100, waiting: 10_000 };
+pub const LIMITS: Limits =
+    Limits { apps: 10, dim: 16, items: 100, waiting: 10_000, decision_bytes: 1 << 30 };
 
 pub struct Simulation<J> {
     pub engine: Engine,
@@ -87,7 +88,7 @@ pub fn state_bytes(state: &mut State) -> Vec<u8> {
 }
 
 pub fn create(app: &str, settings: AppSettings) -> Request {
-    Request::CreateApp { app: app.to_owned(), settings, key: None }
+    Request::CreateApp { app: app.to_owned(), settings, trial: Default::default(), key: None }
 }
 
 /// A decide for one user with candidates that depend on `salt`.

@@ -4,7 +4,9 @@
 //! Theorem 2; the ball form is that of Chatterji, Muthukumar, Bartlett, *OSOM* (2020), which the
 //! paper cites.
 
-use crate::params::{NOT_NEGATIVE, POSITIVE, PROBABILITY, Param, Settings};
+use std::ops::Bound;
+
+use crate::params::{Kind, NOT_NEGATIVE, PROBABILITY, Param, Settings};
 use crate::{Error, Problem};
 
 /// What an OFUL is told; every policy that explores has these parameters.
@@ -47,10 +49,13 @@ pub enum Shape {
     },
 }
 
+/// λ beside contexts of about unit length: what is smaller is lost in rounding.
+const REGULARISER: Kind = Kind::Real(Bound::Included(1e-6), Bound::Included(1e12));
+
 /// The parameters of [`Confidence`].
 pub const OFUL_PARAMS: &[Param] = &[
     Param::real("delta", PROBABILITY, 0.4, "δ, how often the confidence set may miss"),
-    Param::real("lambda", POSITIVE, 1.0, "λ, the regulariser: V = λI + Σxxᵀ"),
+    Param::real("lambda", REGULARISER, 1.0, "λ, the regulariser: V = λI + Σxxᵀ"),
     Param::real("norm_bound", NOT_NEGATIVE, 1.0, "S, a bound on the length of users' vectors"),
     Param::derived(
         "sigma",
@@ -62,7 +67,7 @@ pub const OFUL_PARAMS: &[Param] = &[
     Param::choice("confidence", &["ellipsoid", "ball"], "form of the confidence set"),
     Param::derived(
         "rho_min",
-        crate::params::Kind::Real(std::ops::Bound::Excluded(0.0), std::ops::Bound::Included(1.0)),
+        Kind::Real(Bound::Excluded(0.0), Bound::Included(1.0)),
         "1/(3d), that of the paper's contexts",
         "ρ_min, smallest eigenvalue of the contexts' covariance (confidence = ball)",
     ),

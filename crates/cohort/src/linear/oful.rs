@@ -99,7 +99,10 @@ impl Oful {
 
         self.inverse.times(x, &mut self.gain);
         let step = rewards * dot(x, &self.gain);
-        if step > LARGEST_STEP || self.updates.is_multiple_of(REFRESH_UPDATES) {
+        // Where contexts are large and nearly the same, rounding can leave less than nothing of a
+        // square: no update rests on that.
+        let sound = (0.0..=LARGEST_STEP).contains(&step);
+        if !sound || self.updates.is_multiple_of(REFRESH_UPDATES) {
             return self.refresh();
         }
         let surprise = (sum - rewards * dot(x, &self.estimate)) / (1.0 + step);
@@ -139,7 +142,11 @@ impl Oful {
         // V = λI + Σxxᵀ is positive definite; if rounding at extreme scales says otherwise, what
         // was carried along is still the best there is.
         let Some(factor) = self.precision.cholesky() else { return };
-        self.inverse = factor.inverse();
+        let inverse = factor.inverse();
+        if !inverse.packed().iter().all(|number| number.is_finite()) {
+            return;
+        }
+        self.inverse = inverse;
         self.log_det = factor.log_det() - self.moment.len() as f64 * self.lambda.ln();
         self.estimate.copy_from_slice(&self.moment);
         factor.solve(&mut self.estimate);

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::commit::{Committer, Failed};
 use super::snapshot_thread::{Order, SnapshotWriter};
-use super::{Batch, GROUP_BYTES, GROUP_EVENTS, Message, Shared, TICK};
+use super::{Batch, GROUP_ANSWERS, GROUP_BYTES, GROUP_EVENTS, Message, Shared, TICK};
 use crate::clock::Clock;
 use crate::directory::Directory;
 use crate::engine::{Engine, Refit, Request};
@@ -97,7 +97,10 @@ impl EngineThread {
                 batch.directory = Some(Arc::new(Directory::of(self.engine.state())));
             }
             batch.answers.push((reply, answer));
-            let full = batch.group.events() >= GROUP_EVENTS || batch.group.bytes() >= GROUP_BYTES;
+            let full = batch.group.events() >= GROUP_EVENTS
+                || batch.group.bytes() >= GROUP_BYTES
+                || batch.answers.len() >= GROUP_ANSWERS
+                || self.committer.patience().is_some_and(|left| left.is_zero());
             next = if full { None } else { incoming.try_recv().ok() };
         }
         true

@@ -70,6 +70,7 @@ pub struct Options {
 /// How large a group may grow before it is handed on.
 const GROUP_EVENTS: u64 = 4096;
 const GROUP_BYTES: usize = 4 << 20;
+const GROUP_ANSWERS: usize = 4096;
 /// How often windows are looked at when nobody asks anything.
 const TICK: Duration = Duration::from_millis(200);
 

@@ -31,17 +31,21 @@ fn run(pool: &rayon::ThreadPool, refits: &Receiver<Refit>, engine: &mpsc::WeakSe
     for Refit { app, ticket, job } in refits {
         let started = Instant::now();
         let done = std::panic::catch_unwind(AssertUnwindSafe(|| pool.install(job)));
-        let Ok(found) = done else {
-            tracing::error!(app, "a refit stopped at a bug; the app goes on with the one before");
-            continue;
+        let done = match done {
+            Ok(found) => {
+                let seconds = started.elapsed().as_secs_f64();
+                metrics::histogram!("cohort_refit_seconds").record(seconds);
+                tracing::debug!(app, seconds, bytes = found.len(), "refitted");
+                Request::Refitted { app, ticket, found }
+            }
+            Err(_) => {
+                tracing::error!(app, "a refit stopped at a bug; the app goes on without");
+                Request::RefitFailed { app, ticket }
+            }
         };
-        let seconds = started.elapsed().as_secs_f64();
-        metrics::histogram!("cohort_refit_seconds").record(seconds);
-        tracing::debug!(app, seconds, bytes = found.len(), "refitted");
         let Some(engine) = engine.upgrade() else { return };
         // Nobody waits for the answer.
         let (reply, _) = oneshot::channel();
-        let done = Request::Refitted { app, ticket, found };
         if engine.blocking_send(Message::Ask(done, reply)).is_err() {
             return;
         }

@@ -106,12 +106,15 @@ impl Saved for Cohort {
 
 /// What a fit found that had seen so many rewards, counted from a level: for [`read_fitted`].
 pub(super) fn write_fitted(rewards: f64, level: f64, population: Option<&Population>) -> Vec<u8> {
-    let mut out = Vec::new();
-    let written = write_header(&mut out, FITTED_VERSION)
-        .and_then(|()| write_numbers(&mut out, &[rewards, level]))
-        .and_then(|()| write_option(&mut out, population));
-    written.expect("memory takes all bytes");
-    out
+    let write = |population| -> io::Result<Vec<u8>> {
+        let mut out = Vec::new();
+        write_header(&mut out, FITTED_VERSION)?;
+        write_numbers(&mut out, &[rewards, level])?;
+        write_option(&mut out, population)?;
+        Ok(out)
+    };
+    // A fit in which a number is not finite is none: what was fitted before stays.
+    write(population).or_else(|_| write(None)).unwrap_or_default()
 }
 
 /// How many rewards a fit had seen, from which level it counted them, and what it found.

@@ -1,0 +1,165 @@
+//! What the engine does with requests that fail in part, come again, or ask for too much.
+#![allow(missing_docs)]
+
+mod common;
+
+use cohort_server::engine::request::{ForUser, Offer};
+use cohort_server::engine::{Answer, Engine, Refit, Refusal, Request};
+use cohort_server::journal::Group;
+use cohort_server::journal::memory::{MemoryDisk, MemoryJournal};
+use cohort_server::settings::AppSettings;
+use cohort_server::snapshot::disk::MemoryFolder;
+use cohort_server::state::State;
+use cohort_server::trial::Trial;
+use common::{LIMITS, Simulation, create, decide, reward};
+use rand::SeedableRng;
+use rand_chacha::ChaCha12Rng;
+
+fn service() -> Simulation<MemoryJournal> {
+    let journal = MemoryJournal::open(&MemoryDisk::default()).unwrap();
+    Simulation::start(journal, &MemoryFolder::default(), 1).unwrap()
+}
+
+#[test]
+fn a_change_is_done_in_full_or_not_at_all() {
+    let mut service = service();
+    service.ask(0, create("shop", AppSettings::new(3))).map(drop).unwrap();
+    let change = |epsilon: f64, control: f64| Request::ChangeApp {
+        app: "shop".to_owned(),
+        change: Box::new(move |settings: &mut AppSettings, trial: &mut Trial| {
+            (settings.epsilon, trial.control) = (epsilon, control);
+        }),
+    };
+    for (epsilon, control) in [(2.0, 0.5), (0.5, 2.0)] {
+        let before = service.bytes();
+        assert!(service.ask(1, change(epsilon, control)).is_err());
+        assert!(service.bytes() == before, "epsilon {epsilon}, control {control}");
+    }
+    service.ask(1, change(0.25, 0.5)).map(drop).unwrap();
+    let app = service.engine.state().app("shop").unwrap();
+    assert_eq!((app.settings().epsilon, app.trial().control), (0.25, 0.5));
+    // A change to what is already so is none.
+    let (before, events) = (service.bytes(), service.engine.state().last_event());
+    service.ask(1, change(0.25, 0.5)).map(drop).unwrap();
+    assert!(service.bytes() == before && service.engine.state().last_event() == events);
+}
+
+#[test]
+fn an_app_whose_control_group_cannot_be_is_not_made() {
+    let mut service = service();
+    let create = |control: f64| Request::CreateApp {
+        app: "shop".to_owned(),
+        settings: AppSettings::new(3),
+        trial: Trial { control, ..Trial::default() },
+        key: None,
+    };
+    assert!(service.ask(0, create(1.5)).is_err());
+    assert!(service.engine.state().apps().is_empty());
+    service.ask(0, create(0.5)).map(drop).unwrap();
+    assert_eq!(service.engine.state().app("shop").unwrap().trial().control, 0.5);
+}
+
+/// The answer may have been lost on its way: asking again must give it, whatever happened since.
+#[test]
+fn a_retry_gets_its_decision_after_its_items_have_left_the_catalogue() {
+    let mut service = service();
+    let shop = || "shop".to_owned();
+    service.ask(0, create("shop", AppSettings::new(2))).map(drop).unwrap();
+    let items = vec![("tea".to_owned(), vec![0.5, 0.5]), ("milk".to_owned(), vec![0.1, 0.9])];
+    service.ask(0, Request::PutItems { app: shop(), items }).map(drop).unwrap();
+    let ask = |users: &[&str]| Request::Decide {
+        app: shop(),
+        offer: Offer { ids: vec!["tea".to_owned(), "milk".to_owned()], features: vec![None, None] },
+        users: (users.iter())
+            .map(|user| ForUser {
+                user: (*user).to_owned(),
+                decision: Some(format!("of-{user}")),
+                shown: true,
+            })
+            .collect(),
+        explain: false,
+    };
+    let ranking = |answer: Answer| match answer {
+        Answer::Decided(mut made) => made.remove(0).unwrap().ranking,
+        _ => unreachable!("a decide is answered with decisions"),
+    };
+    let first = ranking(service.ask(1, ask(&["ann"])).unwrap());
+    service.ask(2, Request::RemoveItem { app: shop(), item: "tea".to_owned() }).map(drop).unwrap();
+    assert_eq!(ranking(service.ask(3, ask(&["ann"])).unwrap()), first);
+    // Somebody who was not decided for needs the item.
+    for users in [&["bob"][..], &["ann", "bob"]] {
+        let refused = service.ask(3, ask(users));
+        assert!(matches!(refused, Err(Refusal::ItemUnknown { .. })), "{users:?}");
+    }
+}
+
+#[test]
+fn decisions_take_no_more_memory_than_they_may_closed_ones_included() {
+    let disk = MemoryDisk::default();
+    let mut service =
+        Simulation::start(MemoryJournal::open(&disk).unwrap(), &MemoryFolder::default(), 1)
+            .unwrap();
+    let limits = cohort_server::engine::Limits { decision_bytes: 20_000, ..LIMITS };
+    service.engine = Engine::new(State::default(), limits, ChaCha12Rng::seed_from_u64(1));
+    let settings = AppSettings { window_ms: 1000, ..AppSettings::new(3) };
+    service.ask(0, create("shop", settings)).map(drop).unwrap();
+    let mut made = 0;
+    let refused = loop {
+        let id = format!("d{made}");
+        match service.ask(1, decide("shop", "ann", Some(&id), 3, made)).unwrap() {
+            Answer::Decided(mut decided) => match decided.remove(0) {
+                Ok(_) => made += 1,
+                Err(refused) => break refused,
+            },
+            _ => unreachable!("a decide is answered with decisions"),
+        }
+        service.ask(1, reward("shop", &id, 1.0)).map(drop).unwrap();
+        assert!(made < 100, "each takes some 300 bytes");
+    };
+    assert_eq!((refused.code(), refused.status()), ("too_much_remembered", 429));
+    // A window later they are forgotten, and there is room again.
+    let again = service.ask(1002, decide("shop", "ann", None, 3, 1)).unwrap();
+    assert!(matches!(&again, Answer::Decided(made) if made[0].is_ok()));
+    let decisions = service.engine.state().app("shop").unwrap().decisions();
+    assert!(decisions.len() == 1 && decisions.bytes() < 1000, "{}", decisions.bytes());
+}
+
+/// What a refit that went wrong would find again is not looked for again at once.
+#[test]
+fn a_refit_that_fails_is_put_off_until_there_is_more_to_go_by() {
+    let mut engine = Engine::new(State::default(), LIMITS, ChaCha12Rng::seed_from_u64(1));
+    let mut group = Group::default();
+    let mut ask = |engine: &mut Engine, request| engine.handle(0, request, &mut group).map(drop);
+    ask(&mut engine, create("shop", AppSettings::new(3))).unwrap();
+    let mut number = 0;
+    // How many rewards it takes until the next refit is begun.
+    let mut next = |engine: &mut Engine| -> (u64, Refit) {
+        for rewards in 0.. {
+            if let Some(refit) = engine.take_refits().pop() {
+                return (rewards, refit);
+            }
+            let id = format!("d{number}");
+            ask(engine, decide("shop", "ann", Some(&id), 3, number)).unwrap();
+            ask(engine, reward("shop", &id, 0.5)).unwrap();
+            number += 1;
+            assert!(rewards < 1000, "no refit was begun");
+        }
+        unreachable!()
+    };
+    let (_, Refit { app, ticket, job: _ }) = next(&mut engine);
+    let mut group = Group::default();
+    engine.handle(0, Request::RefitFailed { app, ticket }, &mut group).map(drop).unwrap();
+    let learned = engine.state().app("shop").unwrap().counts().rewards;
+    let (waited, Refit { app, ticket, job: _ }) = next(&mut engine);
+    assert!(waited > learned / 4, "{waited} rewards after {learned}");
+    // One whose finding cannot be used is as good as failed, and changes nothing.
+    let events = engine.state().last_event();
+    let useless = Request::Refitted { app, ticket, found: vec![1, 2, 3] };
+    engine.handle(0, useless, &mut group).map(drop).unwrap();
+    assert_eq!(engine.state().last_event(), events);
+    let learned = engine.state().app("shop").unwrap().counts().rewards;
+    let (waited, Refit { app, ticket, job }) = next(&mut engine);
+    assert!(waited > learned / 4, "{waited} rewards after {learned}");
+    let found = Request::Refitted { app, ticket, found: job() };
+    engine.handle(0, found, &mut group).map(drop).unwrap();
+}
