@@ -1,6 +1,8 @@
 #![no_main]
-//! Experiments from TOML: any text is read or refused.
+//! Experiments: any text is read or refused.
 
-libfuzzer_sys::fuzz_target!(|text: &str| {
-    let _ = cohort_lab::experiment::Draft::parse(text);
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let folder = std::env::temp_dir().join(format!("cohort-fuzz-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a temporary folder");
+    cohort_lab::boundaries::experiment(&folder, bytes);
 });

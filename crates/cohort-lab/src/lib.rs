@@ -14,10 +14,12 @@
 //! | [`figures`] | how are results drawn? |
 //! | [`reproduce`] | what does the paper claim, and does it hold? |
 //! | [`theory`] | what does the paper promise? |
+//! | [`boundaries`] | what if files are anything at all? |
 //! | [`npy`] | how do arrays come in and go out? |
 //!
 //! The lab drives the engine of the `cohort` crate and has no learning step of its own.
 
+pub mod boundaries;
 pub mod datasets;
 pub mod environment;
 pub mod environments;

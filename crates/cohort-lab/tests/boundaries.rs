@@ -2,9 +2,9 @@
 //! the counterparts in the ordinary suite of the fuzz targets, whose corpus is run too.
 #![allow(missing_docs)]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use cohort_lab::{experiment, npy};
+use cohort_lab::boundaries;
 use proptest::prelude::*;
 
 /// The files of a fuzz target's corpus.
@@ -18,17 +18,16 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
     files
 }
 
-/// Reads bytes as every kind of array; says whether any was one.
-fn read_npy(bytes: &[u8]) -> bool {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), bytes).unwrap();
-    let table = npy::read::<f64>(file.path(), &["rounds", "users"]);
-    let labels = npy::read::<i64>(file.path(), &["users"]);
-    table.is_ok() || labels.is_ok()
-}
+type Boundary = fn(&Path, &[u8]) -> bool;
+const BOUNDARIES: [(&str, Boundary); 4] = [
+    ("npy", boundaries::npy),
+    ("experiment", boundaries::experiment),
+    ("dataset", boundaries::dataset),
+    ("log", boundaries::log),
+];
 
-fn read_experiment(bytes: &[u8]) -> bool {
-    std::str::from_utf8(bytes).is_ok_and(|text| experiment::Draft::parse(text).is_ok())
+fn read(boundary: Boundary, bytes: &[u8]) -> bool {
+    boundary(tempfile::tempdir().unwrap().path(), bytes)
 }
 
 /// A file of the corpus with a few bytes changed, cut off or added: this reaches further than bytes
@@ -53,30 +52,46 @@ fn changed(target: &'static str) -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
+/// Bytes that nothing is done with would be no test.
 #[test]
-fn the_corpus_has_files_that_are_read() {
-    assert!(corpus("npy").iter().any(|bytes| read_npy(bytes)));
-    assert!(corpus("experiment").iter().any(|bytes| read_experiment(bytes)));
+fn the_corpus_is_read() {
+    for (name, boundary) in BOUNDARIES {
+        assert!(corpus(name).iter().filter(|bytes| read(boundary, bytes)).count() > 0, "{name}");
+    }
+    assert!(corpus("dataset").iter().all(|bytes| read(boundaries::dataset, bytes)));
+    assert!(corpus("log").iter().all(|bytes| read(boundaries::log, bytes)));
 }
 
 proptest! {
     #[test]
-    fn any_bytes_are_an_array_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        read_npy(&bytes);
-    }
-
-    #[test]
-    fn nearly_an_array_is_one_or_refused(bytes in changed("npy")) {
-        read_npy(&bytes);
+    fn any_bytes_are_something_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        for (_, boundary) in BOUNDARIES {
+            read(boundary, &bytes);
+        }
     }
 
     #[test]
     fn any_text_is_an_experiment_or_refused(text in ".{0,300}") {
-        read_experiment(text.as_bytes());
+        read(boundaries::experiment, text.as_bytes());
+    }
+
+    #[test]
+    fn nearly_an_array_is_one_or_refused(bytes in changed("npy")) {
+        read(boundaries::npy, &bytes);
     }
 
     #[test]
     fn nearly_an_experiment_is_one_or_refused(bytes in changed("experiment")) {
-        read_experiment(&bytes);
+        read(boundaries::experiment, &bytes);
+    }
+
+    #[test]
+    fn nearly_a_data_set_is_one_or_refused(bytes in changed("dataset")) {
+        read(boundaries::dataset, &bytes);
+    }
+
+    #[test]
+    fn nearly_a_log_is_one_or_refused(bytes in changed("log")) {
+        read(boundaries::log, &bytes);
     }
 }

@@ -1,9 +1,14 @@
 //! Every place where bytes from outside come in, as a function that takes any bytes and must not
 //! panic. The fuzz targets and the property tests of the ordinary suite call the same ones.
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+
 use crate::config::Config;
 use crate::event::Event;
 use crate::journal::frame;
+use crate::server::Server;
 use crate::snapshot::Snapshots;
 use crate::snapshot::disk::{Disk, MemoryFolder};
 use crate::state::State;
@@ -67,4 +72,96 @@ fn small(mut event: Event) -> Event {
         settings.dim = settings.dim.min(64);
     }
     event
+}
+
+/// A service that is sent bodies of any bytes, over HTTP, for as long as the process lives: what
+/// gets through to the engine is decided, learned and written down.
+pub struct Asked(BufReader<TcpStream>);
+
+/// What is asked; the first byte says which.
+const ASKED: [(&str, &str); 8] = [
+    ("POST", "/v1/apps"),
+    ("PATCH", "/v1/apps/shop"),
+    ("PUT", "/v1/apps/shop/items"),
+    ("POST", "/v1/apps/shop/decide"),
+    ("POST", "/v1/apps/shop/decide-batch"),
+    ("POST", "/v1/apps/shop/activate"),
+    ("POST", "/v1/apps/shop/reward"),
+    ("POST", "/v1/apps/shop/rewards"),
+];
+
+impl Asked {
+    /// A service that keeps its data in this folder, with an app of two features.
+    pub fn start(folder: &Path) -> Self {
+        let config = Config {
+            data_dir: folder.into(),
+            listen: "127.0.0.1:0".to_owned(),
+            durability: "interval".to_owned(),
+            log_level: "error".to_owned(),
+            max_dim: 8,
+            ..Config::default()
+        };
+        let server = Server::open(config).expect("a folder that can be written");
+        let address = server.address();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let served =
+                runtime.map(|runtime| runtime.block_on(server.serve(std::future::pending())));
+            served.expect("a runtime").expect("it serves");
+        });
+        let stream = TcpStream::connect(address).expect("a service that listens");
+        stream.set_nodelay(true).expect("a socket option");
+        let mut asked = Self(BufReader::new(stream));
+        let made = asked.send(0, br#"{"name":"shop","dim":2}"#);
+        assert!(made == 201 || made == 409, "{made}");
+        asked
+    }
+
+    /// Asks what the first byte says with the others as the body. Whatever they are, the answer is
+    /// a success or a refusal with a code and a sentence. Returns its status.
+    pub fn ask(&mut self, bytes: &[u8]) -> u16 {
+        match bytes.split_first() {
+            Some((what, body)) => self.send(*what, body),
+            None => 0,
+        }
+    }
+
+    fn send(&mut self, what: u8, body: &[u8]) -> u16 {
+        let (method, path) = ASKED[usize::from(what) % ASKED.len()];
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n",
+            body.len()
+        );
+        let sent = self.0.get_mut().write_all(&[head.as_bytes(), body].concat());
+        sent.expect("a service that reads");
+        let (status, said) = self.answer();
+        if status >= 400 {
+            let said: serde_json::Value = serde_json::from_slice(&said).expect("JSON");
+            let word = |name: &str| said["error"][name].as_str().unwrap_or_default();
+            assert!(!word("code").is_empty() && !word("message").is_empty(), "{status} {said}");
+            assert!(status < 500, "{method} {path}: {status} {said}");
+        }
+        status
+    }
+
+    fn answer(&mut self) -> (u16, Vec<u8>) {
+        let (mut status, mut length) = (None, 0);
+        loop {
+            let mut line = String::new();
+            self.0.read_line(&mut line).expect("a service that answers");
+            assert!(!line.is_empty(), "the service went away");
+            match line.trim_end().split_once(' ') {
+                None => break,
+                Some(("HTTP/1.1", rest)) => status = rest.get(..3).and_then(|s| s.parse().ok()),
+                Some((name, value)) if name.eq_ignore_ascii_case("content-length:") => {
+                    length = value.parse().expect("a length");
+                }
+                Some(_) => {}
+            }
+        }
+        let mut body = vec![0; length];
+        self.0.read_exact(&mut body).expect("as long as it says");
+        (status.expect("a status"), body)
+    }
 }

@@ -46,6 +46,28 @@ fn changed(name: &'static str) -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
+/// Everything that can be asked with a body, each body first as it should be.
+#[test]
+fn requests_of_the_corpus_and_almost_such_are_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let asked = std::cell::RefCell::new(boundaries::Asked::start(folder.path()));
+    let corpus = format!("{}/../../fuzz/corpus/http_request", env!("CARGO_MANIFEST_DIR"));
+    let mut taken = 0;
+    let mut names: Vec<_> = std::fs::read_dir(corpus).unwrap().map(|e| e.unwrap().path()).collect();
+    names.sort();
+    for path in &names {
+        taken += usize::from(asked.borrow_mut().ask(&std::fs::read(path).unwrap()) < 300);
+    }
+    assert_eq!((taken, names.len()), (8, 8));
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let almost = changed("http_request");
+    let outcome = runner.run(&almost, |bytes| {
+        asked.borrow_mut().ask(&bytes);
+        Ok(())
+    });
+    outcome.unwrap();
+}
+
 proptest! {
     #[test]
     fn bytes_of_any_kind(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
@@ -110,6 +132,27 @@ fn write_the_corpus() {
         ("rewards", r#"{"rewards":[{"decision_id":"d","reward":-0.5e-3}]}"#),
     ] {
         write("http_body", name, body.as_bytes());
+    }
+    // In the order of their names each finds what it needs.
+    for (name, what, body) in [
+        ("1-app", 0, r#"{"name":"blog","dim":2,"policy":"club","control":0.5,"epsilon":0.1}"#),
+        ("2-change", 1, r#"{"epsilon":0.2,"default_reward":null,"params":{"exploration":2}}"#),
+        ("3-items", 2, r#"{"items":[{"id":"tea","features":[0.1,-2e3]}]}"#),
+        (
+            "4-decide",
+            3,
+            r#"{"user":"ann","items":[{"id":"tea"},{"id":"milk","features":[1,2]}],"decision_id":"d","shown":false,"explain":true}"#,
+        ),
+        (
+            "5-batch",
+            4,
+            r#"{"users":[{"user":"ann"},{"user":"bob","decision_id":"e"}],"items":[{"id":"tea"}]}"#,
+        ),
+        ("6-activate", 5, r#"{"decision_id":"d"}"#),
+        ("7-reward", 6, r#"{"decision_id":"d","reward":1}"#),
+        ("8-rewards", 7, r#"{"rewards":[{"decision_id":"e","reward":-0.5e-3}]}"#),
+    ] {
+        write("http_request", name, &[&[what], body.as_bytes()].concat());
     }
     write("config", "every-key", cohort_server::config::keys::example().as_bytes());
     let created = Event {
