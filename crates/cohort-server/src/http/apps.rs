@@ -82,7 +82,7 @@ fn default_window_ms() -> u64 {
 #[schema(example = json!({}))]
 pub struct AppChange {
     /// All of the policy's parameters anew. What was learned is kept; a parameter that it rests
-    /// on (`lambda`) cannot be changed.
+    /// on (`lambda`, `half_life`) cannot be changed.
     pub params: Option<BTreeMap<String, ParamValue>>,
     /// The share of decisions that are taken uniformly at random.
     pub epsilon: Option<f64>,
@@ -189,7 +189,8 @@ pub async fn list(State(service): Shared, _: Admin) -> Result<Json<AppList>, Api
 }
 
 /// Create an app.
-#[utoipa::path(post, path = "/v1/apps", tag = "apps", security(("admin_key" = [])), request_body = NewApp, responses(
+#[utoipa::path(post, path = "/v1/apps", tag = "apps",
+    security(("admin_key" = [])), request_body = NewApp, responses(
     (status = 201, body = CreatedApp),
     (status = 409, body = ErrorBody, description = "the name is taken"),
     (status = "4XX", body = ErrorBody),
@@ -240,7 +241,8 @@ pub async fn show(State(service): Shared, Client(app): Client) -> Result<Json<Ap
 }
 
 /// Change an app.
-#[utoipa::path(patch, path = "/v1/apps/{app}", tag = "apps", security(("admin_key" = [])), params(("app" = String, Path)),
+#[utoipa::path(patch, path = "/v1/apps/{app}", tag = "apps",
+    security(("admin_key" = [])), params(("app" = String, Path)),
     request_body = AppChange,
     responses((status = 200, body = AppBody), (status = "4XX", body = ErrorBody)))]
 pub async fn change(
@@ -273,7 +275,8 @@ pub async fn change(
 }
 
 /// Delete an app with all it has learned.
-#[utoipa::path(delete, path = "/v1/apps/{app}", tag = "apps", security(("admin_key" = [])), params(("app" = String, Path)),
+#[utoipa::path(delete, path = "/v1/apps/{app}", tag = "apps",
+    security(("admin_key" = [])), params(("app" = String, Path)),
     responses((status = 204), (status = "4XX", body = ErrorBody)))]
 pub async fn delete(
     State(service): Shared,
@@ -285,7 +288,8 @@ pub async fn delete(
 }
 
 /// Add a key.
-#[utoipa::path(post, path = "/v1/apps/{app}/keys", tag = "apps", security(("admin_key" = [])), params(("app" = String, Path)),
+#[utoipa::path(post, path = "/v1/apps/{app}/keys", tag = "apps",
+    security(("admin_key" = [])), params(("app" = String, Path)),
     responses((status = 201, body = NewKey), (status = "4XX", body = ErrorBody)))]
 pub async fn add_key(
     State(service): Shared,
@@ -298,7 +302,8 @@ pub async fn add_key(
 }
 
 /// Remove a key: whoever has it is refused from now on.
-#[utoipa::path(delete, path = "/v1/apps/{app}/keys/{key}", tag = "apps", security(("admin_key" = [])),
+#[utoipa::path(delete, path = "/v1/apps/{app}/keys/{key}", tag = "apps",
+    security(("admin_key" = [])),
     params(("app" = String, Path), ("key" = String, Path)),
     responses((status = 204), (status = "4XX", body = ErrorBody)))]
 pub async fn remove_key(
