@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
-use crate::connection::Connection;
+use crate::connection::{Connection, escaped};
 use crate::failure::{Done, Failure, print};
 
 /// Create, list, change and delete the apps of a running service
@@ -53,16 +53,16 @@ enum AppCommand {
 #[derive(Args)]
 struct Settings {
     /// The share of decisions that are taken uniformly at random
-    #[arg(long)]
+    #[arg(long, value_parser = finite)]
     epsilon: Option<f64>,
     /// How long a decision waits for its reward
     #[arg(long)]
     window_ms: Option<u64>,
     /// What is learned when no reward came in time
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long, allow_negative_numbers = true, value_parser = finite)]
     default_reward: Option<f64>,
     /// The share of decisions in the control group: taken at random, and counted apart
-    #[arg(long)]
+    #[arg(long, value_parser = finite)]
     control: Option<f64>,
     /// Whether the log keeps the features of all candidates, for `cohort evaluate`
     #[arg(long, value_name = "true|false")]
@@ -73,6 +73,12 @@ struct Settings {
     /// A parameter of the policy
     #[arg(long = "set", value_name = "PARAM=VALUE")]
     params: Vec<String>,
+}
+
+/// A number that JSON can carry: anything else would arrive as `null`, which means "none".
+fn finite(text: &str) -> Result<f64, &'static str> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite());
+    number.ok_or("expected a finite number")
 }
 
 impl App {
@@ -90,7 +96,7 @@ impl App {
 impl AppCommand {
     /// Method, path and body of what is asked.
     fn request(self) -> Result<(&'static str, String, Option<Value>), Failure> {
-        let at = |name: &str| format!("/v1/apps/{name}");
+        let at = |name: &str| format!("/v1/apps/{}", escaped(name));
         Ok(match self {
             Self::List => ("GET", "/v1/apps".to_owned(), None),
             Self::Show { name } => ("GET", at(&name), None),
@@ -113,7 +119,7 @@ impl AppCommand {
             Self::Delete { name } => ("DELETE", at(&name), None),
             Self::AddKey { name } => ("POST", format!("{}/keys", at(&name)), None),
             Self::RemoveKey { name, key_id } => {
-                ("DELETE", format!("{}/keys/{key_id}", at(&name)), None)
+                ("DELETE", format!("{}/keys/{}", at(&name), escaped(&key_id)), None)
             }
         })
     }
@@ -139,7 +145,7 @@ impl Settings {
                 let (name, value) = param.split_once('=').ok_or_else(|| {
                     Failure::bad_input(format!("--set {param}: expected PARAM=VALUE"))
                 })?;
-                let value = value.parse::<f64>().map_or_else(|_| json!(value), Value::from);
+                let value = finite(value).map_or_else(|_| json!(value), Value::from);
                 params.insert(name.to_owned(), value);
             }
             put("params", Some(params.into()));

@@ -22,6 +22,18 @@ pub struct Connection {
     key_file: Option<PathBuf>,
 }
 
+/// A name or an id as one part of an address, whatever is in it.
+pub fn escaped(name: &str) -> String {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(byte);
+    let escape =
+        |byte: u8| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    match name {
+        // Left as they are these would mean the folder itself, and the one above.
+        "." | ".." => name.replace('.', "%2E"),
+        name => name.bytes().map(escape).collect(),
+    }
+}
+
 impl Connection {
     /// What the service says to a request.
     pub fn ask(&self, method: &str, path: &str, body: Option<Value>) -> Result<Value, Failure> {

@@ -48,7 +48,7 @@ impl From<clap::Error> for Failure {
         let said = text.split("\nUsage:").next().unwrap_or_default();
         let said = said.split("\nFor more information").next().unwrap_or_default();
         let lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
-        let message = lines.collect::<Vec<_>>().join("; ");
+        let message = lines.collect::<Vec<_>>().join("; ").replace(":; ", ": ");
         Self::bad_input(message.strip_prefix("error: ").unwrap_or(&message))
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use crate::connection::Connection;
+use crate::connection::{Connection, escaped};
 use crate::failure::{Done, Failure, print};
 use crate::summary_table::aligned;
 
@@ -41,7 +41,7 @@ enum Look {
 impl Insight {
     /// Ask, print.
     pub fn run(self) -> Result<Done, Failure> {
-        let app = |name: &str| format!("/v1/apps/{name}");
+        let app = |name: &str| format!("/v1/apps/{}", escaped(name));
         let (path, table): (String, fn(&Value) -> String) = match &self.command {
             Look::App { name } => (format!("{}/insight", app(name)), app_table),
             Look::User { name, user } => {
@@ -68,14 +68,6 @@ impl Insight {
         print(&if self.json { format!("{said:#}\n") } else { table(&said) })?;
         Ok(Done::Complete)
     }
-}
-
-/// An id as part of an address.
-fn escaped(id: &str) -> String {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(byte);
-    let escape =
-        |byte: u8| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
-    id.bytes().map(escape).collect()
 }
 
 fn app_table(app: &Value) -> String {

@@ -4,6 +4,7 @@ use clap::Args;
 use cohort::params::{Default, Param};
 use cohort::registry::{self, POLICIES, PolicyInfo};
 use cohort_lab::text::wrapped;
+use cohort_server::settings::policies_with_turns;
 use serde_json::json;
 
 use crate::failure::{Done, Failure, print};
@@ -25,11 +26,15 @@ impl Policies {
             Some(name) => vec![registry::info(name)?],
             None => POLICIES.iter().collect(),
         };
+        let for_apps = policies_with_turns();
+        let is_for_apps = |info: &PolicyInfo| for_apps.contains(&info.name);
         let text = if self.json {
-            let list: Vec<_> = chosen.into_iter().map(as_json).collect();
+            let list: Vec<_> =
+                chosen.into_iter().map(|info| as_json(info, is_for_apps(info))).collect();
             format!("{:#}\n", json!(list))
         } else {
-            let list: Vec<_> = chosen.into_iter().map(as_text).collect();
+            let list: Vec<_> =
+                chosen.into_iter().map(|info| as_text(info, is_for_apps(info))).collect();
             format!("{}\nSet one with --set NAME.PARAM=VALUE, or in TOML.\n", list.join("\n"))
         };
         print(&text)?;
@@ -41,7 +46,7 @@ fn params(info: &PolicyInfo) -> impl Iterator<Item = &'static Param> {
     info.params.iter().copied().flatten()
 }
 
-fn as_json(info: &PolicyInfo) -> serde_json::Value {
+fn as_json(info: &PolicyInfo, is_for_apps: bool) -> serde_json::Value {
     let param = |param: &Param| {
         json!({
             "name": param.name,
@@ -57,13 +62,18 @@ fn as_json(info: &PolicyInfo) -> serde_json::Value {
         "name": info.name,
         "summary": info.summary,
         "reference": info.reference,
+        "for_apps": is_for_apps,
         "parameters": params(info).map(param).collect::<Vec<_>>(),
     })
 }
 
-/// Its name, one line, and one line a parameter: name, default, range, meaning.
-fn as_text(info: &PolicyInfo) -> String {
+/// Its name, one line, whether an app of the service can have it, and one line a parameter: name,
+/// default, range, meaning.
+fn as_text(info: &PolicyInfo, is_for_apps: bool) -> String {
     let mut text = format!("{}: {}\n  [{}]\n", info.name, info.summary, info.reference);
+    if is_for_apps {
+        text += "  works one user at a time: also for apps of `cohort serve`\n";
+    }
     let name_width = widest(|param| param.name.to_owned());
     let default_width = widest(default);
     let range_width = widest(range);

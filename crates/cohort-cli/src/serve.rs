@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use cohort_server::config::Config;
-use cohort_server::config::keys::{KEYS, example};
+use cohort_server::config::keys::{KEYS, VARIABLE_PREFIX, example};
 use cohort_server::demo;
 use cohort_server::server::{self, Server};
 
@@ -37,7 +37,7 @@ impl Serve {
             print(&example())?;
             return Ok(Done::Complete);
         }
-        let mut config = Config::load(self.config.as_deref(), std::env::vars(), self.keys.0)
+        let mut config = Config::load(self.config.as_deref(), environment()?, self.keys.0)
             .map_err(|why| Failure::bad_input(why.to_string()))?;
         if self.demo {
             // Made-up users must never meet real ones.
@@ -68,6 +68,21 @@ impl Serve {
         runtime.block_on(server.serve(asked_to_stop())).map_err(failed)?;
         Ok(Done::Complete)
     }
+}
+
+/// The variables of the environment that are meant for the service. Others may be anything.
+fn environment() -> Result<Vec<(String, String)>, Failure> {
+    let named =
+        std::env::vars_os().map(|(name, value)| (name.to_string_lossy().into_owned(), value));
+    let ours = named.filter(|(name, _)| name.starts_with(VARIABLE_PREFIX));
+    let read = ours.map(|(name, value)| match value.into_string() {
+        Ok(value) => Ok((name, value)),
+        Err(_) => {
+            let sentence = format!("environment {name}: its value is not UTF-8; expected UTF-8");
+            Err(Failure::bad_input(sentence))
+        }
+    });
+    read.collect()
 }
 
 /// Ctrl-C, or what an init system sends.

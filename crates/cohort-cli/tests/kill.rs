@@ -62,7 +62,7 @@ impl Connection {
 
     fn ask(&mut self, method: &str, path: &str, body: &str) -> Option<(u16, Value)> {
         let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\n\
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
              Content-Length: {}\r\n\r\n{body}",
             body.len()
         );

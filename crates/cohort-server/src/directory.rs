@@ -15,8 +15,6 @@ pub struct Directory {
 /// What is listed of an app.
 #[derive(Debug)]
 pub struct Listed {
-    /// d.
-    pub dim: usize,
     /// Its keys.
     pub keys: Vec<KeyHash>,
 }
@@ -26,7 +24,7 @@ impl Directory {
     pub fn of(state: &State) -> Self {
         let list = |(name, app): (&String, &crate::state::App)| {
             let keys = app.keys().iter().map(|key| key.hash).collect();
-            (name.clone(), Listed { dim: app.settings().dim, keys })
+            (name.clone(), Listed { keys })
         };
         Self { apps: state.apps().iter().map(list).collect() }
     }

@@ -14,6 +14,7 @@
 //! | [`http`] | how is it asked? |
 //! | [`config`] | how is it set up? |
 //! | [`server`] | how does it start and stop? |
+//! | `measured` | what is counted and timed? |
 //! | `priority` | who goes first when the machine has no time left? |
 //! | [`demo`] | who comes when nobody does? |
 //! | [`boundaries`] | where do bytes from outside come in? |
@@ -46,6 +47,8 @@ pub mod http;
 pub mod insight;
 #[cfg(feature = "service")]
 pub mod journal;
+#[cfg(feature = "service")]
+mod measured;
 #[cfg(feature = "service")]
 mod priority;
 #[cfg(feature = "service")]

@@ -1,7 +1,9 @@
 //! From a configuration to a running service, and back.
 
+use std::fs::{File, TryLockError};
 use std::io::IsTerminal;
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -13,6 +15,9 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use rand::SeedableRng;
 use rand::rngs::SysRng;
 use rand_chacha::ChaCha12Rng;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::clock::SystemClock;
 use crate::config::Config;
@@ -22,6 +27,7 @@ use crate::engine::runtime::{Handle, Runtime};
 use crate::http::{Service, router};
 use crate::journal::JournalError;
 use crate::journal::fjall::{FjallJournal, Reader};
+use crate::measured;
 use crate::priority;
 use crate::snapshot::Snapshots;
 use crate::snapshot::disk::Folder;
@@ -45,6 +51,15 @@ pub enum ServeError {
         /// Why not.
         why: std::io::Error,
     },
+    /// Somebody else uses the data folder.
+    #[error(
+        "another process serves the data folder {folder}: stop that one, or set data_dir to another \
+         folder"
+    )]
+    Served {
+        /// The folder.
+        folder: String,
+    },
     /// The journal cannot be opened.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -52,8 +67,17 @@ pub enum ServeError {
     #[error(transparent)]
     Recovery(#[from] RecoveryError),
     /// The certificate or its key cannot be used.
-    #[error("tls_cert and tls_key cannot be used: {0}")]
-    Tls(std::io::Error),
+    #[error("{key} {file} cannot be used: {why}; expected {expected}")]
+    Tls {
+        /// The key of the configuration: which of both.
+        key: &'static str,
+        /// The file.
+        file: String,
+        /// Why not.
+        why: String,
+        /// What it should be.
+        expected: &'static str,
+    },
     /// The machine fails.
     #[error("the machine refuses what the service needs: {0}")]
     Machine(std::io::Error),
@@ -71,6 +95,9 @@ pub struct Server {
     runtime: Runtime,
     metrics: PrometheusHandle,
     journal: Reader,
+    tls: Option<RustlsConfig>,
+    /// Held as long as the folder is used.
+    folder: File,
     demo: bool,
 }
 
@@ -78,9 +105,11 @@ impl Server {
     /// Brings the state back and listens.
     pub fn open(config: Config) -> Result<Self, ServeError> {
         let started = Instant::now();
+        let tls = tls(&config)?;
         let folder =
             |why| ServeError::Folder { folder: config.data_dir.display().to_string(), why };
         std::fs::create_dir_all(&config.data_dir).map_err(folder)?;
+        let locked = lock(&config.data_dir)?;
         let journal = FjallJournal::open(&config.data_dir.join("journal"))?;
         let disk = Folder::new(&config.data_dir.join("snapshots")).map_err(folder)?;
         let snapshots = Snapshots::new(disk);
@@ -108,11 +137,18 @@ impl Server {
         rustix::net::listen(&listener, BACKLOG).map_err(|why| listen(why.into()))?;
         listener.set_nonblocking(true).map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
+        // A name is what the machine says it is.
+        if !config.needs_keys() && !address.ip().is_loopback() {
+            let why = format!("it is {}, which others can reach; set admin_key", address.ip());
+            return Err(listen(std::io::Error::other(why)));
+        }
         let reader = journal.reader();
         let journal = Box::new(journal);
         let runtime = Runtime::start(engine, journal, snapshots, Box::new(SystemClock), options)
             .map_err(ServeError::Machine)?;
-        Ok(Self { listener, address, config, runtime, metrics, journal: reader, demo: false })
+        let (journal, folder) = (reader, locked);
+        let demo = false;
+        Ok(Self { listener, address, config, runtime, metrics, journal, tls, folder, demo })
     }
 
     /// Users that are made up come as soon as it serves, and the page says so.
@@ -144,7 +180,7 @@ impl Server {
         routes: fn(Arc<Service>) -> Router,
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), ServeError> {
-        let Self { listener, config, runtime, metrics, journal, demo, .. } = self;
+        let Self { listener, config, runtime, metrics, journal, tls, folder, demo, .. } = self;
         let service =
             Service::new(runtime.handle(), journal, config.clone(), metrics.clone(), demo);
         let visitors = demo.then(|| tokio::spawn(crate::demo::run(runtime.handle())));
@@ -157,7 +193,7 @@ impl Server {
             Duration::from_millis(config.shutdown_ms),
         ));
         let upkeep = tokio::spawn(keep_up(metrics));
-        let served = match tls(&config).await? {
+        let served = match tls {
             Some(tls) => {
                 let server = axum_server::from_tcp_rustls(listener, tls);
                 let mut server = server.map_err(ServeError::Machine)?.handle(control);
@@ -177,6 +213,7 @@ impl Server {
             visitors.abort();
         }
         let stopped = tokio::task::spawn_blocking(move || runtime.stop()).await;
+        drop(folder);
         served.map_err(ServeError::Machine)?;
         stopped.map_err(|why| ServeError::Machine(std::io::Error::other(why)))
     }
@@ -216,14 +253,48 @@ async fn keep_up(metrics: PrometheusHandle) {
     }
 }
 
-async fn tls(config: &Config) -> Result<Option<RustlsConfig>, ServeError> {
+/// Takes a folder for this process alone, as long as the file is open.
+fn lock(folder: &Path) -> Result<File, ServeError> {
+    let name = || folder.display().to_string();
+    let fails = |why| ServeError::Folder { folder: name(), why };
+    let file = File::open(folder).map_err(fails)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(ServeError::Served { folder: name() }),
+        Err(TryLockError::Error(why)) => Err(fails(why)),
+    }
+}
+
+/// Reads the certificate and its key, where there are any: before anybody is told that the service
+/// listens.
+fn tls(config: &Config) -> Result<Option<RustlsConfig>, ServeError> {
     if config.tls_cert.as_os_str().is_empty() {
         return Ok(None);
     }
+    let unusable = |key, file: &Path, why: String, expected| ServeError::Tls {
+        key,
+        file: file.display().to_string(),
+        why,
+        expected,
+    };
+    let bad_cert =
+        |why| unusable("tls_cert", &config.tls_cert, why, "the certificate chain as a PEM file");
+    let bad_key = |why| {
+        unusable("tls_key", &config.tls_key, why, "the certificate's private key as a PEM file")
+    };
     // Another part of the process may have chosen a provider already; either will do.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let tls = RustlsConfig::from_pem_file(&config.tls_cert, &config.tls_key).await;
-    tls.map(Some).map_err(ServeError::Tls)
+    let chain = CertificateDer::pem_file_iter(&config.tls_cert).and_then(Iterator::collect);
+    let chain: Vec<_> = chain.map_err(|why| bad_cert(why.to_string()))?;
+    if chain.is_empty() {
+        return Err(bad_cert("there is no certificate in it".to_owned()));
+    }
+    let key = PrivateKeyDer::from_pem_file(&config.tls_key);
+    let key = key.map_err(|why| bad_key(why.to_string()))?;
+    let tls = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key);
+    let mut tls = tls.map_err(|why| bad_key(why.to_string()))?;
+    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Some(RustlsConfig::from_config(Arc::new(tls))))
 }
 
 /// The recorder of all metrics of this process, however many services it runs.
@@ -236,7 +307,10 @@ fn recorder() -> Option<PrometheusHandle> {
         use metrics_exporter_prometheus::Matcher::Full;
         let groups = Full("cohort_journal_group_events".to_owned());
         let builder = PrometheusBuilder::new().set_buckets(SECONDS).ok()?;
-        builder.set_buckets_for_metric(groups, EVENTS).ok()?.install_recorder().ok()
+        let handle =
+            builder.set_buckets_for_metric(groups, EVENTS).ok()?.install_recorder().ok()?;
+        measured::describe();
+        Some(handle)
     };
     RECORDER.get_or_init(set_up).clone()
 }

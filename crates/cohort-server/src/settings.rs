@@ -47,10 +47,22 @@ pub struct AppSettings {
 pub enum BadSettings {
     /// The policy or one of its parameters.
     #[error(transparent)]
-    Policy(#[from] cohort::Error),
-    /// The policy decides for all users together only.
+    Policy(cohort::Error),
+    /// What was learned rests on a parameter that is to be another.
     #[error(
-        "policy `{0}` works in rounds; an app needs one that works one user at a time: {known}",
+        "this app works with {found}, and all it has learned rests on that; it cannot be changed to \
+         {expected}: leave it as it is, or create another app"
+    )]
+    Learned {
+        /// The parameter as it is.
+        found: String,
+        /// As it should be.
+        expected: String,
+    },
+    /// The policy decides for all users together only, or needs what only an experiment knows.
+    #[error(
+        "policy `{0}` is for experiments only: an app's users come one at a time, and nobody knows \
+         when they will end or what they truly like; policies for apps are {known}",
         known = policies_with_turns().join(", ")
     )]
     NoTurns(String),
@@ -67,6 +79,15 @@ pub enum BadSettings {
         /// What is accepted.
         expected: &'static str,
     },
+}
+
+impl From<cohort::Error> for BadSettings {
+    fn from(error: cohort::Error) -> Self {
+        match error {
+            cohort::Error::Saved { found, expected, .. } => Self::Learned { found, expected },
+            error => Self::Policy(error),
+        }
+    }
 }
 
 /// The names of the policies that an app can use.
@@ -111,10 +132,18 @@ impl AppSettings {
             return range("default_reward", reward, "a number from -1e6 to 1e6");
         }
         let params = self.params.iter().map(|(name, value)| (name.clone(), value.clone()));
-        let mut policy = registry::build(&self.policy, &Problem::new(0, self.dim), params)?;
+        let no_turns = || BadSettings::NoTurns(self.policy.clone());
+        let built = registry::build(&self.policy, &Problem::new(0, self.dim), params);
+        let mut policy = built.map_err(|why| match why {
+            // What it needs no app can give it, whatever its parameters.
+            cohort::Error::Needs { policy, .. } if !policies_with_turns().contains(&policy) => {
+                no_turns()
+            }
+            why => why.into(),
+        })?;
         match policy.turns() {
             Some(_) => Ok(policy),
-            None => Err(BadSettings::NoTurns(self.policy.clone())),
+            None => Err(no_turns()),
         }
     }
 
@@ -195,8 +224,14 @@ mod tests {
         assert!(refused(|s| s.window_ms = 0).contains("366 days"));
         assert!(refused(|s| s.default_reward = Some(1e7)).contains("-1e6 to 1e6"));
         assert!(refused(|s| s.dim = 0).contains("1 or more"));
-        assert!(refused(|s| s.policy = "cmlb".to_owned()).contains("needs"));
         assert!(refused(|s| s.policy = "linucb".to_owned()).contains("did you mean"));
-        assert!(refused(|s| s.policy = "common".to_owned()).contains("works in rounds"));
+        for policy in registry::POLICIES {
+            let settings = AppSettings { policy: policy.name.to_owned(), ..AppSettings::new(3) };
+            if let Err(why) = settings.build() {
+                let said = why.to_string();
+                assert!(said.contains("for apps are") && said.contains("linucb-ind"), "{said}");
+            }
+        }
+        assert!(refused(|s| s.policy = "oracle".to_owned()).contains("`oracle`"));
     }
 }

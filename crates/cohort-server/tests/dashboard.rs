@@ -295,6 +295,44 @@ fn a_service_with_keys_asks_for_one() {
 }
 
 /// With 100,000 users a map still has 1,500 dots: what the browser draws does not grow with them.
+/// The page that documents the interface: what it is filled in with can be sent as it is, and what
+/// never ends cannot be sent.
+#[test]
+fn the_documentation_can_be_tried() {
+    let service = Running::start();
+    let browser = Browser::start();
+    browser.open(&format!("{}/docs", service.url));
+    browser.wait_for("the list", 10, "return document.querySelectorAll('details').length > 20");
+    let send = |method: &str, path: &str, app: &str| {
+        let script = format!(
+            "const box = [...document.querySelectorAll('details')].find(box => \
+                 box.querySelector('.method').textContent === '{method}' && \
+                 box.querySelector('code').textContent === '{path}'); \
+             box.open = true; \
+             box.querySelectorAll('label input').forEach(input => {{ input.value = '{app}'; }}); \
+             window.answer = box.querySelector('pre'); \
+             box.querySelector('button').click();"
+        );
+        browser.run(&script);
+        browser.wait_for("an answer", 10, "return window.answer.textContent !== ''");
+        browser.run("return window.answer.textContent").as_str().unwrap().to_owned()
+    };
+    assert!(send("post", "/v1/apps", "").starts_with("201"));
+    let before = service.get("/v1/apps/shop");
+    assert!(send("post", "/v1/apps/{app}/decide", "shop").starts_with("200"));
+    assert!(send("post", "/v1/apps/{app}/reward", "shop").contains("learned"));
+    assert!(send("patch", "/v1/apps/{app}", "shop").starts_with("200"));
+    let after = service.get("/v1/apps/shop");
+    for setting in ["epsilon", "window_ms", "default_reward", "control", "params"] {
+        assert_eq!(after[setting], before[setting], "{setting}");
+    }
+    let without_button = browser.run(
+        "return [...document.querySelectorAll('details')].filter(box => \
+             box.querySelector('button') === null).map(box => box.querySelector('code').textContent)",
+    );
+    assert_eq!(without_button, serde_json::json!(["/v1/apps/{app}/live"]));
+}
+
 #[test]
 fn a_full_map_is_drawn_smoothly() {
     let service = Running::start();

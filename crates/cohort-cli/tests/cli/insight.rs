@@ -1,50 +1,9 @@
 //! A service from the command line: apps, what it knows, its log, and policies judged by that log.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
-
 use serde_json::{Value, json};
 
-use crate::command::{cohort, command, json};
-
-/// `cohort serve …`, ended when dropped.
-struct Serving {
-    child: Child,
-    url: String,
-    said: String,
-    folder: tempfile::TempDir,
-}
-
-impl Serving {
-    fn start(flags: &[&str], lines: usize) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let mut child = command(&["serve", "--listen", "127.0.0.1:0", "--log-level", "error"])
-            .args(flags)
-            .current_dir(folder.path())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut said = String::new();
-        let mut out = BufReader::new(child.stdout.take().unwrap());
-        for _ in 0..lines {
-            out.read_line(&mut said).unwrap();
-        }
-        let url = said.split_whitespace().find(|word| word.starts_with("http")).unwrap().to_owned();
-        Self { child, url, said, folder }
-    }
-
-    fn post(&self, path: &str, body: &Value) -> Value {
-        let sent = ureq::post(format!("{}{path}", self.url)).send_json(body);
-        sent.unwrap().body_mut().read_json().unwrap()
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use crate::command::{cohort, json};
+use crate::serving::Serving;
 
 #[test]
 fn a_log_of_the_service_is_judged_from_the_command_line() {

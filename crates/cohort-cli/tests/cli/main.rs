@@ -1,5 +1,6 @@
 //! The real command, from outside.
 
+mod apps;
 mod bad_input;
 mod cluster;
 mod command;
@@ -9,6 +10,8 @@ mod interrupt;
 mod npy;
 mod policies;
 mod readme;
+mod serve;
+mod serving;
 mod simulate;
 mod table;
 mod theory;

@@ -1,6 +1,7 @@
 //! `cohort policies`: every policy, every parameter.
 
 use cohort::registry::POLICIES;
+use cohort_server::settings::policies_with_turns;
 
 use crate::command::{cohort, json};
 
@@ -12,6 +13,8 @@ fn every_policy_is_listed_with_its_parameters() {
         assert!(called.out.contains(&format!("{}: {}", info.name, info.summary)));
     }
     assert!(called.out.contains("exploration"));
+    let marks = called.out.matches("works one user at a time: also for apps").count();
+    assert_eq!(marks, policies_with_turns().len());
     let widest = called.out.lines().map(|line| line.chars().count()).max();
     assert!(widest <= Some(100), "{widest:?} columns");
 }
@@ -20,6 +23,10 @@ fn every_policy_is_listed_with_its_parameters() {
 fn the_list_is_json_too() {
     let list = json(&["policies"]);
     assert_eq!(list.as_array().map(Vec::len), Some(POLICIES.len()));
+    for policy in list.as_array().unwrap() {
+        let name = policy["name"].as_str().unwrap();
+        assert_eq!(policy["for_apps"], policies_with_turns().contains(&name), "{name}");
+    }
     let one = json(&["policies", "linucb-ind"]);
     let params = one[0]["parameters"].as_array().unwrap();
     let delta = params.iter().find(|param| param["name"] == "delta").unwrap();

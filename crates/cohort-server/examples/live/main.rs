@@ -151,7 +151,7 @@ async fn prepare(admin: &mut Connection) {
 /// A page: reads what it is sent, for as long as it is open.
 async fn watch(address: String) {
     let stream = TcpStream::connect(&address).await.expect("the service listens");
-    let request = b"GET /v1/apps/live/live HTTP/1.1\r\nHost: live\r\n\r\n";
+    let request = b"GET /v1/apps/live/live HTTP/1.1\r\nHost: localhost\r\n\r\n";
     stream.writable().await.expect("the service reads");
     stream.try_write(request).expect("a short request fits");
     let mut some = vec![0; 1 << 16];

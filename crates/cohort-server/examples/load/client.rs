@@ -43,7 +43,7 @@ pub fn post(path: &str, body: &str) -> Vec<u8> {
 /// The same by another method.
 pub fn send(method: &str, path: &str, body: &str) -> Vec<u8> {
     let head = format!(
-        "{method} {path} HTTP/1.1\r\nHost: load\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
     [head.as_bytes(), body.as_bytes()].concat()
@@ -108,7 +108,7 @@ impl Connection {
 
     /// Sum and count of one of the service's histograms.
     pub async fn histogram(&mut self, name: &str) -> (f64, f64) {
-        let request = b"GET /metrics HTTP/1.1\r\nHost: load\r\n\r\n";
+        let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
         assert_eq!(self.ask(request).await, 200);
         let text = self.answer();
         let value = |name: String| {

@@ -5,6 +5,7 @@
 
 pub mod keys;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -141,9 +142,13 @@ impl Config {
         if self.needs_keys() && self.admin_key.chars().count() < MIN_ADMIN_KEY_CHARS {
             return together("admin_key is too short: it needs 16 characters or more");
         }
-        let loopback =
-            self.listen.parse::<std::net::SocketAddr>().is_ok_and(|a| a.ip().is_loopback());
-        if !self.needs_keys() && !loopback {
+        let Some(stays_here) = stays_here(&self.listen) else {
+            return Err(ConfigError::Together(format!(
+                "listen = {:?}: expected HOST:PORT, such as 127.0.0.1:7700",
+                self.listen
+            )));
+        };
+        if !self.needs_keys() && !stays_here {
             return together(
                 "listen is an address that other machines can reach: set admin_key (and better \
                  tls_cert and tls_key), or listen on 127.0.0.1",
@@ -236,6 +241,18 @@ impl Layers {
     }
 }
 
+/// Whether only this machine can reach an address; `None` if it is none.
+fn stays_here(listen: &str) -> Option<bool> {
+    if let Ok(address) = listen.parse::<SocketAddr>() {
+        return Some(address.ip().is_loopback());
+    }
+    let (host, port) = listen.rsplit_once(':')?;
+    port.parse::<u16>().ok()?;
+    // An IPv6 address in brackets was read above.
+    let is_name = !host.is_empty() && !host.contains([':', '/', '[', ' ']);
+    is_name.then(|| host.eq_ignore_ascii_case("localhost"))
+}
+
 fn find(source: &str, key: &str) -> Result<&'static Key, ConfigError> {
     KEYS.iter().find(|known| known.name == key).ok_or_else(|| ConfigError::UnknownKey {
         source_name: source.to_owned(),
@@ -289,6 +306,14 @@ mod tests {
         );
         assert!(said(&[], &[("que", "1")]).contains("did you mean `queue`?"));
         assert!(said(&[], &[("listen", "0.0.0.0:80")]).contains("set admin_key"));
+        assert!(said(&[], &[("listen", "example.org:80")]).contains("set admin_key"));
+        for listen in ["18010", "localhost", ":80", "127.0.0.1:http", "localhost:99999", "::1:80"] {
+            let said = said(&[], &[("listen", listen)]);
+            assert!(said.contains("expected HOST:PORT"), "{listen}: {said}");
+        }
+        for listen in ["localhost:18010", "LOCALHOST:0", "127.0.0.1:80", "[::1]:80"] {
+            assert!(Config::load(None, [], words(&[("listen", listen)])).is_ok(), "{listen}");
+        }
         assert!(said(&[], &[("admin_key", "short")]).contains("16 characters"));
         assert!(said(&[], &[("tls_key", "k.pem")]).contains("go together"));
         assert!(said(&[], &[("durability", "never")]).contains("always or interval"));

@@ -1,18 +1,61 @@
 //! Who may ask, and how often?
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
 
 use super::Service;
 use super::error::ApiError;
+use super::path::Path;
 use crate::auth::KeyHash;
+
+/// The admin asks. An argument of handlers that comes before the body: whoever may not ask is told
+/// so before anything of the body is read.
+pub(super) struct Admin;
+
+impl FromRequestParts<Arc<Service>> for Admin {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        service: &Arc<Service>,
+    ) -> Result<Self, ApiError> {
+        service.admit_admin(&parts.headers).map(|()| Self)
+    }
+}
+
+/// A client of the app that the path names asks, or the admin, and not too often. An argument like
+/// [`Admin`].
+pub(super) struct Client(pub String);
+
+#[derive(Deserialize)]
+struct AppInPath {
+    app: String,
+}
+
+impl FromRequestParts<Arc<Service>> for Client {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        service: &Arc<Service>,
+    ) -> Result<Self, ApiError> {
+        let Path(AppInPath { app }) = Path::from_request_parts(parts, service).await?;
+        service.admit_client(&parts.headers, &app)?;
+        Ok(Self(app))
+    }
+}
 
 impl Service {
     /// Lets the admin pass.
-    pub(super) fn admit_admin(&self, headers: &HeaderMap) -> Result<(), ApiError> {
+    fn admit_admin(&self, headers: &HeaderMap) -> Result<(), ApiError> {
         match (&self.admin, key_in(headers)) {
             (None, _) => Ok(()),
             (Some(admin), Some(key)) if admin.matches(&key) => Ok(()),
@@ -20,11 +63,11 @@ impl Service {
         }
     }
 
-    /// Lets clients of the app, and the admin, pass, as often as they may. Returns the app's d.
-    pub(super) fn admit_client(&self, headers: &HeaderMap, app: &str) -> Result<usize, ApiError> {
-        let directory = self.engine.directory();
-        let listed = directory.app(app);
+    /// Lets clients of the app, and the admin, pass, as often as they may.
+    fn admit_client(&self, headers: &HeaderMap, app: &str) -> Result<(), ApiError> {
         if let Some(admin) = &self.admin {
+            let directory = self.engine.directory();
+            let listed = directory.app(app);
             let key = key_in(headers);
             let known = key.is_some_and(|key| {
                 admin.matches(&key) | listed.is_some_and(|listed| listed.knows(&key))
@@ -38,7 +81,7 @@ impl Service {
             return Err(ApiError::later(429, "rate_limited", sentence, 1));
         }
         // Whether an app that is not listed was deleted or never was, the engine knows.
-        Ok(listed.map_or(0, |listed| listed.dim))
+        Ok(())
     }
 }
 
@@ -54,7 +97,57 @@ fn refused(has_key: bool, needed: &str) -> ApiError {
 
 fn key_in(headers: &HeaderMap) -> Option<KeyHash> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
-    Some(KeyHash::of(value.strip_prefix("Bearer ")?.trim()))
+    let (scheme, key) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| KeyHash::of(key.trim()))
+}
+
+/// The hosts by which a service without keys may be asked. A web page of somebody else can let its
+/// own name lead to 127.0.0.1 (DNS rebinding), and a browser then takes this service for a part of
+/// that page; only the name, which the browser sends, tells.
+pub(super) struct Hosts {
+    listen: String,
+}
+
+impl Hosts {
+    /// With the host of `listen`, which is `HOST:PORT`.
+    pub(super) fn new(listen: &str) -> Self {
+        Self { listen: without_port(listen).to_owned() }
+    }
+
+    fn know(&self, asked: &str) -> bool {
+        let host = without_port(asked);
+        ["localhost", "127.0.0.1", "[::1]", &self.listen]
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(host))
+    }
+}
+
+/// `HOST` of `HOST` and of `HOST:PORT`.
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => host,
+    }
+}
+
+/// Refuses requests that were meant for another host. One that names none comes from no browser.
+pub(super) async fn check_host(
+    State(hosts): State<Arc<Hosts>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let in_address = request.uri().authority().map(|authority| hosts.know(authority.as_str()));
+    let in_headers = request.headers().get_all(header::HOST).iter();
+    let in_headers = in_headers.map(|host| host.to_str().is_ok_and(|host| hosts.know(host)));
+    if !in_address.into_iter().chain(in_headers).all(|known| known) {
+        let sentence = format!(
+            "this service has no admin_key and answers only to localhost, 127.0.0.1, [::1] and {}; \
+             ask it by one of these, or set admin_key",
+            hosts.listen
+        );
+        return ApiError::new(403, "wrong_host", sentence).into_response();
+    }
+    next.run(request).await
 }
 
 /// How often each app asks: a bucket that fills with `per_second` tokens a second, and holds as
@@ -102,5 +195,31 @@ mod tests {
         assert_eq!(passed(start + Duration::from_millis(500), 100), 5);
         assert_eq!(passed(start + Duration::from_secs(60), 100), 10);
         assert!(rates.admit("another app", start));
+    }
+
+    #[test]
+    fn hosts_are_known_with_and_without_their_port() {
+        let hosts = Hosts::new("127.0.0.2:7700");
+        for host in ["localhost", "LocalHost:80", "127.0.0.1:7700", "[::1]", "[::1]:7700"] {
+            assert!(hosts.know(host), "{host}");
+        }
+        assert!(hosts.know("127.0.0.2:7700") && hosts.know("127.0.0.2"));
+        for host in ["", "evil.example", "localhost.evil.example", "127.0.0.1.evil.example:7700"] {
+            assert!(!hosts.know(host), "{host}");
+        }
+        assert!(!hosts.know("127.0.0.3") && !hosts.know("evil.example:localhost"));
+    }
+
+    #[test]
+    fn the_scheme_of_a_key_is_read_in_any_case() {
+        let key = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::AUTHORIZATION, value.parse().unwrap());
+            key_in(&headers)
+        };
+        for scheme in ["Bearer", "bearer", "BEARER"] {
+            assert!(key(&format!("{scheme} secret")) == Some(KeyHash::of("secret")), "{scheme}");
+        }
+        assert!(key("Basic secret").is_none() && key("Bearer").is_none());
     }
 }

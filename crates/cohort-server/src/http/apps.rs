@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use axum::Json;
-use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::extract::State;
+use axum::http::StatusCode;
 use cohort::params::Value;
 use rand::TryRng;
 use rand::rngs::SysRng;
@@ -12,8 +12,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
 use super::Shared;
+use super::access::{Admin, Client};
 use super::body::{JsonBody, check_app_name};
 use super::error::{ApiError, ErrorBody};
+use super::path::Path;
 use crate::auth::{KeyHash, hex, new_key};
 use crate::engine::request::AppView;
 use crate::engine::{Answer, Request};
@@ -23,7 +25,7 @@ use crate::trial::Trial;
 
 /// A parameter of a policy.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, ToSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a parameter of a policy is a number or a word")]
 pub enum ParamValue {
     /// A number.
     Number(f64),
@@ -34,6 +36,7 @@ pub enum ParamValue {
 /// A new app.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({"name": "shop", "dim": 2}))]
 pub struct NewApp {
     /// Its name: a-z, 0-9, `-`, `_`, `.`.
     pub name: String,
@@ -76,9 +79,10 @@ fn default_window_ms() -> u64 {
 /// What to change; what is absent stays.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({}))]
 pub struct AppChange {
     /// All of the policy's parameters anew. What was learned is kept; a parameter that it rests
-    /// on (`lambda`) cannot be changed.
+    /// on (`lambda`, `half_life`) cannot be changed.
     pub params: Option<BTreeMap<String, ParamValue>>,
     /// The share of decisions that are taken uniformly at random.
     pub epsilon: Option<f64>,
@@ -174,11 +178,10 @@ pub struct AppList {
 }
 
 /// All apps.
-#[utoipa::path(get, path = "/v1/apps", tag = "apps", responses(
+#[utoipa::path(get, path = "/v1/apps", tag = "apps", security(("admin_key" = [])), responses(
     (status = 200, body = AppList), (status = "4XX", body = ErrorBody),
 ))]
-pub async fn list(State(service): Shared, headers: HeaderMap) -> Result<Json<AppList>, ApiError> {
-    service.admit_admin(&headers)?;
+pub async fn list(State(service): Shared, _: Admin) -> Result<Json<AppList>, ApiError> {
     match service.engine.ask(Request::ListApps).await? {
         Answer::Apps(apps) => Ok(Json(AppList { apps: apps.into_iter().map(body_of).collect() })),
         _ => Err(unexpected()),
@@ -186,17 +189,17 @@ pub async fn list(State(service): Shared, headers: HeaderMap) -> Result<Json<App
 }
 
 /// Create an app.
-#[utoipa::path(post, path = "/v1/apps", tag = "apps", request_body = NewApp, responses(
+#[utoipa::path(post, path = "/v1/apps", tag = "apps",
+    security(("admin_key" = [])), request_body = NewApp, responses(
     (status = 201, body = CreatedApp),
     (status = 409, body = ErrorBody, description = "the name is taken"),
     (status = "4XX", body = ErrorBody),
 ))]
 pub async fn create(
     State(service): Shared,
-    headers: HeaderMap,
+    _: Admin,
     JsonBody(new): JsonBody<NewApp>,
 ) -> Result<(StatusCode, Json<CreatedApp>), ApiError> {
-    service.admit_admin(&headers)?;
     check_app_name(&new.name)?;
     let settings = AppSettings {
         dim: new.dim,
@@ -226,26 +229,21 @@ pub async fn create(
 #[utoipa::path(get, path = "/v1/apps/{app}", tag = "apps", params(("app" = String, Path)), responses(
     (status = 200, body = AppBody), (status = "4XX", body = ErrorBody),
 ))]
-pub async fn show(
-    State(service): Shared,
-    headers: HeaderMap,
-    Path(app): Path<String>,
-) -> Result<Json<AppBody>, ApiError> {
-    service.admit_client(&headers, &app)?;
+pub async fn show(State(service): Shared, Client(app): Client) -> Result<Json<AppBody>, ApiError> {
     app_in(service.engine.ask(Request::ShowApp { app }).await?)
 }
 
 /// Change an app.
-#[utoipa::path(patch, path = "/v1/apps/{app}", tag = "apps", params(("app" = String, Path)),
+#[utoipa::path(patch, path = "/v1/apps/{app}", tag = "apps",
+    security(("admin_key" = [])), params(("app" = String, Path)),
     request_body = AppChange,
     responses((status = 200, body = AppBody), (status = "4XX", body = ErrorBody)))]
 pub async fn change(
     State(service): Shared,
-    headers: HeaderMap,
+    _: Admin,
     Path(app): Path<String>,
     JsonBody(change): JsonBody<AppChange>,
 ) -> Result<Json<AppBody>, ApiError> {
-    service.admit_admin(&headers)?;
     let change = Box::new(move |settings: &mut AppSettings, trial: &mut Trial| {
         if let Some(params) = change.params {
             settings.params = values_of(params);
@@ -263,27 +261,27 @@ pub async fn change(
 }
 
 /// Delete an app with all it has learned.
-#[utoipa::path(delete, path = "/v1/apps/{app}", tag = "apps", params(("app" = String, Path)),
+#[utoipa::path(delete, path = "/v1/apps/{app}", tag = "apps",
+    security(("admin_key" = [])), params(("app" = String, Path)),
     responses((status = 204), (status = "4XX", body = ErrorBody)))]
 pub async fn delete(
     State(service): Shared,
-    headers: HeaderMap,
+    _: Admin,
     Path(app): Path<String>,
 ) -> Result<StatusCode, ApiError> {
-    service.admit_admin(&headers)?;
     service.engine.ask(Request::DeleteApp { app }).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Add a key.
-#[utoipa::path(post, path = "/v1/apps/{app}/keys", tag = "apps", params(("app" = String, Path)),
+#[utoipa::path(post, path = "/v1/apps/{app}/keys", tag = "apps",
+    security(("admin_key" = [])), params(("app" = String, Path)),
     responses((status = 201, body = NewKey), (status = "4XX", body = ErrorBody)))]
 pub async fn add_key(
     State(service): Shared,
-    headers: HeaderMap,
+    _: Admin,
     Path(app): Path<String>,
 ) -> Result<(StatusCode, Json<NewKey>), ApiError> {
-    service.admit_admin(&headers)?;
     let (shown, key) = make_key()?;
     service.engine.ask(Request::AddKey { app, key }).await?;
     Ok((StatusCode::CREATED, Json(shown)))
@@ -291,14 +289,14 @@ pub async fn add_key(
 
 /// Remove a key: whoever has it is refused from now on.
 #[utoipa::path(delete, path = "/v1/apps/{app}/keys/{key}", tag = "apps",
+    security(("admin_key" = [])),
     params(("app" = String, Path), ("key" = String, Path)),
     responses((status = 204), (status = "4XX", body = ErrorBody)))]
 pub async fn remove_key(
     State(service): Shared,
-    headers: HeaderMap,
+    _: Admin,
     Path((app, key)): Path<(String, String)>,
 ) -> Result<StatusCode, ApiError> {
-    service.admit_admin(&headers)?;
     service.engine.ask(Request::RemoveKey { app, key }).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,15 +1,17 @@
 //! What to show a user.
 
 use axum::Json;
-use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::extract::State;
+use axum::http::StatusCode;
 use hashbrown::HashSet;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::access::Client;
 use super::apps::unexpected;
 use super::body::{JsonBody, check_count, check_id};
 use super::error::{ApiError, ErrorBody, Told};
+use super::path::Path;
 use super::{Service, Shared};
 use crate::engine::request::{ForUser, Made, Offer};
 use crate::engine::{Answer, Refusal, Request};
@@ -29,6 +31,8 @@ pub struct Candidate {
 /// Decide for one user.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({"user": "ann", "decision_id": "d1", "items": [
+    {"id": "tea", "features": [0.9, 0.1]}, {"id": "coffee", "features": [0.1, 0.9]}]}))]
 pub struct DecideBody {
     /// The user's id; one that was never seen is a new user.
     pub user: String,
@@ -47,6 +51,8 @@ pub struct DecideBody {
 /// Decide for many users among the same candidates.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({"users": [{"user": "ann"}, {"user": "bob"}], "items": [
+    {"id": "tea", "features": [0.9, 0.1]}, {"id": "coffee", "features": [0.1, 0.9]}]}))]
 pub struct DecideBatchBody {
     /// The users.
     pub users: Vec<BatchUser>,
@@ -135,11 +141,9 @@ pub enum DecisionOrError {
 ))]
 pub async fn decide(
     State(service): Shared,
-    headers: HeaderMap,
-    Path(app): Path<String>,
+    Client(app): Client,
     JsonBody(body): JsonBody<DecideBody>,
 ) -> Result<Json<DecisionBody>, ApiError> {
-    service.admit_client(&headers, &app)?;
     let offer = service.offer(body.items)?;
     let user = service.for_user(body.user, body.decision_id, body.shown)?;
     let request = Request::Decide { app, offer, users: vec![user], explain: body.explain };
@@ -167,11 +171,9 @@ pub(super) async fn empty(JsonBody(body): JsonBody<DecideBody>) -> Json<Decision
     responses((status = 200, body = DecisionsBody), (status = "4XX", body = ErrorBody)))]
 pub async fn decide_batch(
     State(service): Shared,
-    headers: HeaderMap,
-    Path(app): Path<String>,
+    Client(app): Client,
     JsonBody(body): JsonBody<DecideBatchBody>,
 ) -> Result<Json<DecisionsBody>, ApiError> {
-    service.admit_client(&headers, &app)?;
     check_count("users", body.users.len(), service.config.max_batch)?;
     let offer = service.offer(body.items)?;
     check_rankings(body.users.len(), &offer, service.config.body_bytes)?;
@@ -190,6 +192,7 @@ pub async fn decide_batch(
 /// A decision to activate.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({"decision_id": "d1"}))]
 pub struct ActivateBody {
     /// Its id.
     pub decision_id: String,
@@ -201,11 +204,9 @@ pub struct ActivateBody {
     responses((status = 204), (status = "4XX", body = ErrorBody)))]
 pub async fn activate(
     State(service): Shared,
-    headers: HeaderMap,
-    Path(app): Path<String>,
+    Client(app): Client,
     JsonBody(body): JsonBody<ActivateBody>,
 ) -> Result<StatusCode, ApiError> {
-    service.admit_client(&headers, &app)?;
     service.engine.ask(Request::Activate { app, decision: body.decision_id }).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -241,10 +242,9 @@ pub struct DecisionStatus {
     responses((status = 200, body = DecisionStatus), (status = "4XX", body = ErrorBody)))]
 pub async fn show(
     State(service): Shared,
-    headers: HeaderMap,
+    _: Client,
     Path((app, decision)): Path<(String, String)>,
 ) -> Result<Json<DecisionStatus>, ApiError> {
-    service.admit_client(&headers, &app)?;
     let Answer::Decision(view) =
         service.engine.ask(Request::ShowDecision { app: app.clone(), decision }).await?
     else {
@@ -313,7 +313,10 @@ fn check_rankings(users: usize, offer: &Offer, body_bytes: usize) -> Result<(), 
 fn decisions_in(answer: Answer) -> Result<Vec<Result<Made, Refusal>>, ApiError> {
     match answer {
         Answer::Decided(decisions) => {
-            metrics::counter!("cohort_decisions_total").increment(decisions.len() as u64);
+            for decision in &decisions {
+                let outcome = decision.as_ref().map_or_else(Refusal::code, |_| "decided");
+                metrics::counter!("cohort_decisions_total", "outcome" => outcome).increment(1);
+            }
             Ok(decisions)
         }
         _ => Err(unexpected()),

@@ -2,8 +2,8 @@
 
 use axum::Json;
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, State};
-use axum::http::{HeaderMap, header};
+use axum::extract::State;
+use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,9 @@ use tokio::sync::watch;
 use utoipa::ToSchema;
 
 use super::Shared;
+use super::access::Client;
 use super::error::{ApiError, ErrorBody};
+use super::path::Path;
 use crate::insight::hub::Tick;
 use crate::insight::maker;
 use crate::insight::view::{AppInsight, UserInsight};
@@ -28,7 +30,7 @@ pub struct ServiceStatus {
 }
 
 /// The service itself: its version, whether it is a demo, whether it needs keys.
-#[utoipa::path(get, path = "/v1/status", tag = "insight",
+#[utoipa::path(get, path = "/v1/status", tag = "insight", security(()),
     responses((status = 200, body = ServiceStatus)))]
 pub async fn status(State(service): Shared) -> Json<ServiceStatus> {
     Json(ServiceStatus {
@@ -43,12 +45,7 @@ pub async fn status(State(service): Shared) -> Json<ServiceStatus> {
 #[utoipa::path(get, path = "/v1/apps/{app}/insight", tag = "insight",
     params(("app" = String, Path)),
     responses((status = 200, body = AppInsight), (status = "4XX", body = ErrorBody)))]
-pub async fn insight(
-    State(service): Shared,
-    headers: HeaderMap,
-    Path(app): Path<String>,
-) -> Result<Response, ApiError> {
-    service.admit_client(&headers, &app)?;
+pub async fn insight(State(service): Shared, Client(app): Client) -> Result<Response, ApiError> {
     let tick = service.hub.latest(&service.engine, &app).await?;
     Ok(([(header::CONTENT_TYPE, "application/json")], tick.json).into_response())
 }
@@ -57,12 +54,7 @@ pub async fn insight(
 #[utoipa::path(get, path = "/v1/apps/{app}/live", tag = "insight", params(("app" = String, Path)),
     responses((status = 200, content_type = "text/event-stream", body = AppInsight),
         (status = "4XX", body = ErrorBody)))]
-pub async fn live(
-    State(service): Shared,
-    headers: HeaderMap,
-    Path(app): Path<String>,
-) -> Result<Response, ApiError> {
-    service.admit_client(&headers, &app)?;
+pub async fn live(State(service): Shared, Client(app): Client) -> Result<Response, ApiError> {
     let ticks = service.hub.watch(&service.engine, &app).await?;
     let headers =
         [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
@@ -84,10 +76,9 @@ async fn next_event(
     responses((status = 200, body = UserInsight), (status = "4XX", body = ErrorBody)))]
 pub async fn user(
     State(service): Shared,
-    headers: HeaderMap,
+    _: Client,
     Path((app, user)): Path<(String, String)>,
 ) -> Result<Json<UserInsight>, ApiError> {
-    service.admit_client(&headers, &app)?;
     let labels = service.hub.labels(&app).await;
     let found = maker::user(&service.engine, &app, &user, &labels).await?;
     found.map(Json).ok_or_else(|| {

@@ -1,20 +1,24 @@
 //! The catalogue: items whose features need not be sent again.
 
 use axum::Json;
-use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::extract::State;
+use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Shared;
+use super::access::Client;
 use super::apps::unexpected;
 use super::body::{JsonBody, check_count, check_id};
 use super::error::{ApiError, ErrorBody};
+use super::path::Path;
 use crate::engine::{Answer, Request};
 
 /// Items to register.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({"items": [
+    {"id": "tea", "features": [0.9, 0.1]}, {"id": "coffee", "features": [0.1, 0.9]}]}))]
 pub struct PutItems {
     /// Each with its features; one that is there already gets these.
     pub items: Vec<PutItem>,
@@ -40,12 +44,7 @@ pub struct ItemList {
 /// The ids of all registered items.
 #[utoipa::path(get, path = "/v1/apps/{app}/items", tag = "items", params(("app" = String, Path)),
     responses((status = 200, body = ItemList), (status = "4XX", body = ErrorBody)))]
-pub async fn list(
-    State(service): Shared,
-    headers: HeaderMap,
-    Path(app): Path<String>,
-) -> Result<Json<ItemList>, ApiError> {
-    service.admit_client(&headers, &app)?;
+pub async fn list(State(service): Shared, Client(app): Client) -> Result<Json<ItemList>, ApiError> {
     match service.engine.ask(Request::ListItems { app }).await? {
         Answer::Items(items) => Ok(Json(ItemList { items })),
         _ => Err(unexpected()),
@@ -58,11 +57,9 @@ pub async fn list(
     responses((status = 204), (status = "4XX", body = ErrorBody)))]
 pub async fn put(
     State(service): Shared,
-    headers: HeaderMap,
-    Path(app): Path<String>,
+    Client(app): Client,
     JsonBody(body): JsonBody<PutItems>,
 ) -> Result<StatusCode, ApiError> {
-    service.admit_client(&headers, &app)?;
     check_count("items", body.items.len(), service.config.max_items.max(1))?;
     for item in &body.items {
         check_id("an item's id", &item.id, service.config.max_id_bytes)?;
@@ -78,10 +75,9 @@ pub async fn put(
     responses((status = 204), (status = "4XX", body = ErrorBody)))]
 pub async fn remove(
     State(service): Shared,
-    headers: HeaderMap,
+    _: Client,
     Path((app, item)): Path<(String, String)>,
 ) -> Result<StatusCode, ApiError> {
-    service.admit_client(&headers, &app)?;
     service.engine.ask(Request::RemoveItem { app, item }).await?;
     Ok(StatusCode::NO_CONTENT)
 }

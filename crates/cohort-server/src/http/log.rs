@@ -3,12 +3,13 @@
 use std::io::{self, Write};
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, State};
-use axum::http::{HeaderMap, header};
+use axum::extract::State;
+use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use tokio::sync::mpsc;
 
+use super::access::Client;
 use super::apps::unexpected;
 use super::error::{ApiError, ErrorBody};
 use super::{Service, Shared};
@@ -24,12 +25,7 @@ const CHUNKS_WAITING: usize = 8;
 #[utoipa::path(get, path = "/v1/apps/{app}/log.csv", tag = "insight", params(("app" = String, Path)),
     responses((status = 200, content_type = "text/csv", body = String),
         (status = "4XX", body = ErrorBody)))]
-pub async fn csv(
-    State(service): Shared,
-    headers: HeaderMap,
-    Path(app): Path<String>,
-) -> Result<Response, ApiError> {
-    service.admit_client(&headers, &app)?;
+pub async fn csv(State(service): Shared, Client(app): Client) -> Result<Response, ApiError> {
     service.export(app, Format::Csv, "text/csv; charset=utf-8").await
 }
 
@@ -38,12 +34,7 @@ pub async fn csv(
     params(("app" = String, Path)), responses(
     (status = 200, content_type = "application/vnd.apache.parquet", body = Vec<u8>),
     (status = "4XX", body = ErrorBody)))]
-pub async fn parquet(
-    State(service): Shared,
-    headers: HeaderMap,
-    Path(app): Path<String>,
-) -> Result<Response, ApiError> {
-    service.admit_client(&headers, &app)?;
+pub async fn parquet(State(service): Shared, Client(app): Client) -> Result<Response, ApiError> {
     service.export(app, Format::Parquet, "application/vnd.apache.parquet").await
 }
 

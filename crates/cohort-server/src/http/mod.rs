@@ -5,11 +5,13 @@
 //! | --- | --- |
 //! | `access` | who may ask, and how often? |
 //! | `body` | is the body what it should be? |
+//! | `path` | can the names in the address be read? |
 //! | `error` | how is a refusal told? |
 //! | `apps`, `items`, `decide`, `reward` | what can be asked? |
 //! | `insight`, `log` | what does it know, and what is in its log? |
 //! | `page` | what does the page consist of? |
 //! | `operations` | is it well, what does it count, how is it called? |
+//! | `measure` | how many requests came, how long did they take? |
 
 mod access;
 mod apps;
@@ -19,20 +21,23 @@ mod error;
 mod insight;
 mod items;
 mod log;
+mod measure;
 mod operations;
 mod page;
+mod path;
 mod reward;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tower_http::catch_panic::CatchPanicLayer;
-use utoipa::OpenApi;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::{Modify, OpenApi, openapi};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -41,8 +46,9 @@ use crate::config::Config;
 use crate::engine::runtime::Handle;
 use crate::insight::hub::Hub;
 use crate::journal::fjall::Reader;
-use access::Rates;
+use access::{Hosts, Rates};
 use error::ApiError;
+use measure::Measures;
 
 /// What every handler can use.
 pub struct Service {
@@ -84,11 +90,33 @@ impl Service {
 }
 
 #[derive(OpenApi)]
-#[openapi(info(
-    title = "cohort",
-    description = "Ask what to show a user, tell how the user answered; it learns across users."
-))]
+#[openapi(
+    info(
+        title = "cohort",
+        description = "Ask what to show a user, tell how the user answered; it learns across users."
+    ),
+    modifiers(&Keys),
+    security(("app_key" = []), ("admin_key" = []))
+)]
 struct Description;
+
+/// The keys that requests need, where the service has an `admin_key`. An operation that does not say
+/// otherwise takes either.
+struct Keys;
+
+impl Modify for Keys {
+    fn modify(&self, api: &mut openapi::OpenApi) {
+        let key = |of: &str| {
+            let meaning = format!("{of}; needed where the service has an admin_key");
+            let bearer =
+                HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(meaning));
+            SecurityScheme::Http(bearer.build())
+        };
+        let components = api.components.get_or_insert_default();
+        components.add_security_scheme("app_key", key("A key of the app"));
+        components.add_security_scheme("admin_key", key("The admin's key"));
+    }
+}
 
 /// Every route, and its description as OpenAPI.
 fn described_routes() -> OpenApiRouter<Arc<Service>> {
@@ -111,6 +139,9 @@ fn described_routes() -> OpenApiRouter<Arc<Service>> {
         .routes(routes!(insight::user))
         .routes(routes!(log::csv))
         .routes(routes!(log::parquet))
+        .routes(routes!(operations::healthy))
+        .routes(routes!(operations::ready))
+        .routes(routes!(operations::metrics))
 }
 
 /// The description of the interface, OpenAPI 3.1, as JSON.
@@ -129,38 +160,26 @@ fn router_with(more: Router<Arc<Service>>, service: Arc<Service>) -> Router {
     let (routes, api) = described_routes().split_for_parts();
     let _ = service.openapi.set(api.to_pretty_json().unwrap_or_default());
     let timeout = Duration::from_millis(service.config.request_timeout_ms);
-    routes
+    let router = routes
         .merge(more)
-        .layer(middleware::from_fn(measure))
         .merge(operations::routes())
         .merge(page::routes())
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(service.config.body_bytes))
-        .layer(middleware::from_fn_with_state(timeout, limit_time))
+        .layer(middleware::from_fn_with_state(timeout, limit_time));
+    let router = match service.config.needs_keys() {
+        true => router,
+        false => {
+            let hosts = Arc::new(Hosts::new(&service.config.listen));
+            router.layer(middleware::from_fn_with_state(hosts, access::check_host))
+        }
+    };
+    // The last is the outermost: what the others refuse is measured too.
+    router
         .layer(CatchPanicLayer::custom(panicked))
+        .layer(middleware::from_fn_with_state(Arc::<Measures>::default(), measure::measure))
         .with_state(service)
-}
-
-/// Counts and times every request by its route.
-async fn measure(request: Request, next: Next) -> Response {
-    let started = Instant::now();
-    let path = request.extensions().get::<MatchedPath>().cloned();
-    let method = request.method().clone();
-    let response = next.run(request).await;
-    let route = path.as_ref().map_or("none", MatchedPath::as_str).to_owned();
-    let status = response.status().as_u16().to_string();
-    metrics::histogram!("cohort_request_seconds", "route" => route.clone())
-        .record(started.elapsed());
-    metrics::counter!("cohort_requests_total", "route" => route, "status" => status).increment(1);
-    tracing::debug!(
-        %method,
-        route = path.as_ref().map(MatchedPath::as_str),
-        status = response.status().as_u16(),
-        seconds = started.elapsed().as_secs_f64(),
-        "request"
-    );
-    response
 }
 
 /// A request that takes too long is answered, like every other, with a code and a sentence.
@@ -204,4 +223,49 @@ async fn wrong_method() -> ApiError {
 /// A bug must not take the connection, or the service, with it.
 fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
     ApiError::new(500, "bug", "this is a bug in the service; its log says more").into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::Server;
+
+    fn with_bug(service: Arc<Service>) -> Router {
+        async fn bug() {
+            panic!("a bug, made for this test");
+        }
+        router_with(Router::new().route("/bug", axum::routing::get(bug)), service)
+    }
+
+    #[test]
+    fn a_bug_is_answered_and_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = Config {
+            data_dir: folder.path().into(),
+            listen: "127.0.0.1:0".to_owned(),
+            shutdown_ms: 0,
+            ..Config::default()
+        };
+        let server = Server::open(config).unwrap();
+        let url = format!("http://{}", server.address());
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let serving = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Runtime::new().unwrap();
+            let stopped = async { stopped.await.unwrap_or_default() };
+            runtime.block_on(server.serve_routes(with_bug, stopped)).unwrap();
+        });
+        let config = ureq::Agent::config_builder().http_status_as_error(false).build();
+        let agent = ureq::Agent::new_with_config(config);
+        let get = |path: &str| {
+            let mut answer = agent.get(format!("{url}{path}")).call().unwrap();
+            (answer.status().as_u16(), answer.body_mut().read_to_string().unwrap())
+        };
+        let (status, said) = get("/bug");
+        assert!(status == 500 && said.contains("\"code\":\"bug\""), "{status} {said}");
+        let (_, metrics) = get("/metrics");
+        let counted = "cohort_requests_total{route=\"/bug\",status=\"500\"} 1";
+        assert!(metrics.contains(counted), "{metrics}");
+        drop(stop);
+        serving.join().unwrap();
+    }
 }

@@ -4,29 +4,31 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::{HeaderMap, header};
+use axum::http::header;
 use axum::response::{Html, IntoResponse};
 use axum::routing::get;
 
-use super::error::ApiError;
+use super::access::Admin;
+use super::error::{ApiError, ErrorBody};
 use super::{Service, Shared};
 
 pub(super) fn routes() -> Router<Arc<Service>> {
-    Router::new()
-        .route("/healthz", get(healthy))
-        .route("/readyz", get(ready))
-        .route("/metrics", get(metrics))
-        .route("/openapi.json", get(openapi))
-        .route("/docs", get(docs))
+    Router::new().route("/openapi.json", get(openapi)).route("/docs", get(docs))
 }
 
 /// The process answers.
-async fn healthy() -> &'static str {
+#[utoipa::path(get, path = "/healthz", tag = "operations", security(()),
+    responses((status = 200, content_type = "text/plain", body = String)))]
+pub(super) async fn healthy() -> &'static str {
     "ok\n"
 }
 
 /// It takes requests.
-async fn ready(State(service): Shared) -> Result<&'static str, ApiError> {
+#[utoipa::path(get, path = "/readyz", tag = "operations", security(()), responses(
+    (status = 200, content_type = "text/plain", body = String),
+    (status = 503, body = ErrorBody, description = "the journal failed; a restart is needed"),
+))]
+pub(super) async fn ready(State(service): Shared) -> Result<&'static str, ApiError> {
     match service.engine.failure() {
         Some(why) => Err(ApiError::later(503, "journal_failed", &why, 30)),
         None => Ok("ready\n"),
@@ -35,14 +37,14 @@ async fn ready(State(service): Shared) -> Result<&'static str, ApiError> {
 
 /// What Prometheus reads. It names apps' routes, not apps; the admin's eyes only where keys are
 /// needed.
-async fn metrics(
-    State(service): Shared,
-    headers: HeaderMap,
-) -> Result<impl IntoResponse, ApiError> {
-    service.admit_admin(&headers)?;
+#[utoipa::path(get, path = "/metrics", tag = "operations", security(("admin_key" = [])), responses(
+    (status = 200, content_type = "text/plain", body = String),
+    (status = "4XX", body = ErrorBody),
+))]
+pub(super) async fn metrics(State(service): Shared, _: Admin) -> impl IntoResponse {
     metrics::gauge!("cohort_requests_waiting").set(service.engine.waiting() as f64);
     service.metrics.run_upkeep();
-    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], service.metrics.render()))
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], service.metrics.render())
 }
 
 async fn openapi(State(service): Shared) -> impl IntoResponse {

@@ -1,12 +1,12 @@
 //! How the user answered.
 
 use axum::Json;
-use axum::extract::{Path, State};
-use axum::http::HeaderMap;
+use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Shared;
+use super::access::Client;
 use super::apps::unexpected;
 use super::body::{JsonBody, check_count};
 use super::error::{ApiError, ErrorBody, Told};
@@ -16,6 +16,7 @@ use crate::engine::{Answer, Refusal, Request};
 /// A reward.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({"decision_id": "d1", "reward": 1.0}))]
 pub struct RewardBody {
     /// The decision that it is for.
     pub decision_id: String,
@@ -26,6 +27,7 @@ pub struct RewardBody {
 /// Many rewards.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({"rewards": [{"decision_id": "d1", "reward": 1.0}]}))]
 pub struct RewardsBody {
     /// In the order in which they are learned.
     pub rewards: Vec<RewardBody>,
@@ -72,11 +74,9 @@ pub enum OutcomeOrError {
 ))]
 pub async fn reward(
     State(service): Shared,
-    headers: HeaderMap,
-    Path(app): Path<String>,
+    Client(app): Client,
     JsonBody(body): JsonBody<RewardBody>,
 ) -> Result<Json<OutcomeBody>, ApiError> {
-    service.admit_client(&headers, &app)?;
     let sent = body.reward;
     let rewards = vec![(body.decision_id, sent)];
     let answer = service.engine.ask(Request::Reward { app, rewards }).await?;
@@ -90,11 +90,9 @@ pub async fn reward(
     responses((status = 200, body = OutcomesBody), (status = "4XX", body = ErrorBody)))]
 pub async fn rewards(
     State(service): Shared,
-    headers: HeaderMap,
-    Path(app): Path<String>,
+    Client(app): Client,
     JsonBody(body): JsonBody<RewardsBody>,
 ) -> Result<Json<OutcomesBody>, ApiError> {
-    service.admit_client(&headers, &app)?;
     check_count("rewards", body.rewards.len(), service.config.max_batch)?;
     let sent: Vec<f64> = body.rewards.iter().map(|reward| reward.reward).collect();
     let rewards = body.rewards.into_iter().map(|body| (body.decision_id, body.reward)).collect();

@@ -23,9 +23,14 @@ impl Running {
         Self::open(|_| {}, |server| server)
     }
 
+    /// With a configuration of its own.
+    pub fn start_with(configure: impl FnOnce(&mut Config)) -> Self {
+        Self::open(configure, |server| server)
+    }
+
     /// With a key that every request needs.
     pub fn start_with_key(key: &'static str) -> Self {
-        Self::open(|config| config.admin_key = key.to_owned(), |server| server)
+        Self::start_with(|config| config.admin_key = key.to_owned())
     }
 
     /// With readers that are made up.
@@ -60,10 +65,17 @@ impl Running {
     }
 
     pub fn send(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
-        let request = ureq::http::Request::builder()
+        self.send_with_key(method, path, body, "")
+    }
+
+    pub fn send_with_key(&self, method: &str, path: &str, body: &Value, key: &str) -> (u16, Value) {
+        let mut request = ureq::http::Request::builder()
             .method(method)
             .uri(format!("{}{path}", self.url))
             .header("Content-Type", "application/json");
+        if !key.is_empty() {
+            request = request.header("Authorization", format!("Bearer {key}"));
+        }
         let mut response = match body {
             Value::Null => self.agent.run(request.body(()).unwrap()).unwrap(),
             body => self.agent.run(request.body(body.to_string()).unwrap()).unwrap(),

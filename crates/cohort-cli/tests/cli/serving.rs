@@ -1,0 +1,52 @@
+//! The service as a process of its own.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+
+use serde_json::Value;
+
+use crate::command::command;
+
+/// `cohort serve …`, ended when dropped.
+pub struct Serving {
+    child: Child,
+    /// Where it is.
+    pub url: String,
+    /// What it said when it started.
+    pub said: String,
+    /// Where it was started.
+    pub folder: tempfile::TempDir,
+}
+
+impl Serving {
+    /// With these flags; it says this many lines.
+    pub fn start(flags: &[&str], lines: usize) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut child = command(&["serve", "--listen", "127.0.0.1:0", "--log-level", "error"])
+            .args(flags)
+            .current_dir(folder.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = String::new();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        for _ in 0..lines {
+            out.read_line(&mut said).unwrap();
+        }
+        let url = said.split_whitespace().find(|word| word.starts_with("http")).unwrap().to_owned();
+        Self { child, url, said, folder }
+    }
+
+    /// What it answers to a body.
+    pub fn post(&self, path: &str, body: &Value) -> Value {
+        let sent = ureq::post(format!("{}{path}", self.url)).send_json(body);
+        sent.unwrap().body_mut().read_json().unwrap()
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
