@@ -1,5 +1,6 @@
 //! What every algorithm is: the core trait, and the form for users that come one at a time.
 
+use std::any::Any;
 use std::io::{self, Read, Write};
 
 use crate::insight::Insight;
@@ -149,7 +150,27 @@ pub trait Saved {
     /// does not know, numbers that are not finite and bytes that end too early are refused, and
     /// the policy is then as it was before or empty, never half of each.
     fn load(&mut self, from: &mut dyn Read) -> Result<(), Error>;
+
+    /// All that was learned, for a policy of the same kind with other parameters. Where it can be,
+    /// numbers are shared until one of the two learns; else they are copied.
+    fn share(&self) -> io::Result<Shared> {
+        let mut bytes = Vec::new();
+        self.save(&mut bytes)?;
+        Ok(Box::new(bytes))
+    }
+
+    /// Takes over what [`Saved::share`] gave: the policy then knows the same as after
+    /// [`Saved::load`] of what was saved, bit by bit, and the same is refused.
+    fn take_over(&mut self, shared: Shared) -> Result<(), Error> {
+        match shared.downcast::<Vec<u8>>() {
+            Ok(bytes) => self.load(&mut bytes.as_slice()),
+            Err(_) => Err(crate::saved::not_alike("a policy")),
+        }
+    }
 }
+
+/// What was learned, as it is kept by policies of one kind.
+pub type Shared = Box<dyn Any>;
 
 /// What a policy thinks of one arm for one user.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

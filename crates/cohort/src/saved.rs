@@ -12,6 +12,12 @@ use crate::Error;
 use crate::cluster::partition::number_by_smallest_member;
 use crate::linear::{Bank, Oful};
 
+/// What was learned is that of a policy of another kind.
+pub fn not_alike(what: &'static str) -> Error {
+    let (found, expected) = ("what another kind of policy learned", "a policy of the same kind");
+    Error::Saved { what, found: found.to_owned(), expected: expected.to_owned() }
+}
+
 /// Writes the version of the layout that follows.
 pub fn write_header(out: &mut dyn Write, version: u32) -> io::Result<()> {
     out.write_all(&version.to_le_bytes())
@@ -289,6 +295,18 @@ mod tests {
         policy.saved().is_some().then_some(policy)
     }
 
+    /// Lets one policy know what another has learned: as bytes, or as it is.
+    fn hand_over(from: &mut dyn Policy, to: &mut dyn Policy, as_bytes: bool) {
+        let (from, to) = (from.saved().unwrap(), to.saved().unwrap());
+        if as_bytes {
+            let mut bytes = Vec::new();
+            from.save(&mut bytes).unwrap();
+            to.load(&mut bytes.as_slice()).unwrap();
+        } else {
+            to.take_over(from.share().unwrap()).unwrap();
+        }
+    }
+
     /// Every policy that works one user at a time and can be kept.
     fn with_saved() -> impl Iterator<Item = &'static str> {
         with_turns()
@@ -319,9 +337,7 @@ mod tests {
                 for (at, numbers) in rounds.iter().enumerate() {
                     let (values, rewards) = numbers.split_at(12);
                     if at == cut {
-                        let mut bytes = Vec::new();
-                        before.saved().unwrap().save(&mut bytes).unwrap();
-                        after.saved().unwrap().load(&mut bytes.as_slice()).unwrap();
+                        hand_over(&mut *before, &mut *after, cut % 2 == 0);
                     }
                     let contexts = Contexts::new(values, 3).unwrap();
                     let mut arms = [[0; 8]; 2];
@@ -349,7 +365,7 @@ mod tests {
                 for (at, (user, values, reward)) in turns.iter().enumerate() {
                     if at == cut.min(turns.len() - 1) {
                         let mut loaded = build(name, 3);
-                        saved(&mut *loaded).load(&mut save(&mut *before).as_slice()).unwrap();
+                        hand_over(&mut *before, &mut *loaded, cut % 2 == 0);
                         after = Some(loaded);
                     }
                     let contexts = Contexts::new(values, 3).unwrap();

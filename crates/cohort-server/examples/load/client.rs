@@ -147,14 +147,17 @@ async fn run(
     rate: Option<f64>,
     workload: &Workload,
 ) -> Measured {
+    let mut connections = Vec::new();
+    for _ in 0..clients {
+        connections.push(Connection::open(address).await);
+    }
     let mut working = Vec::new();
     let started = Instant::now();
     let end = started + Duration::from_secs_f64(seconds);
-    for client in 0..clients {
-        let (address, workload) = (address.to_owned(), workload.clone());
+    for (client, mut connection) in connections.into_iter().enumerate() {
+        let workload = workload.clone();
         let gap = rate.map(|rate| Duration::from_secs_f64(clients as f64 / rate));
         working.push(tokio::task::spawn_local(async move {
-            let mut connection = Connection::open(&address).await;
             let mut took_ms = Vec::new();
             let offset = gap.map(|gap| gap.mul_f64(client as f64 / clients as f64));
             let mut due = Instant::now() + offset.unwrap_or_default();

@@ -46,8 +46,8 @@ const REWARD_CLIENTS: usize = 64;
 const PREPARED: usize = 900_000;
 const TURNS: usize = 8;
 /// Turns of rewards, shorter and more than the others: disks differ from second to second.
-const REWARD_TURNS: usize = 15;
-const REWARD_SECONDS: f64 = 1.0;
+const REWARD_TURNS: usize = 30;
+const REWARD_SECONDS: f64 = 0.5;
 const SECONDS: f64 = 2.0;
 
 fn main() {
@@ -208,8 +208,12 @@ async fn rewards(address: &str, folder: &std::path::Path) {
         let raw = store.commits(group.round().max(1.0) as usize);
         turns.push((rate / raw, rate, raw, group));
     }
+    // What both did in the same time, all turns together.
+    let mean = |of: fn(&(f64, f64, f64, f64)) -> f64| {
+        turns.iter().map(of).sum::<f64>() / REWARD_TURNS as f64
+    };
+    let (rate, raw, group) = (mean(|turn| turn.1), mean(|turn| turn.2), mean(|turn| turn.3));
     turns.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let (ratio, rate, raw, group) = turns[REWARD_TURNS / 2];
     figures::keep(
         "reward",
         &[
@@ -218,8 +222,9 @@ async fn rewards(address: &str, folder: &std::path::Path) {
             ("rewards_per_group", group, ""),
             ("raw_store_entries_per_second", raw, ""),
             ("lowest_of_the_turns", turns[0].0, ""),
+            ("median_of_the_turns", turns[REWARD_TURNS / 2].0, ""),
             ("highest_of_the_turns", turns[REWARD_TURNS - 1].0, ""),
-            ("reward_against_raw_store", ratio, "at least 0.5"),
+            ("reward_against_raw_store", rate / raw, "at least 0.5"),
         ],
     );
 }

@@ -227,10 +227,9 @@ impl App {
             return Ok(None);
         }
         let cannot = || BadSettings::Fixed(settings.policy.clone());
-        let mut learned = Vec::new();
         let saved = self.turns().saved().ok_or_else(cannot)?;
-        saved.save(&mut learned).map_err(|_| cannot())?;
-        turns(&mut policy).saved().ok_or_else(cannot)?.load(&mut learned.as_slice())?;
+        let learned = saved.share().map_err(|_| cannot())?;
+        turns(&mut policy).saved().ok_or_else(cannot)?.take_over(learned)?;
         Ok(Some(policy))
     }
 

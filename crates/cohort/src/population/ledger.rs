@@ -248,22 +248,22 @@ impl Ledger {
         Ok(())
     }
 
+    /// Refuses another dimension and another half-life: sums of one are none of the other.
+    pub fn expect_like(&self, found: &Self, what: &'static str) -> Result<(), Error> {
+        saved::expect(what, "dimension", found.dim, self.dim)?;
+        saved::expect(what, "memory (of half_life)", found.memory, self.memory)
+    }
+
     /// The ledger that was saved; it must be of the same dimension and half-life as this one.
     pub fn load(&self, from: &mut dyn Read, what: &'static str) -> Result<Self, Error> {
-        saved::expect(what, "dimension", saved::read_count(from, what)?, self.dim)?;
+        let dim = saved::read_count(from, what)?;
         let mut numbers = [0.0; 2];
         saved::read_numbers(from, what, &mut numbers)?;
         let [memory, rewards] = numbers;
-        saved::expect(what, "memory (of half_life)", memory, self.memory)?;
+        let (chunks, waiting) = (Vec::new(), Vec::new());
+        let mut ledger = Self { dim, users: 0, chunks, rewards, memory, waiting };
+        self.expect_like(&ledger, what)?;
         let users = saved::read_count(from, what)?;
-        let mut ledger = Self {
-            dim: self.dim,
-            users: 0,
-            chunks: Vec::new(),
-            rewards,
-            memory,
-            waiting: Vec::new(),
-        };
         for first in (0..users).step_by(LANES) {
             ledger.grow(users.min(first + LANES));
             let numbers = ledger.block_mut(first / LANES);

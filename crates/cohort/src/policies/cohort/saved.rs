@@ -10,9 +10,10 @@ use crate::linear::Symmetric;
 use crate::linear::symmetric::packed_len;
 use crate::population::{Belief, Component, Guess, Ledger, Population, Prior};
 use crate::saved::{
-    expect, read_count, read_header, read_numbers, write_count, write_header, write_numbers,
+    expect, not_alike, read_count, read_header, read_numbers, write_count, write_header,
+    write_numbers,
 };
-use crate::{Error, Frozen, Saved};
+use crate::{Error, Frozen, Saved, Shared};
 
 /// The layout that `save` writes.
 const VERSION: u32 = 2;
@@ -20,19 +21,19 @@ const VERSION: u32 = 2;
 const FITTED_VERSION: u32 = 1;
 
 /// All that is kept. Numbers are shared with the policy until it learns.
-struct Kept {
+struct Kept<E> {
     ledger: Ledger,
     fitted_rewards: f64,
     counted_from: f64,
     population: Option<Population>,
     draws: Vec<u64>,
     carried: Beliefs,
-    /// Those of users that are served in rounds, as bytes.
-    everybody: Option<Vec<u8>>,
+    /// Those of users that are served in rounds: as bytes, or as they are.
+    everybody: Option<E>,
 }
 
 impl Cohort {
-    fn kept(&self) -> io::Result<Kept> {
+    fn kept(&self) -> io::Result<Kept<Vec<u8>>> {
         let mut ledger = self.ledger.clone();
         ledger.settle();
         let everybody = self.everybody.as_ref().map(|everybody| {
@@ -49,9 +50,21 @@ impl Cohort {
             everybody: everybody.transpose()?,
         })
     }
+
+    /// Knows this and nothing else.
+    fn take(&mut self, kept: Kept<Everybody>) {
+        let Kept { ledger, fitted_rewards, counted_from, population, mut draws, .. } = kept;
+        // The rule may have been another one before.
+        draws.resize(if self.settings.thompson { ledger.users() } else { 0 }, 0);
+        let outlook = self.settings.outlook;
+        self.prior = population.map(|population| Prior::new(population, counted_from, outlook));
+        (self.ledger, self.fitted_rewards) = (ledger, fitted_rewards);
+        (self.draws, self.carried, self.everybody) = (draws, kept.carried, kept.everybody);
+        self.asked.clear();
+    }
 }
 
-impl Kept {
+impl Kept<Vec<u8>> {
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         write_header(out, VERSION)?;
         self.ledger.save(out)?;
@@ -82,7 +95,7 @@ impl Saved for Cohort {
         read_header(from, what, VERSION)?;
         let dim = self.ledger.dim();
         let ledger = self.ledger.load(from, what)?;
-        let [fitted_rewards, level] = read_some(from)?;
+        let [fitted_rewards, counted_from] = read_some(from)?;
         let population = read_option(from, dim)?;
         let mut draws = Vec::new();
         for _ in 0..read_count(from, what)? {
@@ -93,13 +106,39 @@ impl Saved for Cohort {
             0 => None,
             _ => Some(Everybody::load(from, dim, ledger.users())?),
         };
-        // The rule may have been another one when this was written.
-        draws.resize(if self.settings.thompson { ledger.users() } else { 0 }, 0);
-        self.prior =
-            population.map(|population| Prior::new(population, level, self.settings.outlook));
-        (self.ledger, self.fitted_rewards) = (ledger, fitted_rewards);
-        (self.draws, self.carried, self.everybody) = (draws, carried, everybody);
-        self.asked.clear();
+        self.take(Kept {
+            ledger,
+            fitted_rewards,
+            counted_from,
+            population,
+            draws,
+            carried,
+            everybody,
+        });
+        Ok(())
+    }
+
+    fn share(&self) -> io::Result<Shared> {
+        Ok(Box::new(self.kept()?))
+    }
+
+    fn take_over(&mut self, shared: Shared) -> Result<(), Error> {
+        let kept = shared.downcast::<Kept<Vec<u8>>>().map_err(|_| not_alike(INFO.name))?;
+        self.ledger.expect_like(&kept.ledger, INFO.name)?;
+        let (dim, users) = (self.ledger.dim(), kept.ledger.users());
+        let everybody = kept.everybody.as_ref();
+        let everybody = everybody.map(|bytes| Everybody::load(&mut bytes.as_slice(), dim, users));
+        let everybody = everybody.transpose()?;
+        let Kept { ledger, fitted_rewards, counted_from, population, draws, carried, .. } = *kept;
+        self.take(Kept {
+            ledger,
+            fitted_rewards,
+            counted_from,
+            population,
+            draws,
+            carried,
+            everybody,
+        });
         Ok(())
     }
 }
