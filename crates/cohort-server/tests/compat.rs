@@ -167,11 +167,11 @@ fn requests() -> Vec<Request> {
         Request::CreateApp {
             app: "trial".to_owned(),
             settings: AppSettings::new(3),
-            trial: Trial {
+            trial: Box::new(Trial {
                 control: 0.5,
                 log_candidates: true,
                 feature_names: ["a", "b", "ç"].map(str::to_owned).to_vec(),
-            },
+            }),
             key: None,
         },
         Request::DeleteApp { app: "gone".to_owned() },

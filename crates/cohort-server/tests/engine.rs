@@ -50,7 +50,7 @@ fn an_app_whose_control_group_cannot_be_is_not_made() {
     let create = |control: f64| Request::CreateApp {
         app: "shop".to_owned(),
         settings: AppSettings::new(3),
-        trial: Trial { control, ..Trial::default() },
+        trial: Box::new(Trial { control, ..Trial::default() }),
         key: None,
     };
     assert!(service.ask(0, create(1.5)).is_err());

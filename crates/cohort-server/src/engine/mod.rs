@@ -121,7 +121,7 @@ impl Engine {
     ) -> Result<Answer, Refusal> {
         match request {
             Request::CreateApp { app, settings, trial, key } => {
-                self.create_app(now_ms, app, settings, trial, key, group)
+                self.create_app(now_ms, app, settings, *trial, key, group)
             }
             Request::ChangeApp { app, change } => self.change_app(now_ms, app, change, group),
             Request::Look { app, look } => {

@@ -31,8 +31,8 @@ pub enum Request {
         app: String,
         /// Its settings.
         settings: AppSettings,
-        /// Its control group.
-        trial: Trial,
+        /// Its control group. (In a box: all other requests are smaller.)
+        trial: Box<Trial>,
         /// Its first key.
         key: Option<Key>,
     },

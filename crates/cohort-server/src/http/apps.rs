@@ -210,11 +210,11 @@ pub async fn create(
         default_reward: new.default_reward,
     };
     let (shown, kept) = make_key()?;
-    let trial = Trial {
+    let trial = Box::new(Trial {
         control: new.control,
         log_candidates: new.log_candidates,
         feature_names: new.feature_names,
-    };
+    });
     let request = Request::CreateApp { app: new.name, settings, trial, key: Some(kept) };
     match service.engine.ask(request).await? {
         Answer::App(view) => {
