@@ -67,7 +67,10 @@ fn experiments_with_mistakes() {
         ("round = 5", &["`round`", "did you mean `rounds`?"]),
         ("[env]\nuser = 5", &["`user`", "did you mean `users`?"]),
         ("[[policy]]\nname = 'linucb-ind'\nexploraton = 1", &["did you mean `exploration`?"]),
-        ("[[policy]]\nname = 'linucb-ind'\nlambda = 0", &["linucb-ind.lambda = 0", "(0, ∞)"]),
+        (
+            "[[policy]]\nname = 'linucb-ind'\nlambda = 0",
+            &["linucb-ind.lambda = 0", "[0.000001, 1000000000000]"],
+        ),
         ("rounds = ", &["line 1"]),
     ];
     for (text, words) in cases {

@@ -21,7 +21,6 @@ use std::io::Read;
 use std::sync::Arc;
 
 use csv::StringRecord;
-use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
 use super::cells::Cell;
@@ -58,10 +57,23 @@ pub(super) fn read_csv(
 
 /// Reads Parquet.
 pub(super) fn read_parquet(file: File) -> Result<Log, Error> {
-    let broken = |why: ParquetError| {
-        Error::unexpected("the file", why.to_string(), "Parquet that can be read")
-    };
+    // The library panics on some files that are damaged in places it does not expect.
+    std::panic::catch_unwind(|| read_sound_parquet(file))
+        .unwrap_or_else(|_| Err(broken("damage inside")))
+}
+
+fn broken(why: impl ToString) -> Error {
+    Error::unexpected("the file", why.to_string(), "Parquet that can be read")
+}
+
+fn read_sound_parquet(file: File) -> Result<Log, Error> {
     let reader = SerializedFileReader::new(file).map_err(broken)?;
+    for column in reader.metadata().row_groups().iter().flat_map(|group| group.columns()) {
+        let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
+        if start < 0 || column.compressed_size() < 0 {
+            return Err(broken("a column that begins or ends before the file"));
+        }
+    }
     let schema = reader.metadata().file_metadata().schema_descr().root_schema().clone();
     check_columns(schema.get_fields().iter().map(|field| field.name()))?;
     let mut table = Table::default();
