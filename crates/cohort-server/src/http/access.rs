@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
@@ -157,6 +157,9 @@ pub(super) struct Rates {
     buckets: Mutex<HashMap<String, (f64, Instant)>>,
 }
 
+/// Buckets that may be there before those that are full are thrown away.
+const MOST_BUCKETS: usize = 4096;
+
 impl Rates {
     pub(super) fn new(per_second: u64) -> Self {
         Self { per_second: per_second as f64, buckets: Mutex::default() }
@@ -168,6 +171,13 @@ impl Rates {
         }
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if !buckets.contains_key(app) {
+            // A bucket that nobody took from for a second is full, which is as good as none; names
+            // of apps can be made up.
+            if buckets.len() >= MOST_BUCKETS {
+                buckets.retain(|_, (_, filled_at)| {
+                    now.saturating_duration_since(*filled_at) < Duration::from_secs(1)
+                });
+            }
             buckets.insert(app.to_owned(), (self.per_second, now));
         }
         let Some((tokens, filled_at)) = buckets.get_mut(app) else { return true };
@@ -183,7 +193,6 @@ impl Rates {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn a_burst_passes_then_as_many_a_second_as_allowed() {
@@ -195,6 +204,17 @@ mod tests {
         assert_eq!(passed(start + Duration::from_millis(500), 100), 5);
         assert_eq!(passed(start + Duration::from_secs(60), 100), 10);
         assert!(rates.admit("another app", start));
+    }
+
+    #[test]
+    fn names_that_are_made_up_are_forgotten_and_those_at_their_limit_are_not() {
+        let rates = Rates::new(1);
+        let (start, later) = (Instant::now(), Instant::now() + Duration::from_secs(10));
+        for made_up in 0..MOST_BUCKETS {
+            assert!(rates.admit(&made_up.to_string(), start));
+        }
+        assert!(rates.admit("shop", later) && rates.buckets.lock().unwrap().len() == 1);
+        assert!(rates.admit("blog", later) && !rates.admit("shop", later));
     }
 
     #[test]
