@@ -108,6 +108,35 @@ fn live(disk: &MemoryDisk, folder: &MemoryFolder, prunes: bool) {
     assert!(matches!(refused, Err(Refusal::ShuttingDown)));
 }
 
+/// A service that ends again and again before a snapshot is due would replay more at every start.
+#[test]
+fn what_was_replayed_is_soon_in_a_snapshot() {
+    let (disk, folder) = (MemoryDisk::default(), MemoryFolder::default());
+    live(&disk, &folder, false);
+    // It is as if no snapshot had been finished.
+    let names = folder.list().unwrap();
+    names.iter().for_each(|name| folder.remove(name).unwrap());
+    let journal = MemoryJournal::open(&disk).unwrap();
+    let recovered = recover(&journal, &Snapshots::new(folder.clone())).unwrap();
+    let engine = Engine::new(recovered.state, LIMITS, ChaCha12Rng::seed_from_u64(6));
+    let last = journal.last();
+    let options =
+        Options { durability: Durability::Always, queue: 64, snapshot_events: last, prunes: false };
+    let snapshots = Snapshots::new(folder.clone());
+    let clock = Box::new(SystemClock);
+    let runtime = Runtime::start(engine, Box::new(journal), snapshots, clock, options).unwrap();
+    let handle = runtime.handle();
+    let asker = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    asker.block_on(handle.ask(decide("shop", "a", None, 3, 0))).map(drop).unwrap();
+    for _ in 0..500 {
+        std::thread::sleep(Duration::from_millis(10));
+        if Snapshots::new(folder.clone()).newest_event().unwrap() >= last {
+            return runtime.stop();
+        }
+    }
+    panic!("no snapshot was written");
+}
+
 fn events(journal: &MemoryJournal, from: u64) -> Vec<Event> {
     let mut events = Vec::new();
     let visited = journal.read(from, &mut |_, bytes| {

@@ -163,6 +163,11 @@ impl<D: Disk> Snapshots<D> {
             .try_for_each(|name| self.disk.remove(name))
     }
 
+    /// The event up to which the newest snapshot reaches; 0 if there is none.
+    pub fn newest_event(&self) -> std::io::Result<u64> {
+        Ok(self.events()?.first().copied().unwrap_or(0))
+    }
+
     /// The event up to which the oldest snapshot that is kept reaches; `None` until there are as
     /// many as are kept. What came before it no restart needs again.
     pub fn oldest_kept(&self) -> std::io::Result<Option<u64>> {

@@ -175,7 +175,8 @@ impl Runtime {
             synced_at: Instant::now(),
             unsynced: false,
         };
-        let snapshot_event = engine.state().last_event();
+        // What was replayed is in no snapshot: one is due as if it had just happened.
+        let snapshot_event = snapshots.newest_event()?;
         let engine_thread = EngineThread {
             engine,
             clock,
