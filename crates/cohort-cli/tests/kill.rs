@@ -200,6 +200,9 @@ fn nothing_acknowledged_is_lost_and_nothing_is_counted_twice() {
         let join = |working: Vec<JoinHandle<Client>>| -> Vec<Client> {
             working.into_iter().map(|client| client.join().unwrap()).collect()
         };
+        if cycle % 100 == 99 && !last {
+            println!("{} kills of {cycles}, {found} rewards", cycle + 1);
+        }
         if last {
             clients = join(working);
             assert_eq!(counts(&running.address), tally(&clients));
