@@ -115,7 +115,7 @@ impl Server {
         let snapshots = Snapshots::new(disk);
         let recovered = recover(&journal, &snapshots)?;
         for damaged in &recovered.passed_over {
-            tracing::warn!(%damaged, "it was passed over: an earlier one and the journal did");
+            tracing::warn!(%damaged, "a snapshot was passed over; the state is whole without it");
         }
         snapshots.tidy(&recovered.passed_over).map_err(folder)?;
         tracing::info!(

@@ -21,73 +21,72 @@ const VERSION: u32 = 2;
 const FITTED_VERSION: u32 = 1;
 
 /// All that is kept. Numbers are shared with the policy until it learns.
-struct Kept<E> {
+struct Kept {
     ledger: Ledger,
     fitted_rewards: f64,
     counted_from: f64,
     population: Option<Population>,
     draws: Vec<u64>,
     carried: Beliefs,
-    /// Those of users that are served in rounds: as bytes, or as they are.
-    everybody: Option<E>,
 }
 
+/// The same, and posteriors of users that are served in rounds, as bytes.
+type Whole = (Kept, Option<Vec<u8>>);
+
 impl Cohort {
-    fn kept(&self) -> io::Result<Kept<Vec<u8>>> {
+    fn kept(&self) -> io::Result<Whole> {
         let mut ledger = self.ledger.clone();
         ledger.settle();
         let everybody = self.everybody.as_ref().map(|everybody| {
             let mut bytes = Vec::new();
             everybody.save(&mut bytes).map(|()| bytes)
         });
-        Ok(Kept {
+        let kept = Kept {
             ledger,
             fitted_rewards: self.fitted_rewards,
             counted_from: self.prior.as_ref().map_or(0.0, Prior::counted_from),
             population: self.population().cloned(),
             draws: self.draws.clone(),
             carried: self.carried.clone(),
-            everybody: everybody.transpose()?,
-        })
+        };
+        Ok((kept, everybody.transpose()?))
     }
 
     /// Knows this and nothing else.
-    fn take(&mut self, kept: Kept<Everybody>) {
-        let Kept { ledger, fitted_rewards, counted_from, population, mut draws, .. } = kept;
+    fn take(&mut self, kept: Kept, everybody: Option<Everybody>) {
+        let Kept { ledger, fitted_rewards, counted_from, population, mut draws, carried } = kept;
         // The rule may have been another one before.
         draws.resize(if self.settings.thompson { ledger.users() } else { 0 }, 0);
         let outlook = self.settings.outlook;
         self.prior = population.map(|population| Prior::new(population, counted_from, outlook));
         (self.ledger, self.fitted_rewards) = (ledger, fitted_rewards);
-        (self.draws, self.carried, self.everybody) = (draws, kept.carried, kept.everybody);
+        (self.draws, self.carried, self.everybody) = (draws, carried, everybody);
         self.asked.clear();
     }
 }
 
-impl Kept<Vec<u8>> {
-    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        write_header(out, VERSION)?;
-        self.ledger.save(out)?;
-        write_numbers(out, &[self.fitted_rewards, self.counted_from])?;
-        write_option(out, self.population.as_ref())?;
-        write_count(out, self.draws.len())?;
-        for draws in &self.draws {
-            write_count(out, *draws as usize)?;
-        }
-        self.carried.save(out)?;
-        write_count(out, self.everybody.iter().len())?;
-        self.everybody.as_ref().map_or(Ok(()), |everybody| out.write_all(everybody))
+fn write((kept, everybody): &Whole, out: &mut dyn Write) -> io::Result<()> {
+    write_header(out, VERSION)?;
+    kept.ledger.save(out)?;
+    write_numbers(out, &[kept.fitted_rewards, kept.counted_from])?;
+    write_option(out, kept.population.as_ref())?;
+    write_count(out, kept.draws.len())?;
+    for draws in &kept.draws {
+        write_count(out, *draws as usize)?;
     }
+    kept.carried.save(out)?;
+    write_count(out, everybody.iter().len())?;
+    everybody.as_ref().map_or(Ok(()), |everybody| out.write_all(everybody))
 }
 
 impl Saved for Cohort {
     fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        self.kept()?.write(out)
+        write(&self.kept()?, out)
     }
 
     fn freeze(&self) -> io::Result<Frozen> {
         let kept = self.kept()?;
-        Ok(Box::new(move |out| kept.write(out)))
+        Ok(Box::new(move |out| write(&kept, out)))
     }
 
     fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
@@ -106,15 +105,8 @@ impl Saved for Cohort {
             0 => None,
             _ => Some(Everybody::load(from, dim, ledger.users())?),
         };
-        self.take(Kept {
-            ledger,
-            fitted_rewards,
-            counted_from,
-            population,
-            draws,
-            carried,
-            everybody,
-        });
+        let kept = Kept { ledger, fitted_rewards, counted_from, population, draws, carried };
+        self.take(kept, everybody);
         Ok(())
     }
 
@@ -123,22 +115,13 @@ impl Saved for Cohort {
     }
 
     fn take_over(&mut self, shared: Shared) -> Result<(), Error> {
-        let kept = shared.downcast::<Kept<Vec<u8>>>().map_err(|_| not_alike(INFO.name))?;
+        let whole = shared.downcast::<Whole>().map_err(|_| not_alike(INFO.name))?;
+        let (kept, everybody) = *whole;
         self.ledger.expect_like(&kept.ledger, INFO.name)?;
         let (dim, users) = (self.ledger.dim(), kept.ledger.users());
-        let everybody = kept.everybody.as_ref();
-        let everybody = everybody.map(|bytes| Everybody::load(&mut bytes.as_slice(), dim, users));
-        let everybody = everybody.transpose()?;
-        let Kept { ledger, fitted_rewards, counted_from, population, draws, carried, .. } = *kept;
-        self.take(Kept {
-            ledger,
-            fitted_rewards,
-            counted_from,
-            population,
-            draws,
-            carried,
-            everybody,
-        });
+        let load = |bytes: Vec<u8>| Everybody::load(&mut bytes.as_slice(), dim, users);
+        let everybody = everybody.map(load).transpose()?;
+        self.take(kept, everybody);
         Ok(())
     }
 }
