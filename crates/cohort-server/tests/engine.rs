@@ -132,21 +132,25 @@ fn a_refit_that_fails_is_put_off_until_there_is_more_to_go_by() {
     let mut ask = |engine: &mut Engine, request| engine.handle(0, request, &mut group).map(drop);
     ask(&mut engine, create("shop", AppSettings::new(3))).unwrap();
     let mut number = 0;
+    let mut learn = |engine: &mut Engine| {
+        let id = format!("d{number}");
+        ask(engine, decide("shop", "ann", Some(&id), 3, number)).unwrap();
+        ask(engine, reward("shop", &id, 0.5)).unwrap();
+        number += 1;
+    };
+    // While the first refit is under way there are many rewards, so that there is much to wait for.
+    (0..100).for_each(|_| learn(&mut engine));
+    let Refit { app, ticket, job: _ } = engine.take_refits().pop().unwrap();
     // How many rewards it takes until the next refit is begun.
     let mut next = |engine: &mut Engine| -> (u64, Refit) {
-        for rewards in 0.. {
+        for rewards in 0..1000 {
             if let Some(refit) = engine.take_refits().pop() {
                 return (rewards, refit);
             }
-            let id = format!("d{number}");
-            ask(engine, decide("shop", "ann", Some(&id), 3, number)).unwrap();
-            ask(engine, reward("shop", &id, 0.5)).unwrap();
-            number += 1;
-            assert!(rewards < 1000, "no refit was begun");
+            learn(engine);
         }
-        unreachable!()
+        panic!("no refit was begun");
     };
-    let (_, Refit { app, ticket, job: _ }) = next(&mut engine);
     let mut group = Group::default();
     engine.handle(0, Request::RefitFailed { app, ticket }, &mut group).map(drop).unwrap();
     let learned = engine.state().app("shop").unwrap().counts().rewards;
