@@ -101,11 +101,11 @@ impl Symmetric {
         times(&self.packed, x, out);
     }
 
-    /// xᵀ A x.
+    /// xᵀ A x, of the first rows and columns where x is shorter.
     pub fn quadratic(&self, x: &[f64]) -> f64 {
         let mut at = 0;
         let mut total = 0.0;
-        for i in 0..self.dim {
+        for i in 0..x.len() {
             let mut row = 0.0;
             for j in 0..i {
                 row += self.packed[at] * x[j];

@@ -20,7 +20,6 @@ mod beliefs;
 mod chosen;
 mod everybody;
 mod insight;
-mod saved;
 
 use std::sync::LazyLock;
 
@@ -34,7 +33,7 @@ use crate::insight::Insight;
 use crate::linear::{argmax, dot};
 use crate::params::Settings;
 use crate::population::{
-    ArmReport, Belief, Explanation, Fit, Inherited, Ledger, Membership, Population, Prior,
+    ArmReport, Belief, Explanation, Inherited, Ledger, Membership, Moments, Population, Prior,
 };
 use crate::registry::PolicyInfo;
 use crate::{Arm, Contexts, Error, Job, Judgement, Policy, Problem, Saved, Turns};
@@ -50,11 +49,6 @@ pub const INFO: PolicyInfo = PolicyInfo {
     params: &[chosen::PARAMS],
     build: |problem, settings| Ok(Box::new(Cohort::new(problem, settings)?)),
 };
-
-/// Users from which on refits are spaced more widely, and how fast: a refit costs as much as its users,
-/// and what it learns of the population shrinks with them.
-const CROWD: f64 = 1024.0;
-const CROWD_POWER: f64 = 0.75;
 
 /// Draws from which the chances of arms are told, where they are drawn.
 const DRAWS: usize = 128;
@@ -87,7 +81,7 @@ impl Cohort {
     pub fn new(problem: &Problem, settings: &Settings) -> Result<Self, Error> {
         let chosen = Chosen::new(settings);
         let mut cohort = Self {
-            ledger: Ledger::new(0, problem.dim, chosen.half_life),
+            ledger: Ledger::new(problem.dim, chosen.half_life),
             settings: chosen,
             prior: None,
             fitted_rewards: 0.0,
@@ -116,29 +110,19 @@ impl Cohort {
     pub fn adopt(&mut self, population: Population) {
         self.ledger.settle();
         self.fitted_rewards = self.ledger.rewards();
-        let level = population.level;
-        self.take_on(population, level);
+        self.take_on(population);
     }
 
     /// Makes room for more users.
     fn grow(&mut self, users: usize) {
-        if users <= self.ledger.users() {
-            return;
-        }
-        self.ledger.grow(users);
-        if let Some(everybody) = &mut self.everybody {
+        if let Some(everybody) = &mut self.everybody
+            && users > everybody.users()
+        {
             everybody.grow(users);
         }
-        if self.settings.thompson {
+        if self.settings.thompson && users > self.draws.len() {
             self.draws.resize(users, 0);
         }
-    }
-
-    /// From one refit to the next. With very many users a refit costs more and tells less that is
-    /// new, so they are spaced more widely.
-    fn ratio(&self) -> f64 {
-        let crowd = (self.ledger.users() as f64 / CROWD).max(1.0);
-        1.0 + (self.settings.refit_ratio - 1.0) * crowd.powf(CROWD_POWER)
     }
 
     /// Refits once the rewards seen have grown by the ratio since the last time.
@@ -148,72 +132,43 @@ impl Cohort {
         }
         self.ledger.settle();
         let (warm, given) = (self.prior.as_ref().map(Prior::population), &self.settings.given);
-        let level = warm.map_or(0.0, |warm| warm.level);
-        if self.everybody.is_none() {
-            if let Some(population) = Population::fit_lightly(&self.ledger, warm, given) {
-                self.fitted_rewards = self.ledger.rewards();
-                self.take_on(population, level);
-            }
-        } else if let Some(fit) = Population::fit(&self.ledger, warm, given) {
+        if let Some(population) = Population::fit(&self.ledger, warm, given) {
             self.fitted_rewards = self.ledger.rewards();
-            self.take_on_fit(fit, level);
+            self.take_on(population);
         }
     }
 
-    /// Takes on a population that was fitted to rewards counted from a level.
-    fn take_on(&mut self, population: Population, level: f64) {
-        if self.everybody.is_some() {
-            self.ledger.settle();
-            let spectra = self.ledger.spectra(level);
-            return self.take_on_fit(Fit { population, spectra }, level);
-        }
-        self.forget_beliefs();
-        self.prior = Some(Prior::new(population, level, self.settings.outlook));
-    }
-
-    fn forget_beliefs(&mut self) {
+    /// Takes on a population: everybody's posterior afresh.
+    fn take_on(&mut self, population: Population) {
         self.carried.clear();
         self.asked.clear();
-    }
-
-    /// Everybody's posterior afresh.
-    fn take_on_fit(&mut self, fit: Fit, level: f64) {
-        self.forget_beliefs();
         if let Some(everybody) = &mut self.everybody {
-            everybody.take_on(&fit, &self.ledger, self.settings.outlook);
+            self.ledger.settle();
+            everybody.take_on(&population, &self.ledger, self.settings.outlook);
         }
-        self.prior = Some(Prior::new(fit.population, level, self.settings.outlook));
+        self.prior = Some(Prior::new(population, self.settings.outlook));
     }
 
     /// From now on posteriors are carried along: users are served in rounds.
-    fn serve_in_rounds(&mut self) {
+    fn serve_in_rounds(&mut self, users: usize) {
         if self.everybody.is_some() {
             return;
         }
-        self.everybody = Some(Everybody::new(self.ledger.dim()));
-        match self.prior.as_ref().map(|prior| (prior.population().clone(), prior.counted_from())) {
-            Some((population, level)) => self.take_on(population, level),
-            None => self.grow_everybody(),
-        }
-    }
-
-    fn grow_everybody(&mut self) {
-        let users = self.ledger.users();
-        if let Some(everybody) = &mut self.everybody {
-            everybody.grow(users);
+        let mut everybody = Everybody::new(self.ledger.dim());
+        everybody.grow(users);
+        self.everybody = Some(everybody);
+        if let Some(population) = self.prior.as_ref().map(|prior| prior.population().clone()) {
+            self.take_on(population);
         }
     }
 
     /// What is believed of one user; of one that is not known what is believed of newcomers.
     fn belief(&self, user: usize) -> Option<Belief> {
         let prior = self.prior.as_ref()?;
-        if user >= self.ledger.users() {
-            return Some(prior.newcomer().clone());
-        }
         Some(match (&self.everybody, self.carried.get(user)) {
-            (Some(everybody), _) => everybody.belief(user),
+            (Some(everybody), _) if user < everybody.users() => everybody.belief(user),
             (None, Some(carried)) => carried.clone(),
-            (None, None) => afresh(prior, &self.ledger, user),
+            _ => afresh(prior, &self.ledger, user),
         })
     }
 
@@ -229,9 +184,8 @@ impl Cohort {
     /// How many standard deviations of optimism a user gets.
     fn width(&self, user: usize) -> f64 {
         let rewards = match &self.everybody {
-            _ if user >= self.ledger.users() => 0.0,
-            Some(everybody) => everybody.rewards(user, &self.ledger),
-            None => self.ledger.rewards_of(user),
+            Some(everybody) if user < everybody.users() => everybody.rewards(user, &self.ledger),
+            _ => self.ledger.rewards_of(user),
         };
         self.settings.exploration * widening(rewards)
     }
@@ -248,37 +202,53 @@ impl Cohort {
         rng.set_word_pos(u128::from(self.draws[user]) << 20);
         let theta = belief
             .draw(self.settings.exploration, rng.random(), || StandardNormal.sample(&mut rng));
-        argmax(contexts.iter().map(|x| dot(x, &theta)))
+        argmax(contexts.iter().map(|x| dot(x, &theta[..x.len()])))
+    }
+
+    fn last_user(&self) -> usize {
+        (0..self.ledger.answered()).map(|slot| self.ledger.user_of(slot)).max().unwrap_or(0)
     }
 
     /// Why an arm is played for a user; `None` while there is nothing to explain, or for a user
     /// who is not known.
     pub fn explain(&self, user: usize, contexts: &Contexts) -> Option<Explanation> {
         let population = self.population()?;
-        if user >= self.ledger.users() {
+        if !self.knows(user) {
             return None;
         }
         let belief = self.belief(user)?;
-        let memberships: Vec<Membership> = (belief.guesses.iter())
+        let memberships: Vec<Membership> = (belief.guesses())
             .map(|guess| Membership { component: guess.component, share: guess.share })
             .collect();
-        let (users, lane) = self.ledger.spectrum_of(user, population.level);
-        let inherited = Inherited::new(&users, lane, &memberships, population);
-        let width = self.width(user);
+        let users = match self.ledger.slot_of(user) {
+            Some(slot) => self.ledger.moments(&[slot]),
+            None => Moments::unseen(self.ledger.dim()),
+        };
+        let inherited = Inherited::new(users, &memberships, population);
+        let (width, level) = (self.width(user), belief.level());
         let reports = contexts.iter().map(|x| {
             let (mean, deviation) = belief.predict(x);
-            let (own, cohort, at_large) = inherited.parts(x, mean);
-            let (mean, population) = (mean + population.level, at_large + population.level);
+            let (own, cohort, at_large) = inherited.parts(x, mean + level);
+            let (mean, population) = (mean + level + population.origin, at_large + population.origin);
             let width = width * deviation;
             ArmReport { mean, own, cohort, population, deviation, width, score: mean + width }
         });
         Some(Explanation::new(memberships, reports.collect()))
     }
+
+    /// Whether a user has answered, or is served in rounds.
+    fn knows(&self, user: usize) -> bool {
+        let in_rounds = self.everybody.as_ref().is_some_and(|all| user < all.users());
+        in_rounds || self.ledger.rewards_of(user) > 0.0
+    }
 }
 
 /// What is believed of a user, from its statistics and the population alone.
 fn afresh(prior: &Prior, ledger: &Ledger, user: usize) -> Belief {
-    prior.believe(&ledger.statistics_from(user, prior.counted_from()))
+    match ledger.slot_of(user) {
+        Some(slot) => prior.believe(ledger, slot),
+        None => prior.newcomer().clone(),
+    }
 }
 
 /// How many standard deviations of optimism a user with so many rewards gets.
@@ -298,7 +268,7 @@ static FIRST_WIDENINGS: LazyLock<Vec<f64>> = LazyLock::new(|| {
 impl Policy for Cohort {
     fn choose(&mut self, contexts: &Contexts, arms: &mut [Arm]) {
         self.grow(arms.len());
-        self.serve_in_rounds();
+        self.serve_in_rounds(arms.len());
         self.refit_if_due();
         if self.prior.is_none() {
             for (user, arm) in arms.iter_mut().enumerate() {
@@ -328,7 +298,8 @@ impl Policy for Cohort {
             Some(_) => {}
             None => {
                 self.ledger.settle();
-                self.forget_beliefs();
+                self.carried.clear();
+                self.asked.clear();
             }
         }
     }
@@ -341,7 +312,8 @@ impl Policy for Cohort {
             Some(everybody) => everybody.component(user),
             None => self.belief(user).map_or(0, |belief| belief.likeliest().component),
         };
-        let mut labels: Vec<usize> = (0..self.ledger.users())
+        let users = self.everybody.as_ref().map_or_else(|| self.last_user() + 1, Everybody::users);
+        let mut labels: Vec<usize> = (0..users)
             .into_par_iter()
             .with_min_len(64)
             .map(|user| match component(user) {
@@ -383,20 +355,22 @@ impl Turns for Cohort {
         judgements.fill(Judgement::default());
         let width = self.width(user);
         let Some(prior) = &self.prior else { return };
-        let level = prior.population().level;
+        let origin = prior.population().origin;
         match &mut self.everybody {
-            _ if user >= self.ledger.users() => {
+            Some(everybody) if user < everybody.users() => {
+                everybody.judge(user, contexts, width, judgements);
+            }
+            _ if self.ledger.slot_of(user).is_none() => {
                 prior.newcomer().judge(contexts, width, judgements);
             }
-            Some(everybody) => everybody.judge(user, contexts, width, judgements),
-            None => {
+            _ => {
                 if let Some(belief) = self.ask(user) {
                     belief.judge(contexts, width, judgements);
                 }
             }
         }
         for judgement in judgements {
-            judgement.expected += level;
+            judgement.expected += origin;
         }
     }
 
@@ -426,54 +400,30 @@ impl Turns for Cohort {
 
     fn is_due(&self) -> bool {
         let rewards = self.ledger.rewards();
-        rewards > 0.0 && rewards >= self.fitted_rewards * self.ratio()
+        rewards > 0.0 && rewards >= self.fitted_rewards * self.settings.refit_ratio
     }
 
     fn catch_up(&mut self) {
         self.refit_if_due();
     }
 
-    fn job(&mut self) -> Option<Job> {
-        if !self.is_due() {
-            return None;
-        }
-        let (ledger, warm) = (self.ledger().clone(), self.population().cloned());
-        let given = self.settings.given;
-        Some(Box::new(move || {
-            let population = Population::fit_lightly(&ledger, warm.as_ref(), &given);
-            let level = warm.map_or(0.0, |warm| warm.level);
-            saved::write_fitted(ledger.rewards(), level, population.as_ref())
-        }))
-    }
-
-    fn install(&mut self, found: &[u8]) -> Result<(), Error> {
-        let ([rewards, level], population) = saved::read_fitted(found, self.ledger.dim())?;
-        self.fitted_rewards = rewards;
-        if let Some(population) = population {
-            self.take_on(population, level);
-        }
-        Ok(())
-    }
-
     fn insight(&self) -> Option<&dyn Insight> {
-        Some(self)
-    }
-
-    fn saved(&mut self) -> Option<&mut dyn Saved> {
         Some(self)
     }
 
     fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {
         self.grow(user + 1);
         if let Some(prior) = &self.prior {
-            let Population { level, noise, .. } = prior.population();
+            let Population { origin, noise, .. } = prior.population();
             match &mut self.everybody {
                 Some(everybody) => everybody.learn_one(user, context, reward),
                 None => {
                     let (asked, ledger) = (self.asked.take(user), &self.ledger);
                     let believe = || asked.unwrap_or_else(|| afresh(prior, ledger, user));
                     let belief = self.carried.get_or(user, believe);
-                    belief.learn(context, reward - level, *noise);
+                    let mut x = context.to_vec();
+                    x.push(1.0);
+                    belief.learn(&x, reward - origin, *noise);
                     if !belief.is_finite() {
                         self.carried.take(user);
                     }

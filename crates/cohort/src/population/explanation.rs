@@ -1,8 +1,9 @@
 //! Why an arm is played for a user, in numbers that add up.
 
-use super::lanes::LANES;
-use super::model::{Component, LEAST_SPREAD, Population};
-use super::spectrum::Spectrum;
+use super::lanes::Lane;
+use super::model::{LEAST_VARIANCE, Population};
+use super::moments::{Moments, all};
+use super::posterior::Posterior;
 use crate::Arm;
 use crate::linear::dot;
 
@@ -75,60 +76,49 @@ pub(crate) struct Inherited {
 }
 
 impl Inherited {
-    /// Of the user in one lane of a block, with its memberships.
-    pub fn new(
-        users: &Spectrum,
-        lane: usize,
-        memberships: &[Membership],
-        population: &Population,
-    ) -> Self {
+    /// Of the first of eight users, with its memberships.
+    pub fn new(mut users: Moments, memberships: &[Membership], population: &Population) -> Self {
+        if let Some(basis) = &population.basis {
+            users.rotate(basis);
+        }
         let dim = users.dim();
         let at_large = &population.components[0];
-        let mut inherited = Self { cohort: vec![0.0; dim], population: vec![0.0; dim] };
+        let mut cohort = vec![0.0; dim];
+        let mut large = vec![0.0; dim];
+        // A μ is the posterior mean of a user whose rewards are all zero.
+        let silent = users.without_rewards();
         for membership in memberships {
-            let component = &population.components[membership.component];
-            // A cohort's centre is in part the population's: μ_c = C (Σpull + μ_0/τ_0²).
-            let mut from_population = component.centre.clone();
-            if membership.component > 0 {
-                component.doubt.times(&at_large.centre, &mut from_population);
-                from_population.iter_mut().for_each(|v| *v /= at_large.spread.max(LEAST_SPREAD));
+            let c = membership.component;
+            let component = &population.components[c];
+            let mut posterior = Posterior::new(&silent, population.variances_of(c), population.noise);
+            // A cohort's centre is in part the population's: μ_c = C (Σpull + μ_0/Δ_0).
+            let mut from_population = component.mean.clone();
+            if c > 0 {
+                let pulled: Vec<f64> = (at_large.mean.iter().zip(&population.variances[0]))
+                    .map(|(m, v)| m / v.max(LEAST_VARIANCE))
+                    .collect();
+                component.doubt.times(&pulled, &mut from_population);
             }
-            let from_cohort: Vec<f64> =
-                component.centre.iter().zip(&from_population).map(|(all, p)| all - p).collect();
-            let shrink = |from: &[f64], to: &mut [f64]| {
-                shrunken(users, lane, component, population.noise, membership.share, from, to);
+            let mut shrink = |from: &mut dyn Iterator<Item = f64>, to: &mut [f64]| {
+                let centre: Vec<Lane> = from.map(all).collect();
+                for (to, mean) in to.iter_mut().zip(posterior.mean(&centre)) {
+                    *to += membership.share * mean[0];
+                }
             };
-            shrink(&from_cohort, &mut inherited.cohort);
-            shrink(&from_population, &mut inherited.population);
+            let mut rest = component.mean.iter().zip(&from_population).map(|(all, p)| all - p);
+            shrink(&mut rest, &mut cohort);
+            shrink(&mut from_population.iter().copied(), &mut large);
         }
-        inherited
+        match &population.basis {
+            Some(basis) => Self { cohort: basis.from(&cohort), population: basis.from(&large) },
+            None => Self { cohort, population: large },
+        }
     }
 
-    /// The parts of a prediction for one context: own rewards, cohort, population.
+    /// The parts of a prediction for one context: own rewards, cohort, population. The level is part of each.
     pub fn parts(&self, x: &[f64], mean: f64) -> (f64, f64, f64) {
-        let (cohort, population) = (dot(x, &self.cohort), dot(x, &self.population));
+        let along = |of: &[f64]| dot(x, &of[..x.len()]) + of[x.len()];
+        let (cohort, population) = (along(&self.cohort), along(&self.population));
         (mean - cohort - population, cohort, population)
-    }
-}
-
-/// to += share·A·from
-fn shrunken(
-    users: &Spectrum,
-    lane: usize,
-    component: &Component,
-    noise: f64,
-    share: f64,
-    from: &[f64],
-    to: &mut [f64],
-) {
-    debug_assert!(lane < LANES);
-    let d = users.dim();
-    for j in 0..d {
-        let q: Vec<f64> = (0..d).map(|k| users.vectors()[j * d + k][lane]).collect();
-        let shrink = noise / (noise + component.spread * users.values()[j][lane]);
-        let along = share * shrink * dot(&q, from);
-        for k in 0..d {
-            to[k] += along * q[k];
-        }
     }
 }

@@ -17,10 +17,11 @@ impl Belief {
         best.0
     }
 
-    /// What is thought of every arm.
+    /// What is thought of every arm, its user's level included.
     pub fn judge(&self, contexts: &Contexts, width: f64, judgements: &mut [Judgement]) {
-        self.predict_all(contexts, |arm, expected, deviation| {
-            judgements[arm] = Judgement { expected, bonus: width * deviation };
+        let level = self.level();
+        self.predict_all(contexts, |arm, mean, deviation| {
+            judgements[arm] = Judgement { expected: mean + level, bonus: width * deviation };
         });
     }
 
@@ -35,9 +36,13 @@ impl Belief {
                 }
             }
             let (mut mean, mut square) = (ZERO, ZERO);
-            for guess in &self.guesses {
-                let covariance = guess.covariance.packed();
-                add_guess(&group, guess.share, &guess.mean, covariance, &mut mean, &mut square);
+            for class in &self.classes {
+                let mut share = 0.0;
+                for guess in &class.guesses {
+                    add_mean(&group, guess.share, &guess.mean, &mut mean, &mut square);
+                    share += guess.share;
+                }
+                add_variance(&group, share, class.covariance.packed(), &mut square);
             }
             for lane in 0..arms {
                 let variance = square[lane] - mean[lane] * mean[lane];
@@ -48,28 +53,39 @@ impl Belief {
 }
 
 widest! {
-    /// Adds E⟨x, θ⟩ and E⟨x, θ⟩² under one guess, in its share, for a group of arms, `group[k][lane]`
+    /// Adds E⟨x, θ⟩ and (E⟨x, θ⟩)² under one guess, in its share, for a group of arms, `group[k][lane]`
     /// being coordinate k of an arm.
-    fn add_guess(
-        group: &[Lane],
-        share: f64,
-        centre: &[f64],
-        covariance: &[f64],
-        mean: &mut Lane,
-        square: &mut Lane,
-    ) = add_guess_kernel
+    fn add_mean(group: &[Lane], share: f64, centre: &[f64], mean: &mut Lane, square: &mut Lane)
+        = add_mean_kernel
 }
 
 #[inline(always)]
-fn add_guess_kernel(
+fn add_mean_kernel(
     group: &[Lane],
     share: f64,
     centre: &[f64],
-    covariance: &[f64],
     mean: &mut Lane,
     square: &mut Lane,
 ) {
-    let (mut along, mut variance) = (ZERO, ZERO);
+    let mut along = ZERO;
+    for (x, centre) in group.iter().zip(centre) {
+        add_scaled(&mut along, x, *centre);
+    }
+    for lane in 0..LANES {
+        mean[lane] += share * along[lane];
+        square[lane] += share * along[lane] * along[lane];
+    }
+}
+
+widest! {
+    /// Adds share·xᵀCx for a group of arms.
+    fn add_variance(group: &[Lane], share: f64, covariance: &[f64], square: &mut Lane)
+        = add_variance_kernel
+}
+
+#[inline(always)]
+fn add_variance_kernel(group: &[Lane], share: f64, covariance: &[f64], square: &mut Lane) {
+    let mut variance = ZERO;
     let mut rows = covariance;
     for (i, x) in group.iter().enumerate() {
         let (row, below) = rows.split_at(i + 1);
@@ -82,17 +98,15 @@ fn add_guess_kernel(
         for lane in 0..LANES {
             variance[lane] += x[lane] * (2.0 * before[lane] + row[i] * x[lane]);
         }
-        add_scaled(&mut along, x, centre[i]);
     }
     for lane in 0..LANES {
-        mean[lane] += share * along[lane];
-        square[lane] += share * (along[lane] * along[lane] + variance[lane]);
+        square[lane] += share * variance[lane].max(0.0);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::posterior::Guess;
+    use super::super::posterior::{ClassBelief, Guess};
     use super::*;
     use crate::linear::Symmetric;
     use proptest::prelude::*;
@@ -107,18 +121,18 @@ mod tests {
             width in 0.0..2.0f64,
         ) {
             let contexts = Contexts::new(&values[..dim * arms], dim).unwrap();
-            let guess = |component: usize, share: f64| {
-                let mut covariance = Symmetric::identity(dim, 0.3);
-                covariance.add_outer(0.5, &values[component..component + dim]);
-                let mean = values[component + 3..component + 3 + dim].to_vec();
-                Guess { component, share, mean, covariance }
+            let class = |component: usize, share: f64| {
+                let mut covariance = Symmetric::identity(dim + 1, 0.3);
+                covariance.add_outer(0.5, &values[component..=component + dim]);
+                let mean = values[component + 3..=component + 3 + dim].to_vec();
+                ClassBelief { covariance, guesses: vec![Guess { component, share, mean }] }
             };
-            let belief = Belief { guesses: vec![guess(0, share), guess(1, 1.0 - share)] };
+            let belief = Belief { classes: vec![class(0, share), class(1, 1.0 - share)] };
             let mut judgements = vec![Judgement::default(); arms];
             belief.judge(&contexts, width, &mut judgements);
             for (x, judgement) in contexts.iter().zip(judgements) {
                 let (mean, deviation) = belief.predict(x);
-                prop_assert!((judgement.expected - mean).abs() < 1e-12);
+                prop_assert!((judgement.expected - mean - belief.level()).abs() < 1e-12);
                 prop_assert!((judgement.bonus - width * deviation).abs() < 1e-7);
             }
             let score = |arm| {

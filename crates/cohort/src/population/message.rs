@@ -1,78 +1,133 @@
-//! What a user's rewards say about the centre of its component: a quadratic in μ, once the spread
-//! and the noise are fixed.
+//! What a user's rewards say about the centre of its component: a quadratic in μ, once the prior's
+//! variances Δ (diagonal in the population's basis) and the noise are fixed.
 //!
 //! ```text
-//! ln p(y_i | μ, τ, σ) = log + ⟨pull, μ⟩ − ½ μᵀ information μ
-//! information = Qᵀ diag(λ/(σ² + τ²λ)) Q,   pull = Qᵀ (c/(σ² + τ²λ))
+//! K = σ²I + XΔXᵀ,   G = σ²I + Δ½VΔ½
+//! ln p(y | μ) = log + ⟨pull, μ⟩ − ½ μᵀ information μ
+//! information = XᵀK⁻¹X = Δ^−½(I − σ²G⁻¹)Δ^−½,   pull = XᵀK⁻¹y = Δ^−½G⁻¹Δ½b
+//! log = −½ (yᵀK⁻¹y + ln det K),   ln det K = ln det G + (n − D) ln σ²
 //! ```
 //!
-//! (up to a number that depends on the user's contexts alone). Components of the same spread
-//! share a user's message: the expected log likelihood under each is then one dot product of
-//! d(d+1)/2 + d + 1 numbers.
+//! (up to a number that depends on nothing but n). Components with the same Δ share a user's
+//! message: the expected log likelihood under each is then one dot product. All that scoring needs to
+//! know about variances follows from messages too.
 
-use super::lanes::{LANES, Lane, ZERO, add_product, add_scaled, each};
+use super::algebra::invert_kernel;
+use super::lanes::{LANES, Lane, ZERO, add_scaled, each};
 use super::model::Component;
-use super::spectrum::Spectrum;
+use super::moments::Moments;
 use crate::linear::symmetric::packed_len;
 
-/// How many numbers a message has: information (packed), pull, log.
-pub fn message_len(dim: usize) -> usize {
+/// A prior variance is never below this share of what the user's own rewards leave uncertain: the
+/// difference is beyond notice, and nothing cancels.
+const LEAST_RATIO: f64 = 1e-7;
+
+/// How many numbers the dot product with a component takes: information (packed), pull, log.
+pub fn probe_len(dim: usize) -> usize {
     packed_len(dim) + dim + 1
 }
 
+/// How many numbers a message has: the above and yᵀK⁻¹y.
+pub fn message_len(dim: usize) -> usize {
+    probe_len(dim) + 1
+}
+
 /// Writes the messages of eight users.
-pub fn write(users: &Spectrum, spread: f64, noise: f64, out: &mut [Lane]) {
-    let d = users.dim();
-    let mut log: Lane =
-        each(|lane| users.freedom[lane] * noise.ln() + users.residual[lane] / noise);
-    for (value, along) in users.values().iter().zip(users.along()) {
-        for lane in 0..LANES {
-            let variance = noise + spread * value[lane];
-            log[lane] += variance.ln();
-            if value[lane] > 0.0 {
-                log[lane] += along[lane] * along[lane] / (value[lane] * variance);
-            }
-        }
-    }
-    write_quadratic(users, spread, noise, out);
-    out[packed_len(d) + d] = log.map(|log| -0.5 * log);
+pub fn write(users: &Moments, variances: &[f64], noise: f64, out: &mut [Lane]) {
+    let mut scratch = vec![ZERO; 2 * users.dim()];
+    let log_noise = noise.ln();
+    write_with(users, variances, noise, log_noise, out, &mut scratch);
 }
 
 widest! {
-    /// Information and pull.
-    fn write_quadratic(users: &Spectrum, spread: f64, noise: f64, out: &mut [Lane])
-        = write_quadratic_kernel
+    fn write_with(
+        users: &Moments,
+        variances: &[f64],
+        noise: f64,
+        log_noise: f64,
+        out: &mut [Lane],
+        scratch: &mut [Lane],
+    ) = write_kernel
+}
+
+/// √Δ as it is used for eight users.
+#[inline(always)]
+pub(super) fn roots(gram: &[Lane], variances: &[f64], noise: f64, roots: &mut [Lane]) {
+    for (j, (root, variance)) in roots.iter_mut().zip(variances).enumerate() {
+        let seen = gram[packed_len(j) + j];
+        *root = each(|lane| {
+            if seen[lane] > 0.0 {
+                variance.max(LEAST_RATIO * noise / seen[lane]).sqrt()
+            } else {
+                1.0
+            }
+        });
+    }
 }
 
 #[inline(always)]
-fn write_quadratic_kernel(users: &Spectrum, spread: f64, noise: f64, out: &mut [Lane]) {
+fn write_kernel(
+    users: &Moments,
+    variances: &[f64],
+    noise: f64,
+    log_noise: f64,
+    out: &mut [Lane],
+    scratch: &mut [Lane],
+) {
     let d = users.dim();
-    let (values, vectors, along) = (users.values(), users.vectors(), users.along());
-    let (information, pull) = out.split_at_mut(packed_len(d));
-    information.fill(ZERO);
-    pull[..d].fill(ZERO);
-    for j in 0..d {
-        let per: Lane = each(|lane| 1.0 / (noise + spread * values[j][lane]));
-        let weight: Lane = each(|lane| values[j][lane] * per[lane]);
-        let along: Lane = each(|lane| along[j][lane] * per[lane]);
-        let q = &vectors[j * d..(j + 1) * d];
-        let mut at = 0;
-        for i in 0..d {
-            add_product(&mut pull[i], &along, &q[i]);
-            let scaled: Lane = each(|lane| weight[lane] * q[i][lane]);
-            for k in 0..=i {
-                add_product(&mut information[at], &scaled, &q[k]);
-                at += 1;
+    let (gram, moment) = (users.gram(), users.moment());
+    let (root, scaled) = scratch.split_at_mut(d);
+    roots(gram, variances, noise, root);
+    let (information, rest) = out.split_at_mut(packed_len(d));
+    let mut at = 0;
+    for i in 0..d {
+        for j in 0..=i {
+            for lane in 0..LANES {
+                information[at][lane] = root[i][lane] * root[j][lane] * gram[at][lane];
             }
+            at += 1;
         }
+        for lane in 0..LANES {
+            information[at - 1][lane] += noise;
+            scaled[i][lane] = root[i][lane] * moment[i][lane];
+        }
+    }
+    let mut log_det = ZERO;
+    invert_kernel(information, d, &mut log_det);
+    let (pull, tail) = rest.split_at_mut(d);
+    super::algebra::times_kernel(information, scaled, pull);
+    let mut explained = ZERO;
+    for i in 0..d {
+        for lane in 0..LANES {
+            explained[lane] += scaled[i][lane] * pull[i][lane];
+            root[i][lane] = 1.0 / root[i][lane];
+            pull[i][lane] *= root[i][lane];
+        }
+    }
+    let mut at = 0;
+    for i in 0..d {
+        for j in 0..=i {
+            let own = if i == j { 1.0 } else { 0.0 };
+            for lane in 0..LANES {
+                information[at][lane] =
+                    (own - noise * information[at][lane]) * root[i][lane] * root[j][lane];
+            }
+            at += 1;
+        }
+    }
+    let (squares, n) = (users.squares(), users.rewards());
+    for lane in 0..LANES {
+        let square = (squares[lane] - explained[lane]).max(0.0) / noise;
+        tail[0][lane] = -0.5 * (square + log_det[lane] + (n[lane] - d as f64) * log_noise);
+        tail[1][lane] = square;
     }
 }
 
 /// A component as messages see it: `−½ (μμᵀ + C)` packed with off-diagonals doubled, μ, and 1.
 /// Its dot product with a message is the expected log likelihood over what is known of μ.
 pub fn probe(component: &Component) -> Vec<f64> {
-    let mu = &component.centre;
-    let mut probe = Vec::with_capacity(message_len(mu.len()));
+    let mu = &component.mean;
+    let mut probe = Vec::with_capacity(probe_len(mu.len()));
     let mut at = 0;
     for i in 0..mu.len() {
         for j in 0..=i {
@@ -88,12 +143,13 @@ pub fn probe(component: &Component) -> Vec<f64> {
 
 widest! {
     /// The expected log likelihood of eight users under one component.
-    pub fn expect(message: &[Lane], probe: &[f64], out: &mut Lane) = expect_kernel
+    pub fn likelihood(message: &[Lane], probe: &[f64], out: &mut Lane) = likelihood_kernel
 }
 
 #[inline(always)]
-fn expect_kernel(message: &[Lane], probe: &[f64], out: &mut Lane) {
+fn likelihood_kernel(message: &[Lane], probe: &[f64], out: &mut Lane) {
     // Four sums that need not wait for each other.
+    let message = &message[..probe.len()];
     let mut sums = [ZERO; 4];
     let (messages, probes) = (message.chunks_exact(4), probe.chunks_exact(4));
     for (message, probe) in messages.remainder().iter().zip(probes.remainder()) {
@@ -107,15 +163,28 @@ fn expect_kernel(message: &[Lane], probe: &[f64], out: &mut Lane) {
     *out = each(|lane| (sums[0][lane] + sums[1][lane]) + (sums[2][lane] + sums[3][lane]));
 }
 
+/// `sums += Σ share·message` over eight users.
+pub fn accumulate(sums: &mut [f64], share: &Lane, message: &[Lane], least: f64) {
+    let some = share.iter().filter(|share| **share > least).count();
+    if some > 2 {
+        return accumulate_all(sums, share, message);
+    }
+    for lane in (0..LANES).filter(|lane| share[*lane] > least) {
+        for (sum, message) in sums.iter_mut().zip(message) {
+            *sum += share[lane] * message[lane];
+        }
+    }
+}
+
 widest! {
-    /// `sums += share·message`, user by user.
-    pub fn accumulate(sums: &mut [Lane], share: &Lane, message: &[Lane]) = accumulate_kernel
+    fn accumulate_all(sums: &mut [f64], share: &Lane, message: &[Lane]) = accumulate_kernel
 }
 
 #[inline(always)]
-fn accumulate_kernel(sums: &mut [Lane], share: &Lane, message: &[Lane]) {
+fn accumulate_kernel(sums: &mut [f64], share: &Lane, message: &[Lane]) {
     for (sum, message) in sums.iter_mut().zip(message) {
-        add_product(sum, share, message);
+        let p: Lane = each(|lane| share[lane] * message[lane]);
+        *sum += ((p[0] + p[4]) + (p[1] + p[5])) + ((p[2] + p[6]) + (p[3] + p[7]));
     }
 }
 
@@ -126,13 +195,15 @@ mod tests {
     use crate::linear::{Symmetric, dot};
     use proptest::prelude::*;
 
-    /// ln N(y; Xμ, σ²I + τ²XXᵀ) without the constant, by a dense factorisation of size n.
-    fn dense(xs: &[Vec<f64>], ys: &[f64], mu: &[f64], spread: f64, noise: f64) -> f64 {
+    /// ln N(y; Xμ, σ²I + XΔXᵀ) without the constant, by a dense factorisation of size n.
+    fn dense(xs: &[Vec<f64>], ys: &[f64], mu: &[f64], variances: &[f64], noise: f64) -> f64 {
         let n = ys.len();
         let mut packed = Vec::new();
         for i in 0..n {
             for j in 0..=i {
-                packed.push(spread * dot(&xs[i], &xs[j]) + if i == j { noise } else { 0.0 });
+                let own = if i == j { noise } else { 0.0 };
+                let k = |k: usize| xs[i][k] * variances[k] * xs[j][k];
+                packed.push(own + (0..variances.len()).map(k).sum::<f64>());
             }
         }
         let factor = Symmetric::from_packed(n, packed).cholesky().unwrap();
@@ -143,43 +214,30 @@ mod tests {
     }
 
     proptest! {
-        /// Messages leave out what depends on contexts alone, so differences are compared.
         #[test]
         fn a_message_is_the_likelihood_of_the_rewards(
             n in 1usize..9,
             values in prop::collection::vec(-1.0..1.0f64, 9 * 4),
-            centres in prop::collection::vec(-1.0..1.0f64, 6),
-            spreads in prop::collection::vec(0.0..2.0f64, 2),
-            noises in prop::collection::vec(0.05..2.0f64, 2),
-            lane in 0usize..LANES,
+            mu in prop::collection::vec(-1.0..1.0f64, 4),
+            variances in prop::collection::vec(0.001..2.0f64, 4),
+            noise in 0.01..2.0f64,
         ) {
-            let d = 3;
-            let xs: Vec<Vec<f64>> = values.chunks(4).take(n).map(|v| v[..d].to_vec()).collect();
-            let ys: Vec<f64> = values.chunks(4).take(n).map(|v| v[d]).collect();
-            let mut ledger = Ledger::new(LANES, d, None);
-            for (x, y) in xs.iter().zip(&ys) {
-                ledger.learn_one(lane, x, *y);
+            let mut ledger = Ledger::new(3, None);
+            let mut xs = Vec::new();
+            let mut ys = Vec::new();
+            for row in values.chunks_exact(4).take(n) {
+                ledger.learn_one(5, &row[..3], row[3]);
+                xs.push(vec![row[0], row[1], row[2], 1.0]);
+                ys.push(row[3] - ledger.origin());
             }
-            let users = Spectrum::new(ledger.block(0), 0.0);
-            let log = |k: usize| {
-                let component = Component {
-                    weight: 1.0,
-                    centre: centres[k * d..(k + 1) * d].to_vec(),
-                    doubt: Symmetric::zero(d),
-                    spread: spreads[k],
-                };
-                let mut messages = vec![ZERO; message_len(d)];
-                write(&users, spreads[k], noises[k], &mut messages);
-                let mut logs = ZERO;
-                expect(&messages, &probe(&component), &mut logs);
-                (logs[lane], dense(&xs, &ys, &component.centre, spreads[k], noises[k]))
-            };
-            let ((a, plain_a), (b, plain_b)) = (log(0), log(1));
-            let (difference, plain) = (a - b, plain_a - plain_b);
-            prop_assert!(
-                (difference - plain).abs() < 1e-6 * (1.0 + plain_a.abs() + plain_b.abs()),
-                "{difference} against {plain}"
-            );
+            let users = ledger.moments(&[0]);
+            let mut message = vec![ZERO; message_len(4)];
+            write(&users, &variances, noise, &mut message);
+            let component = Component { weight: 1.0, mean: mu.clone(), doubt: Symmetric::zero(4) };
+            let mut log = ZERO;
+            likelihood(&message, &probe(&component), &mut log);
+            let plain = dense(&xs, &ys, &mu, &variances, noise);
+            prop_assert!((log[0] - plain).abs() < 1e-6 * (1.0 + plain.abs()), "{} against {plain}", log[0]);
         }
     }
 }

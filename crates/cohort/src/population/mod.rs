@@ -4,42 +4,47 @@
 //! | --- | --- |
 //! | [`Population`] | what is assumed of users? |
 //! | [`Ledger`] | what was seen of them? |
-//! | [`Spectrum`] | what does that say, one direction at a time? |
+//! | `moments` | what of that does a fit look at, eight users at a time? |
 //! | `message` | what does a user say about its component's centre? |
-//! | `evidence` | what do all users say about a component? |
-//! | `pass` | who belongs where? |
-//! | `fit` | what follows for the components? |
-//! | `scoring` | what follows for spreads and noise? |
-//! | `structure`, `births`, `splits` | how many cohorts are there? |
+//! | `pass` | who belongs where, and what do all users say together? |
+//! | `maximise`, `scoring` | what follows for centres, weights, variances and noise? |
+//! | `fit`, `sample` | how is a population fitted, and to whom? |
+//! | `structure`, `candidates`, `proposal`, `splits` | how many cohorts are there? |
+//! | `covariance` | in which directions do users differ? |
 //! | [`Belief`] | what follows for one user? |
 //! | `judging` | … for many arms at once? |
 //! | [`Prior`] | … for one that comes alone? |
 //! | [`Explanation`] | why that arm? |
-//! | `lanes` | how is that done for eight users at once? |
+//! | `algebra`, `lanes` | how is that done for eight users at once? |
 
 mod lanes;
 
-mod births;
-mod evidence;
+mod algebra;
+mod candidates;
+mod covariance;
 mod explanation;
 mod fit;
 mod judging;
 mod ledger;
+mod maximise;
 mod message;
 mod model;
+mod moments;
 mod pass;
 mod posterior;
 mod prior;
+mod proposal;
+mod sample;
 mod scoring;
-mod spectrum;
 mod splits;
 mod structure;
 
 pub(crate) use explanation::Inherited;
 pub use explanation::{ArmReport, Explanation, Membership};
-pub use fit::{Fit, Given};
-pub use ledger::{Ledger, Record};
-pub use model::{Component, Population};
-pub use posterior::{Belief, Believer, Guess, Outlook};
+pub use fit::Given;
+pub use ledger::Ledger;
+pub use model::{Basis, Component, Population};
+pub use moments::Moments;
+pub use pass::{ClassSums, PassSums, Sums};
+pub use posterior::{Belief, Believer, ClassBelief, Guess, Outlook};
 pub use prior::Prior;
-pub use spectrum::Spectrum;

@@ -2,43 +2,123 @@
 
 use crate::linear::{Symmetric, dot};
 
-use super::evidence::Sums;
-
-/// One kind of user: θ ~ N(centre, spread·I), the centre itself known up to `doubt`.
+/// One kind of user: (θ, level) ~ N(mean, Δ), the mean itself known up to `doubt`. Coordinates are
+/// those of the population's basis; the last one is the level.
 #[derive(Clone, Debug)]
 pub struct Component {
     /// π, the share of users.
     pub weight: f64,
-    /// μ, where its users are.
-    pub centre: Vec<f64>,
+    /// μ, where its users are: θ in the population's basis, then the level.
+    pub mean: Vec<f64>,
     /// The covariance of what is known of μ.
     pub doubt: Symmetric,
-    /// τ², how much its users differ, in each coordinate.
-    pub spread: f64,
 }
 
-/// θ_i ~ Σ_c π_c N(μ_c, τ_c²I), rewards with variance σ².
+/// `θ_i ~ Σ_c π_c N(μ_c, S_c)`, rewards `y = α_i + ⟨x, θ_i⟩ + ε` with a level α_i of their own and
+/// noise of variance σ²/w_i.
 ///
 /// Component 0 is the population at large: users that are like nobody in particular, and from
-/// which the centres of all other components, the cohorts, are drawn: μ_c ~ N(μ_0, τ_0²I). Cohorts
-/// have one spread in common, which is smaller. So each level is the prior of the next: a user
-/// has its cohort's, a cohort the population's, and the population is drawn around zero.
+/// which the centres of all other components, the cohorts, are drawn: μ_c ~ N(μ_0, S_0). Cohorts
+/// have one covariance in common, which is smaller. So each level of the hierarchy is the prior of
+/// the next: a user has its cohort's, a cohort the population's, and the population's θ is drawn
+/// around zero. Nothing is assumed of the population's level: rewards may be counted from anywhere.
+///
+/// Both covariances are diagonal in one basis: the first `directions` coordinates have variances
+/// of their own, all others one in common, and the level its own.
 #[derive(Clone, Debug)]
 pub struct Population {
     /// The population at large, then the cohorts.
     pub components: Vec<Component>,
-    /// σ², the variance of the noise on one reward.
+    /// The coordinates in which users differ independently; `None` where they are those of the features.
+    pub basis: Option<Basis>,
+    /// How many coordinates have a variance of their own.
+    pub directions: usize,
+    /// Variances of the population at large and of cohorts, coordinate by coordinate.
+    pub variances: [Vec<f64>; 2],
+    /// σ², the variance of the noise on one reward, of the user in the middle.
     pub noise: f64,
-    /// α, the level that rewards are counted from: what they are where θ says nothing.
-    pub level: f64,
+    /// How alike users are in their noise: degrees of freedom of its law; infinite where all have the same.
+    pub noise_alike: f64,
+    /// What the ledger counts rewards from.
+    pub origin: f64,
     /// ν², how far from zero the population's centre is, in each coordinate.
     pub reach: f64,
-    /// Σ_i ln Σ_c π_c E p(y_i | c): how well this explains what was seen of the users.
+    /// Σ_i ln Σ_c π_c E p(y_i | c): how well this explains what was seen of the users it was fitted to.
     pub evidence: f64,
+    /// The probability of a user's likeliest component, on average over users.
+    pub certainty: f64,
+    /// Rewards of the sample in which many cohorts at once were tried last.
+    pub tried: f64,
+    /// Rewards of the sample in which directions were looked for last.
+    pub directions_tried: f64,
 }
 
-/// Spreads below this are taken for this where one divides by them.
-pub(super) const LEAST_SPREAD: f64 = 1e-280;
+/// An orthonormal basis of the features.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Basis {
+    rows: Vec<f64>,
+    dim: usize,
+}
+
+impl Basis {
+    /// From its vectors, row by row.
+    pub fn new(rows: Vec<f64>, dim: usize) -> Self {
+        debug_assert_eq!(rows.len(), dim * dim);
+        Self { rows, dim }
+    }
+
+    /// Its vectors, row by row.
+    pub fn rows(&self) -> &[f64] {
+        &self.rows
+    }
+
+    /// The coordinates of a vector of features in this basis. What follows the features stays.
+    pub fn to(&self, x: &[f64]) -> Vec<f64> {
+        let (features, rest) = x.split_at(self.dim);
+        let coordinates = self.rows.chunks_exact(self.dim).map(|row| dot(row, features));
+        coordinates.chain(rest.iter().copied()).collect()
+    }
+
+    /// The features of coordinates in this basis. What follows the coordinates stays.
+    pub fn from(&self, z: &[f64]) -> Vec<f64> {
+        let (coordinates, rest) = z.split_at(self.dim);
+        let mut x = vec![0.0; self.dim];
+        for (row, z) in self.rows.chunks_exact(self.dim).zip(coordinates) {
+            for (x, u) in x.iter_mut().zip(row) {
+                *x += z * u;
+            }
+        }
+        x.extend_from_slice(rest);
+        x
+    }
+
+    /// UᵀAU for A in this basis: the same matrix for features.
+    pub fn matrix_from(&self, a: &Symmetric) -> Symmetric {
+        let all = a.dim();
+        let mut half = vec![0.0; all * all];
+        let mut column = vec![0.0; all];
+        for i in 0..all {
+            for (k, value) in column.iter_mut().enumerate() {
+                *value = a.at(i, k);
+            }
+            half[i * all..(i + 1) * all].copy_from_slice(&self.from(&column));
+        }
+        let mut out = Symmetric::zero(all);
+        for k in 0..all {
+            for (i, value) in column.iter_mut().enumerate() {
+                *value = half[i * all + k];
+            }
+            let row = self.from(&column);
+            for (i, value) in row.iter().enumerate().skip(k) {
+                out.packed_mut()[i * (i + 1) / 2 + k] = *value;
+            }
+        }
+        out
+    }
+}
+
+/// Variances below this are taken for this where one divides by them.
+pub(super) const LEAST_VARIANCE: f64 = 1e-280;
 
 impl Population {
     /// The cohorts, without the population at large.
@@ -46,55 +126,76 @@ impl Population {
         &self.components[1..]
     }
 
-    /// τ² of the population at large and of cohorts.
-    pub(super) fn spreads(&self) -> [f64; 2] {
-        [self.components[0].spread, self.components.get(1).map_or(0.0, |cohort| cohort.spread)]
+    /// d.
+    pub fn features(&self) -> usize {
+        self.components[0].mean.len() - 1
+    }
+
+    /// Variances of a component's users.
+    pub fn variances_of(&self, component: usize) -> &[f64] {
+        &self.variances[component.min(1)]
+    }
+
+    /// Where a component's θ is, in the coordinates of the features.
+    pub fn centre(&self, component: usize) -> Vec<f64> {
+        let mean = &self.components[component].mean[..self.features()];
+        self.basis.as_ref().map_or_else(|| mean.to_vec(), |basis| basis.from(mean))
+    }
+
+    /// What a component's users reward where features say nothing.
+    pub fn level(&self, component: usize) -> f64 {
+        self.components[component].mean[self.features()] + self.origin
+    }
+
+    /// The level of all users together.
+    pub fn mean_level(&self) -> f64 {
+        let levels = (0..self.components.len()).map(|c| self.components[c].weight * self.level(c));
+        levels.sum::<f64>() / self.components.iter().map(|one| one.weight).sum::<f64>()
+    }
+
+    /// How much the users of a component differ: the mean variance of a coordinate of θ.
+    pub fn spread(&self, component: usize) -> f64 {
+        let d = self.features();
+        self.variances_of(component)[..d].iter().sum::<f64>() / d as f64
+    }
+
+    /// Which coordinates have one variance in common: ends of consecutive ranges.
+    pub(super) fn groups(&self) -> Groups {
+        Groups::new(self.features(), self.directions)
     }
 }
 
-impl Component {
-    /// The centre from what its users say and where centres come from.
-    pub(super) fn settle(&mut self, sums: &Sums, from: &Component) {
-        let precision = 1.0 / from.spread.max(LEAST_SPREAD);
-        let mut information = sums.information();
-        information.add_diagonal(precision);
-        let mut pull = sums.pull().to_vec();
-        for (pull, centre) in pull.iter_mut().zip(&from.centre) {
-            *pull += precision * centre;
+/// Consecutive coordinates with one variance each.
+#[derive(Clone, Debug)]
+pub(super) struct Groups {
+    ends: Vec<usize>,
+}
+
+impl Groups {
+    /// The first `directions` coordinates alone, the rest of the features together, the level alone.
+    pub fn new(features: usize, directions: usize) -> Self {
+        let directions = directions.min(features);
+        let mut ends: Vec<usize> = (1..=directions).collect();
+        if directions < features {
+            ends.push(features);
         }
-        if let Some(factor) = information.cholesky() {
-            factor.solve(&mut pull);
-            self.centre = pull;
-            self.doubt = factor.inverse();
-        }
+        ends.push(features + 1);
+        Self { ends }
     }
 
-    /// KL(what is known of the centre ‖ where centres come from): what a cohort costs.
-    pub(super) fn cost(&self, from: &Component) -> f64 {
-        let d = self.centre.len();
-        let spread = from.spread.max(LEAST_SPREAD);
-        let trace: f64 = (0..d).map(|i| self.doubt.at(i, i)).sum();
-        let far: Vec<f64> = self.centre.iter().zip(&from.centre).map(|(a, b)| a - b).collect();
-        let log_det = self.doubt.cholesky().map_or(0.0, |factor| factor.log_det());
-        let d = d as f64;
-        0.5 * ((trace + dot(&far, &far)) / spread - d + d * spread.ln() - log_det)
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.ends.len()
     }
 
-    /// ln ∫ exp(⟨pull, μ⟩ − ½ μᵀ information μ) N(μ; centre, spread·I) dμ: the evidence of users
-    /// whose centre is drawn from this component.
-    pub(super) fn log_integral(&self, sums: &Sums) -> f64 {
-        let d = self.centre.len() as f64;
-        let spread = self.spread.max(LEAST_SPREAD);
-        let mut information = sums.information();
-        information.add_diagonal(1.0 / spread);
-        let pull: Vec<f64> =
-            sums.pull().iter().zip(&self.centre).map(|(p, m)| p + m / spread).collect();
-        let Some(factor) = information.cholesky() else { return f64::NEG_INFINITY };
-        let mut solved = pull.clone();
-        factor.solve(&mut solved);
-        0.5 * (dot(&pull, &solved)
-            - factor.log_det()
-            - dot(&self.centre, &self.centre) / spread
-            - d * spread.ln())
+    /// The coordinates of one.
+    pub fn range(&self, group: usize) -> std::ops::Range<usize> {
+        let start = if group == 0 { 0 } else { self.ends[group - 1] };
+        start..self.ends[group]
+    }
+
+    /// The group of every coordinate.
+    pub fn of_coordinates(&self) -> Vec<usize> {
+        (0..self.len()).flat_map(|group| self.range(group).map(move |_| group)).collect()
     }
 }

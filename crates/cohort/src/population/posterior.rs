@@ -1,35 +1,48 @@
-//! What is believed of a user: a mixture of Gaussians, one for each component it may belong to,
-//! that moves with every reward.
+//! What is believed of a user: a mixture of Gaussians over (θ, level), one for each component it may belong
+//! to, that moves with every reward.
+//!
+//! Components of one class have one covariance in common: what differs between cohorts is where their centres are, and
+//! (a little) how well those are known, which is taken as the mean over what the user may belong to. So a belief is two Gaussians'
+//! worth of numbers and a mean for each component.
 
 use rand::{Rng, RngExt};
 use rand_distr::{Distribution, StandardNormal};
 
+use super::algebra;
 use super::lanes::{LANES, Lane, ZERO, add_product, each};
-use super::model::{Component, Population};
+use super::message::roots;
+use super::model::Population;
+use super::moments::Moments;
 use super::pass::Lens;
-use super::spectrum::Spectrum;
 use crate::Contexts;
-use crate::linear::symmetric::{Cholesky, packed_len};
+use crate::linear::symmetric::packed_len;
 use crate::linear::{Symmetric, argmax, dot};
 
-/// θ of a user under one component.
+/// (θ, level) of a user under one component.
 #[derive(Clone, Debug)]
 pub struct Guess {
     /// Which component.
     pub component: usize,
     /// How probable it is.
     pub share: f64,
-    /// E θ.
+    /// E (θ, level).
     pub mean: Vec<f64>,
-    /// Cov θ.
+}
+
+/// The components of one class that a user may belong to.
+#[derive(Clone, Debug)]
+pub struct ClassBelief {
+    /// Cov (θ, level) under each of them.
     pub covariance: Symmetric,
+    /// The components, most probable first when the belief was formed.
+    pub guesses: Vec<Guess>,
 }
 
 /// What is believed of one user.
 #[derive(Clone, Debug)]
 pub struct Belief {
-    /// The components it may belong to, most probable first when the belief was formed.
-    pub guesses: Vec<Guess>,
+    /// The classes it may belong to: at least one, at most two.
+    pub classes: Vec<ClassBelief>,
 }
 
 /// What of the mixture decisions look at: for ablations.
@@ -53,7 +66,7 @@ const NEGLIGIBLE: f64 = 1e-3;
 /// How beliefs follow from a population.
 pub struct Believer<'a> {
     population: &'a Population,
-    lens: Lens,
+    lens: Lens<'a>,
     outlook: Outlook,
 }
 
@@ -63,29 +76,97 @@ impl<'a> Believer<'a> {
         Self { population, lens: Lens::new(population), outlook }
     }
 
-    /// What is believed of the users of a block, from all that was seen of them.
-    pub fn believe(&self, users: &Spectrum) -> [Belief; LANES] {
-        let d = users.dim();
+    /// What is believed of eight users, from all that was seen of them.
+    pub fn believe(&self, mut users: Moments) -> [Belief; LANES] {
+        if let Some(basis) = &self.population.basis {
+            users.rotate(basis);
+        }
         let components = &self.population.components;
         let mut shares = vec![ZERO; components.len()];
-        self.lens.look(users, &mut self.lens.room(d), &mut shares);
+        let mut messages = self.lens.room();
+        self.lens.write(&users, &mut messages);
+        self.lens.shares(&messages, &mut shares);
         let likely: [Vec<(usize, f64)>; LANES] = std::array::from_fn(|lane| {
             likely(shares.iter().map(|share| share[lane]), self.outlook.soft)
         });
-        let mut beliefs: [Belief; LANES] = std::array::from_fn(|_| Belief { guesses: Vec::new() });
-        let most = likely.iter().map(Vec::len).max().unwrap_or(0);
-        let mut posterior = Posterior::new(d);
-        for at in 0..most {
-            let chosen: [usize; LANES] =
-                std::array::from_fn(|lane| likely[lane].get(at).unwrap_or(&likely[lane][0]).0);
-            posterior.write(users, components, &chosen, self.population.noise, self.outlook.doubt);
-            for lane in 0..LANES {
-                let Some((component, share)) = likely[lane].get(at).copied() else { continue };
-                let (mean, covariance) = posterior.of(lane);
-                beliefs[lane].guesses.push(Guess { component, share, mean, covariance });
+        let mut beliefs: [Belief; LANES] = std::array::from_fn(|_| Belief { classes: Vec::new() });
+        for class in 0..2 {
+            let of_class = |c: usize| c.min(1) == class;
+            if likely.iter().flatten().any(|(c, _)| of_class(*c)) {
+                self.add_class(&users, class, &likely, &mut beliefs);
             }
         }
+        for belief in &mut beliefs {
+            belief.classes.sort_by(|a, b| b.total().total_cmp(&a.total()));
+        }
         beliefs
+    }
+
+    fn add_class(
+        &self,
+        users: &Moments,
+        class: usize,
+        likely: &[Vec<(usize, f64)>; LANES],
+        beliefs: &mut [Belief; LANES],
+    ) {
+        let Population { components, noise, variances, basis, .. } = self.population;
+        let dim = users.dim();
+        let mut posterior = Posterior::new(users, &variances[class], *noise);
+        let mut doubt = vec![ZERO; packed_len(dim)];
+        if self.outlook.doubt {
+            for lane in 0..LANES {
+                let own: Vec<_> =
+                    likely[lane].iter().filter(|(c, _)| c.min(&1) == &class).collect();
+                let total: f64 = own.iter().map(|(_, share)| share).sum();
+                for (c, share) in own {
+                    let part = share / total;
+                    for (to, from) in doubt.iter_mut().zip(components[*c].doubt.packed()) {
+                        to[lane] += part * from;
+                    }
+                }
+            }
+        }
+        let covariance = posterior.covariance(&doubt);
+        let most = likely.iter().map(Vec::len).max().unwrap_or(0);
+        let mut guesses: [Vec<Guess>; LANES] = std::array::from_fn(|_| Vec::new());
+        let mut centre = vec![ZERO; dim];
+        for at in 0..most {
+            let mut any = false;
+            for lane in 0..LANES {
+                let Some((c, _)) = likely[lane].get(at).filter(|(c, _)| c.min(&1) == &class) else {
+                    continue;
+                };
+                any = true;
+                for (to, from) in centre.iter_mut().zip(&components[*c].mean) {
+                    to[lane] = *from;
+                }
+            }
+            if !any {
+                continue;
+            }
+            let mean = posterior.mean(&centre);
+            for lane in 0..LANES {
+                let Some(&(component, share)) =
+                    likely[lane].get(at).filter(|(c, _)| c.min(&1) == &class)
+                else {
+                    continue;
+                };
+                let mean: Vec<f64> = mean.iter().map(|m| m[lane]).collect();
+                let mean = basis.as_ref().map_or_else(|| mean.clone(), |basis| basis.from(&mean));
+                guesses[lane].push(Guess { component, share, mean });
+            }
+        }
+        for (lane, guesses) in guesses.into_iter().enumerate() {
+            if guesses.is_empty() {
+                continue;
+            }
+            let packed = covariance.iter().map(|v| v[lane]).collect();
+            let mut covariance = Symmetric::from_packed(dim, packed);
+            if let Some(basis) = basis {
+                covariance = basis.matrix_from(&covariance);
+            }
+            beliefs[lane].classes.push(ClassBelief { covariance, guesses });
+        }
     }
 }
 
@@ -93,8 +174,8 @@ impl<'a> Believer<'a> {
 /// softly only the likeliest.
 pub(super) fn likely(shares: impl Iterator<Item = f64>, soft: bool) -> Vec<(usize, f64)> {
     let mut likely: Vec<(usize, f64)> = shares.enumerate().collect();
-    likely.sort_by(|a, b| b.1.total_cmp(&a.1));
     likely.retain(|(_, share)| *share > NEGLIGIBLE);
+    likely.sort_by(|a, b| b.1.total_cmp(&a.1));
     if !soft {
         likely.truncate(1);
     }
@@ -106,32 +187,45 @@ pub(super) fn likely(shares: impl Iterator<Item = f64>, soft: bool) -> Vec<(usiz
     likely.iter().map(|(c, share)| (*c, share / kept)).collect()
 }
 
-impl Guess {
-    /// A θ drawn from it, with the factor of its covariance; one that rounding has made singular
-    /// has none, and draws its mean.
-    fn draw(&self, factor: Option<&Cholesky>, scale: f64, normal: impl FnMut() -> f64) -> Vec<f64> {
-        let mut theta = self.mean.clone();
-        let z: Vec<f64> = std::iter::repeat_with(normal).take(theta.len()).collect();
-        if let Some(factor) = factor {
-            for (theta, noise) in theta.iter_mut().zip(factor.times(&z)) {
-                *theta += scale * noise;
-            }
-        }
-        theta
+impl ClassBelief {
+    fn total(&self) -> f64 {
+        self.guesses.iter().map(|guess| guess.share).sum()
     }
 }
 
 impl Belief {
     /// Of a user whose component is beyond doubt.
     pub fn certain(component: usize, mean: Vec<f64>, covariance: Symmetric) -> Self {
-        Self { guesses: vec![Guess { component, share: 1.0, mean, covariance }] }
+        let guesses = vec![Guess { component, share: 1.0, mean }];
+        Self { classes: vec![ClassBelief { covariance, guesses }] }
+    }
+
+    /// Every component that the user may belong to.
+    pub fn guesses(&self) -> impl Iterator<Item = &Guess> {
+        self.classes.iter().flat_map(|class| &class.guesses)
+    }
+
+    /// The only component and its covariance, where there is one only.
+    pub fn only(&self) -> Option<(&Guess, &Symmetric)> {
+        match self.classes.as_slice() {
+            [ClassBelief { covariance, guesses }] if guesses.len() == 1 => {
+                Some((&guesses[0], covariance))
+            }
+            _ => None,
+        }
     }
 
     /// A θ drawn from the mixture, its deviations multiplied by `scale`. `which` ∈ [0, 1) draws
-    /// the component.
+    /// the component. A covariance that rounding has made singular draws its mean.
     pub fn draw(&self, scale: f64, which: f64, normal: impl FnMut() -> f64) -> Vec<f64> {
-        let guess = self.guess_at(which);
-        guess.draw(guess.covariance.cholesky().as_ref(), scale, normal)
+        let (class, guess) = self.guess_at(which);
+        let factor = self.classes[class].covariance.cholesky();
+        let z: Vec<f64> = std::iter::repeat_with(normal).take(guess.mean.len()).collect();
+        let mut theta = guess.mean.clone();
+        if let Some(factor) = factor {
+            theta.iter_mut().zip(factor.times(&z)).for_each(|(t, noise)| *t += scale * noise);
+        }
+        theta
     }
 
     /// Which arms are the best for many draws of θ, each in how many.
@@ -142,260 +236,239 @@ impl Belief {
         draws: usize,
         rng: &mut impl Rng,
     ) -> Vec<usize> {
-        let factors: Vec<_> = self.guesses.iter().map(|one| one.covariance.cholesky()).collect();
+        let factors: Vec<_> = self.classes.iter().map(|one| one.covariance.cholesky()).collect();
         let mut best = vec![0; contexts.arms()];
         for _ in 0..draws {
-            let guess = self.guess_at(rng.random());
-            let which = self.guesses.iter().position(|one| std::ptr::eq(one, guess)).unwrap_or(0);
-            let normal = || StandardNormal.sample(&mut *rng);
-            let theta = guess.draw(factors[which].as_ref(), scale, normal);
-            best[argmax(contexts.iter().map(|x| dot(x, &theta)))] += 1;
+            let (class, guess) = self.guess_at(rng.random());
+            let mut theta = guess.mean.clone();
+            let z: Vec<f64> =
+                std::iter::repeat_with(|| StandardNormal.sample(&mut *rng)).take(theta.len()).collect();
+            if let Some(factor) = &factors[class] {
+                theta.iter_mut().zip(factor.times(&z)).for_each(|(t, noise)| *t += scale * noise);
+            }
+            best[argmax(contexts.iter().map(|x| dot(x, &theta[..x.len()])))] += 1;
         }
         best
     }
 
     /// The guess at a place in [0, 1), where each takes up as much as it is probable.
-    fn guess_at(&self, place: f64) -> &Guess {
+    fn guess_at(&self, place: f64) -> (usize, &Guess) {
         let mut rest = place;
-        let found = self.guesses.iter().find(|guess| {
-            rest -= guess.share;
-            rest < 0.0
-        });
-        found.unwrap_or(&self.guesses[0])
+        for (at, class) in self.classes.iter().enumerate() {
+            for guess in &class.guesses {
+                rest -= guess.share;
+                if rest < 0.0 {
+                    return (at, guess);
+                }
+            }
+        }
+        (0, &self.classes[0].guesses[0])
     }
 
     /// Mean and standard deviation of ⟨x, θ⟩ over everything that is uncertain: θ given the
-    /// component, and the component.
+    /// component, and the component. The level is not part of it.
     pub fn predict(&self, x: &[f64]) -> (f64, f64) {
         let (mut mean, mut square) = (0.0, 0.0);
-        for guess in &self.guesses {
-            let m = dot(x, &guess.mean);
-            mean += guess.share * m;
-            square += guess.share * (m * m + guess.covariance.quadratic(x));
+        for class in &self.classes {
+            let variance = class.covariance.quadratic(x);
+            for guess in &class.guesses {
+                let m = dot(x, &guess.mean[..x.len()]);
+                mean += guess.share * m;
+                square += guess.share * (m * m + variance);
+            }
         }
         (mean, (square - mean * mean).max(0.0).sqrt())
     }
 
+    /// E level.
+    pub fn level(&self) -> f64 {
+        self.guesses().map(|guess| guess.share * guess.mean[guess.mean.len() - 1]).sum()
+    }
+
     /// Whether all its numbers are finite: those of no population that was fitted are not.
     pub fn is_finite(&self) -> bool {
-        self.guesses.iter().all(|guess| {
-            let numbers = guess.mean.iter().chain(guess.covariance.packed());
-            guess.share.is_finite() && numbers.into_iter().all(|number| number.is_finite())
+        self.classes.iter().all(|class| {
+            class.covariance.packed().iter().all(|number| number.is_finite())
+                && class.guesses.iter().all(|guess| {
+                    guess.share.is_finite() && guess.mean.iter().all(|number| number.is_finite())
+                })
         })
     }
 
     /// The most probable guess.
     pub fn likeliest(&self) -> &Guess {
-        let first = &self.guesses[0];
-        self.guesses.iter().fold(first, |best, one| if one.share > best.share { one } else { best })
+        let first = &self.classes[0].guesses[0];
+        self.guesses().fold(first, |best, one| if one.share > best.share { one } else { best })
     }
 
-    /// One reward: every guess learns it, and is the likelier the better it foresaw it.
+    /// One reward, counted from the origin, for (x, 1): every guess learns it, and is the likelier the better it foresaw it.
     pub fn learn(&mut self, x: &[f64], y: f64, noise: f64) {
         let mut gain = vec![0.0; x.len()];
         let mut most = f64::NEG_INFINITY;
-        for guess in &mut self.guesses {
-            guess.covariance.times(x, &mut gain);
+        for class in &mut self.classes {
+            class.covariance.times(x, &mut gain);
             let variance = noise + dot(x, &gain).max(0.0);
-            let surprise = y - dot(x, &guess.mean);
-            guess.share = guess.share.max(1e-300).ln()
-                - 0.5 * (variance.ln() + surprise * surprise / variance);
-            most = most.max(guess.share);
-            for (mean, gain) in guess.mean.iter_mut().zip(&gain) {
-                *mean += gain * surprise / variance;
+            let log_variance = variance.ln();
+            for guess in &mut class.guesses {
+                let surprise = y - dot(x, &guess.mean);
+                guess.share = guess.share.max(1e-300).ln()
+                    - 0.5 * (log_variance + surprise * surprise / variance);
+                most = most.max(guess.share);
+                let by = surprise / variance;
+                for (mean, gain) in guess.mean.iter_mut().zip(&gain) {
+                    *mean += gain * by;
+                }
             }
-            guess.covariance.add_outer(-1.0 / variance, &gain);
+            class.covariance.add_outer(-1.0 / variance, &gain);
         }
         let mut total = 0.0;
-        for guess in &mut self.guesses {
+        for guess in self.classes.iter_mut().flat_map(|class| &mut class.guesses) {
             guess.share = (guess.share - most).exp();
             total += guess.share;
         }
-        for guess in &mut self.guesses {
+        for guess in self.classes.iter_mut().flat_map(|class| &mut class.guesses) {
             guess.share /= total;
         }
     }
 }
 
-/// θ of eight users, each given its component and its own rewards: with S = τ²σ²/(σ² + τ²λ) and
-/// A = σ²/(σ² + τ²λ) along its eigenvectors, the mean is A μ + Sc/σ² and the covariance
-/// S + A C Aᵀ, where C is what is not known of the centre.
-struct Posterior {
+/// (θ, level) of eight users given their components and their own rewards. With G = σ²I + Δ½VΔ½ and
+/// A = σ²Δ½G⁻¹Δ^−½ the mean is Aμ + Δ½G⁻¹Δ½b and the covariance σ²Δ½G⁻¹Δ½ + A C Aᵀ, where C is what is not known of the
+/// centre.
+pub(super) struct Posterior {
     dim: usize,
-    centre: Vec<Lane>,
-    doubt: Vec<Lane>,
-    spread: Lane,
-    /// A packed, then C A in full.
-    scratch: Vec<Lane>,
-    /// The mean, then the covariance packed.
-    out: Vec<Lane>,
+    noise: f64,
+    root: Vec<Lane>,
+    /// G⁻¹, packed.
+    inverse: Vec<Lane>,
+    /// Δ½G⁻¹Δ½b.
+    own: Vec<Lane>,
 }
 
 impl Posterior {
-    fn new(dim: usize) -> Self {
-        Self {
+    pub fn new(users: &Moments, variances: &[f64], noise: f64) -> Self {
+        let dim = users.dim();
+        let mut posterior = Self {
             dim,
-            centre: vec![ZERO; dim],
-            doubt: vec![ZERO; packed_len(dim)],
-            spread: ZERO,
-            scratch: vec![ZERO; packed_len(dim) + dim * dim],
-            out: vec![ZERO; dim + packed_len(dim)],
-        }
-    }
-
-    fn write(
-        &mut self,
-        users: &Spectrum,
-        components: &[Component],
-        chosen: &[usize; LANES],
-        noise: f64,
-        doubt: bool,
-    ) {
-        for lane in 0..LANES {
-            let component = &components[chosen[lane]];
-            self.spread[lane] = component.spread;
-            for (lanes, value) in self.centre.iter_mut().zip(&component.centre) {
-                lanes[lane] = *value;
-            }
-            for (lanes, value) in self.doubt.iter_mut().zip(component.doubt.packed()) {
-                lanes[lane] = if doubt { *value } else { 0.0 };
+            noise,
+            root: vec![ZERO; dim],
+            inverse: users.gram().to_vec(),
+            own: vec![ZERO; dim],
+        };
+        let gram = users.gram();
+        roots(gram, variances, noise, &mut posterior.root);
+        for (j, variance) in variances.iter().enumerate() {
+            // Where nothing was seen the prior is all there is.
+            let seen = gram[packed_len(j) + j];
+            for lane in 0..LANES {
+                if seen[lane] == 0.0 {
+                    posterior.root[j][lane] = variance.max(1e-200).sqrt();
+                }
             }
         }
-        given(users, noise, self);
+        let root = &posterior.root;
+        let mut at = 0;
+        for i in 0..dim {
+            for j in 0..=i {
+                let entry = &mut posterior.inverse[at];
+                for lane in 0..LANES {
+                    entry[lane] *= root[i][lane] * root[j][lane];
+                }
+                at += 1;
+            }
+            for lane in 0..LANES {
+                posterior.inverse[at - 1][lane] += noise;
+            }
+        }
+        let mut log_det = ZERO;
+        algebra::invert(&mut posterior.inverse, dim, &mut log_det);
+        let scaled: Vec<Lane> = (root.iter().zip(users.moment()))
+            .map(|(root, b)| each(|lane| root[lane] * b[lane]))
+            .collect();
+        algebra::times(&posterior.inverse, &scaled, &mut posterior.own);
+        for (own, root) in posterior.own.iter_mut().zip(root) {
+            *own = each(|lane| own[lane] * root[lane]);
+        }
+        posterior
     }
 
-    fn of(&self, lane: usize) -> (Vec<f64>, Symmetric) {
-        let mut numbers = self.out.iter().map(|lanes| lanes[lane]);
-        let mean = numbers.by_ref().take(self.dim).collect();
-        (mean, Symmetric::from_packed(self.dim, numbers.collect()))
+    /// The means around these centres.
+    pub fn mean(&mut self, centre: &[Lane]) -> Vec<Lane> {
+        let scaled: Vec<Lane> = (self.root.iter().zip(centre))
+            .map(|(root, m)| each(|lane| self.noise * m[lane] / root[lane]))
+            .collect();
+        let mut out = vec![ZERO; self.dim];
+        algebra::times(&self.inverse, &scaled, &mut out);
+        for ((out, root), own) in out.iter_mut().zip(&self.root).zip(&self.own) {
+            *out = each(|lane| out[lane] * root[lane] + own[lane]);
+        }
+        out
+    }
+
+    /// The covariances where so much is not known of centres.
+    pub fn covariance(&self, doubt: &[Lane]) -> Vec<Lane> {
+        let mut out = vec![ZERO; packed_len(self.dim)];
+        let mut scratch = vec![ZERO; self.dim * self.dim + packed_len(self.dim)];
+        covariance(self, doubt, &mut scratch, &mut out);
+        out
     }
 }
 
 widest! {
-    fn given(users: &Spectrum, noise: f64, posterior: &mut Posterior) = given_kernel
+    fn covariance(posterior: &Posterior, doubt: &[Lane], scratch: &mut [Lane], out: &mut [Lane])
+        = covariance_kernel
 }
 
 #[inline(always)]
-fn given_kernel(users: &Spectrum, noise: f64, posterior: &mut Posterior) {
-    let d = users.dim();
-    let (values, vectors, along) = (users.values(), users.vectors(), users.along());
-    let Posterior { centre, doubt, spread, scratch, out, .. } = posterior;
-    let (shrink, product) = scratch.split_at_mut(packed_len(d));
-    let (mean, covariance) = out.split_at_mut(d);
-    shrink.fill(ZERO);
-    mean.fill(ZERO);
-    for j in 0..d {
-        let q = &vectors[j * d..(j + 1) * d];
-        let per = each(|lane| 1.0 / (noise + spread[lane] * values[j][lane]));
-        let mut projection = ZERO;
-        for k in 0..d {
-            add_product(&mut projection, &q[k], &centre[k]);
-        }
-        let a = each(|lane| noise * per[lane]);
-        let toward =
-            each(|lane| a[lane] * projection[lane] + spread[lane] * along[j][lane] * per[lane]);
-        let mut at = 0;
-        for i in 0..d {
-            add_product(&mut mean[i], &toward, &q[i]);
-            let scaled = each(|lane| a[lane] * q[i][lane]);
-            for k in 0..=i {
-                add_product(&mut shrink[at], &scaled, &q[k]);
-                at += 1;
-            }
-        }
-    }
-    // S = τ²A, then + A (C A).
-    for (covariance, shrink) in covariance.iter_mut().zip(shrink.iter()) {
-        *covariance = each(|lane| spread[lane] * shrink[lane]);
-    }
+fn covariance_kernel(
+    posterior: &Posterior,
+    doubt: &[Lane],
+    scratch: &mut [Lane],
+    out: &mut [Lane],
+) {
+    let Posterior { dim, noise, root, inverse, .. } = posterior;
+    let d = *dim;
     let place = |i: usize, k: usize| if i < k { packed_len(k) + i } else { packed_len(i) + k };
+    let mut at = 0;
+    for i in 0..d {
+        for k in 0..=i {
+            for lane in 0..LANES {
+                out[at][lane] = noise * root[i][lane] * root[k][lane] * inverse[at][lane];
+            }
+            at += 1;
+        }
+    }
+    if (0..d).all(|i| doubt[packed_len(i) + i] == ZERO) {
+        return;
+    }
+    // A = σ² Δ½G⁻¹Δ^−½: scratch = G⁻¹ (Δ^−½ C Δ^−½), then that times G⁻¹.
+    let (product, scaled) = scratch.split_at_mut(d * d);
+    let mut at = 0;
+    for i in 0..d {
+        for k in 0..=i {
+            scaled[at] = each(|lane| doubt[at][lane] / (root[i][lane] * root[k][lane]));
+            at += 1;
+        }
+    }
     for i in 0..d {
         for k in 0..d {
             let mut sum = ZERO;
             for m in 0..d {
-                add_product(&mut sum, &doubt[place(i, m)], &shrink[place(m, k)]);
+                add_product(&mut sum, &inverse[place(i, m)], &scaled[place(m, k)]);
             }
             product[i * d + k] = sum;
         }
     }
     for i in 0..d {
         for k in 0..=i {
-            let mut sum = covariance[packed_len(i) + k];
+            let mut sum = ZERO;
             for m in 0..d {
-                add_product(&mut sum, &shrink[place(i, m)], &product[m * d + k]);
+                add_product(&mut sum, &product[i * d + m], &inverse[place(m, k)]);
             }
-            covariance[packed_len(i) + k] = sum;
+            let entry = &mut out[packed_len(i) + k];
+            for lane in 0..LANES {
+                entry[lane] += noise * noise * root[i][lane] * root[k][lane] * sum[lane];
+            }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::ledger::Ledger;
-    use super::*;
-
-    #[test]
-    fn a_belief_is_the_posterior_of_the_hierarchical_model() {
-        let d = 2;
-        let mut ledger = Ledger::new(3, d, None);
-        let seen = [([0.6, -0.2], 0.9), ([0.1, 0.7], -0.3), ([0.5, 0.5], 0.4)];
-        for (x, y) in &seen {
-            ledger.learn_one(1, x, *y);
-        }
-        let mut doubt = Symmetric::identity(d, 0.05);
-        doubt.add_outer(0.02, &[1.0, 0.5]);
-        let component = Component { weight: 1.0, centre: vec![0.3, -0.1], doubt, spread: 0.2 };
-        let (noise, spread) = (0.04, component.spread);
-        let population = Population {
-            components: vec![component.clone()],
-            noise,
-            level: 0.0,
-            reach: 1.0,
-            evidence: 0.0,
-        };
-        let users = Spectrum::new(ledger.block(0), 0.0);
-        let [nobody, user, ..] = Believer::new(&population, Outlook::default()).believe(&users);
-
-        // S = (V/σ² + I/τ²)⁻¹, mean = S(b/σ² + μ/τ²), covariance = S + (S/τ²) C (S/τ²)
-        let statistics = ledger.statistics(1);
-        let mut precision = Symmetric::identity(d, 1.0 / spread);
-        precision.add(1.0 / noise, &statistics.gram);
-        let s = precision.cholesky().unwrap().inverse();
-        let pull: Vec<f64> =
-            (0..d).map(|k| statistics.moment[k] / noise + component.centre[k] / spread).collect();
-        let mut mean = vec![0.0; d];
-        s.times(&pull, &mut mean);
-        let (guess, x) = (&user.guesses[0], [0.7, 0.4]);
-        for k in 0..d {
-            assert!((guess.mean[k] - mean[k]).abs() < 1e-12);
-        }
-        let mut shrunk = vec![0.0; d];
-        s.times(&x, &mut shrunk);
-        shrunk.iter_mut().for_each(|v| *v /= spread);
-        let variance = s.quadratic(&x) + component.doubt.quadratic(&shrunk);
-        assert!((user.predict(&x).1.powi(2) - variance).abs() < 1e-12);
-
-        // Who has seen nothing is as its component is.
-        assert_eq!(nobody.guesses[0].mean, component.centre);
-        let variance = spread * dot(&x, &x) + component.doubt.quadratic(&x);
-        assert!((nobody.predict(&x).1.powi(2) - variance).abs() < 1e-12);
-    }
-
-    #[test]
-    fn the_guess_that_foresees_rewards_becomes_the_likelier() {
-        let guess = |component: usize, mean: f64| Guess {
-            component,
-            share: 0.5,
-            mean: vec![mean],
-            covariance: Symmetric::identity(1, 0.01),
-        };
-        let mut belief = Belief { guesses: vec![guess(0, 1.0), guess(1, -1.0)] };
-        let (mean, deviation) = belief.predict(&[1.0]);
-        assert!(mean.abs() < 1e-12 && deviation > 1.0, "undecided between the two");
-        for _ in 0..3 {
-            belief.learn(&[1.0], -0.9, 0.25);
-        }
-        assert_eq!(belief.likeliest().component, 1);
-        assert!(belief.guesses[1].share > 0.99);
     }
 }

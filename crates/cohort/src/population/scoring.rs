@@ -1,126 +1,100 @@
-//! Variances by Fisher scoring on the evidence: unlike EM it gets to a spread of zero, and unlike
+//! Variances by Fisher scoring on the evidence: unlike EM it gets to a variance of zero, and unlike
 //! Newton's method it needs no second derivatives of the data.
 //!
 //! Contexts were chosen by what was learned before, so that the curvature that is expected is not
 //! the one that is met, and full steps can overshoot for ever. Steps down are therefore taken in
 //! the logarithm and steps up are bounded.
 
-use super::evidence::Slopes;
+use crate::linear::Symmetric;
 
-/// The three variances of a population.
-#[derive(Clone, Copy, Debug)]
-pub struct Variances {
-    /// σ².
-    pub noise: f64,
-    /// τ² of the population at large.
-    pub population: f64,
-    /// τ² of cohorts.
-    pub cohorts: f64,
+/// Slopes and expected curvature of the evidence in some variances.
+#[derive(Clone, Debug)]
+pub struct Score {
+    /// ∂/∂v.
+    pub slope: Vec<f64>,
+    /// −E ∂²/∂v∂v'.
+    pub curve: Symmetric,
 }
 
-impl Variances {
-    /// One step of scoring, all three together. `noise_scale` and `spread_scale` are the sizes
-    /// that the rewards suggest; `told` keeps the noise as it is.
-    pub fn scored(
-        &self,
-        population: &Slopes,
-        cohorts: &Slopes,
-        noise_scale: f64,
-        spread_scale: f64,
-        told: bool,
-    ) -> Self {
-        let noise = self.noise;
-        // One imagined reward of that size, half of it noise.
-        let slope =
-            population.noise[0] + cohorts.noise[0] + 0.5 * (noise_scale / noise - 1.0) / noise;
-        let curve = population.noise[1] + cohorts.noise[1] + 0.5 / (noise * noise);
-        let mut spreads = [
-            Spread::new(self.population, keep_from_zero(self.population, population.spread)),
-            Spread::new(self.cohorts, cohorts.spread),
-        ];
-        let mut noise_step = 0.0;
-        // A spread that reaches zero stays there and the others are solved again without it.
-        for _ in 0..3 {
-            if !told {
-                let (mut left, mut right) = (curve, slope);
-                for spread in &spreads {
-                    spread.eliminate(&mut left, &mut right);
-                }
-                noise_step = if left > 1e-12 * curve { right / left } else { 0.0 };
+impl Score {
+    /// Of nothing.
+    pub fn new(count: usize) -> Self {
+        Self { slope: vec![0.0; count], curve: Symmetric::zero(count) }
+    }
+
+    /// Adds to the curvature of two variances.
+    pub fn bend(&mut self, a: usize, b: usize, by: f64) {
+        let (low, high) = if a < b { (a, b) } else { (b, a) };
+        self.curve.packed_mut()[high * (high + 1) / 2 + low] += by;
+    }
+
+    /// A prior that keeps a variance from being zero while little is known of it, p(v) ∝ v: a
+    /// population of which little was seen is not yet one where all are the same.
+    pub fn keep_from_zero(&mut self, at: usize, variance: f64) {
+        let variance = variance.max(1e-150);
+        self.slope[at] += 1.0 / variance;
+        self.bend(at, at, 1.0 / (variance * variance));
+    }
+
+    /// One step of scoring from `now`, all variances together. A variance that reaches zero stays
+    /// there and the others are solved again without it; those not `free` stay as they are. `scales` are the sizes that the
+    /// rewards suggest.
+    pub fn step(&self, now: &[f64], scales: &[f64], free: &[bool]) -> Vec<f64> {
+        let count = now.len();
+        let mut fixed: Vec<bool> =
+            (0..count).map(|at| !free[at] || self.curve.at(at, at) <= 0.0).collect();
+        let mut steps = vec![0.0; count];
+        for _ in 0..count {
+            let open: Vec<usize> = (0..count).filter(|at| !fixed[*at]).collect();
+            if open.is_empty() {
+                break;
             }
+            let solved = self.solve(&open, &steps, &fixed);
             let mut met_zero = false;
-            for spread in &mut spreads {
-                met_zero |= spread.follow(noise_step);
+            for (&at, step) in open.iter().zip(solved) {
+                steps[at] = step;
+                if now[at] + step < 0.0 {
+                    steps[at] = bounded(now[at], step, 0.0) - now[at];
+                    fixed[at] = true;
+                    met_zero = true;
+                }
             }
             if !met_zero {
                 break;
             }
         }
-        let [population, cohorts] = spreads;
-        Self {
-            noise: bounded(noise, noise_step, noise),
-            population: bounded(self.population, population.step, spread_scale)
-                .max(1e-9 * spread_scale),
-            cohorts: bounded(self.cohorts, cohorts.step, self.population),
-        }
-    }
-}
-
-/// One spread in the joint step.
-struct Spread {
-    now: f64,
-    slope: f64,
-    curve: f64,
-    mixed: f64,
-    step: f64,
-    fixed: bool,
-}
-
-impl Spread {
-    fn new(now: f64, [slope, curve, mixed]: [f64; 3]) -> Self {
-        Self { now, slope, curve, mixed, step: 0.0, fixed: curve <= 0.0 }
+        (0..count).map(|at| bounded(now[at], steps[at], scales[at])).collect()
     }
 
-    /// Takes this spread out of the equation of the noise.
-    fn eliminate(&self, left: &mut f64, right: &mut f64) {
-        if self.fixed {
-            *right -= self.mixed * self.step;
-        } else {
-            *left -= self.mixed * self.mixed / self.curve;
-            *right -= self.mixed * self.slope / self.curve;
+    fn solve(&self, open: &[usize], steps: &[f64], fixed: &[bool]) -> Vec<f64> {
+        let mut right: Vec<f64> = (open.iter())
+            .map(|&a| {
+                let moved = (0..steps.len()).filter(|b| fixed[*b] && steps[*b] != 0.0);
+                self.slope[a] - moved.map(|b| self.curve.at(a, b) * steps[b]).sum::<f64>()
+            })
+            .collect();
+        // Scaled to a unit diagonal, with a little more than that so that it can be solved.
+        let root: Vec<f64> = open.iter().map(|&a| self.curve.at(a, a).sqrt()).collect();
+        let packed = (0..open.len()).flat_map(|i| {
+            let root = &root;
+            (0..=i).map(move |j| {
+                let entry = self.curve.at(open[i], open[j]) / (root[i] * root[j]);
+                if i == j { 1.0 + 1e-9 } else { entry }
+            })
+        });
+        let matrix = Symmetric::from_packed(open.len(), packed.collect());
+        right.iter_mut().zip(&root).for_each(|(value, root)| *value /= root);
+        match matrix.cholesky() {
+            Some(factor) => factor.solve(&mut right),
+            None => {}
         }
+        right.iter().zip(&root).map(|(value, root)| value / root).collect()
     }
-
-    /// Its own step given that of the noise; whether it met zero.
-    fn follow(&mut self, noise_step: f64) -> bool {
-        if self.fixed {
-            return false;
-        }
-        self.step = (self.slope - self.mixed * noise_step) / self.curve;
-        if self.now + self.step >= 0.0 {
-            return false;
-        }
-        self.step = bounded(self.now, self.step, 0.0) - self.now;
-        self.fixed = true;
-        true
-    }
-}
-
-/// Slope and curvature under a prior that keeps a variance from being zero while little is known
-/// of it, p(v) ∝ v: a population of which little was seen is not yet one where all are the same.
-pub fn keep_from_zero(variance: f64, [slope, curve, mixed]: [f64; 3]) -> [f64; 3] {
-    let variance = variance.max(1e-150);
-    [slope + 1.0 / variance, curve + 1.0 / (variance * variance), mixed]
-}
-
-/// One step of scoring for a variance by itself.
-pub fn step(now: f64, [slope, curve, _]: &[f64; 3], scale: f64) -> f64 {
-    bounded(now, slope / curve, scale)
 }
 
 /// A step that cannot overshoot: down in the logarithm, up by a factor (or, near zero, by a part
 /// of the scale) at most.
-fn bounded(now: f64, step: f64, scale: f64) -> f64 {
+pub fn bounded(now: f64, step: f64, scale: f64) -> f64 {
     if step.is_nan() {
         now
     } else if step < 0.0 {

@@ -1,23 +1,25 @@
-//! Cohorts that are really two. A birth beside them gains too little: all cohorts have one spread, and
+//! Cohorts that are really two. A candidate beside them gains too little: all cohorts have one covariance, and
 //! those that hold two kinds of users make it too large for everybody, until all of them are split.
-//! So they are split at once, with a small spread, and it stays if the evidence of the whole gains.
+//! So they are split at once, with a small covariance, and it stays if the evidence of the whole gains.
 
-use super::births::{SAMPLE, deviation, evenly};
-use super::evidence::LaneSums;
+use super::candidates::{deviations, evenly};
 use super::fit::Fitting;
 use super::lanes::{LANES, Lane, ZERO};
-use super::message::{message_len, write};
-use super::pass::Pass;
-use super::structure::{MARGIN, weight_cost};
+use super::maximise::Prior;
+use super::message::{accumulate, message_len, write};
+use super::pass::{Pass, Sums};
+use super::structure::{MARGIN, worth};
 use crate::linear::{Symmetric, dot};
 
 /// A cohort is loose if its users are so many times farther from its centre (squared) than those of
 /// the cohort in the middle.
 const LOOSE: f64 = 3.0;
-/// The spread that cohorts are tried with where theirs may be too large, in parts of it.
+/// The variances that cohorts are tried with where theirs may be too large, in parts of them.
 pub(super) const TIGHTER: f64 = 0.1;
 /// Passes in which everybody settles after a split.
 const PASSES: usize = 3;
+/// Blocks of users that are looked at.
+const BLOCKS: usize = 128;
 
 /// Splits all loose cohorts if that gains.
 pub(super) fn split_loose(fitting: &mut Fitting, pass: &Pass) -> bool {
@@ -26,31 +28,29 @@ pub(super) fn split_loose(fitting: &mut Fitting, pass: &Pass) -> bool {
         return false;
     }
     let before = (worth(fitting, pass), fitting.population.clone());
-    for cohort in &mut fitting.population.components[1..] {
-        cohort.spread *= TIGHTER;
+    let features = fitting.population.features();
+    for variance in &mut fitting.population.variances[1][..features] {
+        *variance *= TIGHTER;
     }
     for (c, axis) in &loose {
-        split(fitting, pass, *c, axis);
+        split(fitting, pass, *c, axis, &before.1.variances[1]);
     }
     fitting.iterate(PASSES);
-    if worth(fitting, &fitting.pass()) > before.0 + MARGIN {
+    let after = fitting.pass();
+    if worth(fitting, &after) > before.0 + MARGIN {
         return true;
     }
     fitting.population = before.1;
     false
 }
 
-/// The evidence less what cohorts cost.
-fn worth(fitting: &Fitting, pass: &Pass) -> f64 {
-    let [at_large, cohorts @ ..] = fitting.population.components.as_slice() else { return 0.0 };
-    let weight = weight_cost(fitting.scales.users);
-    pass.evidence - cohorts.iter().map(|cohort| cohort.cost(at_large) + weight).sum::<f64>()
-}
-
 /// Loose cohorts, and the axis along which the users of each differ most.
 fn loose(fitting: &Fitting, pass: &Pass) -> Vec<(usize, Vec<f64>)> {
     let population = &fitting.population;
-    let (count, d) = (population.components.len(), population.components[0].centre.len());
+    let (count, d) = (population.components.len(), population.features());
+    if count < 2 {
+        return Vec::new();
+    }
     let mut scatters = vec![(0.0, Symmetric::zero(d)); count];
     visit(fitting, pass, |_, _, c, share, far| {
         scatters[c].0 += share;
@@ -64,57 +64,58 @@ fn loose(fitting: &Fitting, pass: &Pass) -> Vec<(usize, Vec<f64>)> {
     let Some(middle) = all.get(all.len() / 2) else { return Vec::new() };
     // Two users are one cohort or none.
     (1..count)
-        .filter(|c| pass.sums[*c].users > 2.5 && looseness(&scatters[*c]) > LOOSE * middle)
+        .filter(|c| {
+            pass.sums.components[*c].users > 2.5 && looseness(&scatters[*c]) > LOOSE * middle
+        })
         .map(|c| (c, scatters[c].1.eigen().vectors[(d - 1) * d..].to_vec()))
         .collect()
 }
 
 /// Puts the users on one side of a cohort's centre into a cohort of their own.
-fn split(fitting: &mut Fitting, pass: &Pass, c: usize, axis: &[f64]) {
+fn split(fitting: &mut Fitting, pass: &Pass, c: usize, axis: &[f64], variances: &[f64]) {
     let population = &fitting.population;
-    let d = axis.len();
-    let mut sides = [LaneSums::new(d), LaneSums::new(d)];
-    let mut messages = vec![ZERO; message_len(d)];
+    let dim = population.features() + 1;
+    let mut sides = [Sums::new(dim), Sums::new(dim)];
+    let mut messages = vec![ZERO; message_len(dim)];
     visit(fitting, pass, |block, lane, of, share, far| {
         if of == c {
-            let spread = population.components[c].spread;
-            write(fitting.spectra[block], spread, population.noise, &mut messages);
+            write(&fitting.users[block], variances, population.noise, &mut messages);
             let mut shares: Lane = ZERO;
             shares[lane] = share;
-            sides[usize::from(dot(axis, far) > 0.0)].add_messages(&shares, &messages);
+            let side = &mut sides[usize::from(dot(axis, far) > 0.0)];
+            side.users += share;
+            accumulate(&mut side.message, &shares, &messages, 0.0);
         }
     });
-    let [left, right] = sides.map(|side| side.total(d));
-    let at_large = population.components[0].clone();
+    let [left, right] = sides;
+    let prior = Prior::of_cohorts(population);
     let (mut stays, mut goes) =
         (population.components[c].clone(), population.components[c].clone());
     let part = left.users / (left.users + right.users).max(1e-9);
-    stays.weight *= part;
-    goes.weight *= 1.0 - part;
-    stays.settle(&left, &at_large);
-    goes.settle(&right, &at_large);
+    stays.weight *= part.max(1e-6);
+    goes.weight *= (1.0 - part).max(1e-6);
+    prior.settle(&mut stays, &left);
+    prior.settle(&mut goes, &right);
     fitting.population.components[c] = stays;
     fitting.population.components.push(goes);
 }
 
-/// Looks at users of cohorts: block, lane, cohort, share and how far it is from the centre.
+/// Looks at users of cohorts: block, lane, cohort, share and how far θ is from the centre.
 fn visit(fitting: &Fitting, pass: &Pass, mut look: impl FnMut(usize, usize, usize, f64, &[f64])) {
-    let count = pass.sums.len();
-    for block in evenly(fitting.spectra.len(), 4 * SAMPLE, 0) {
-        for c in 1..count {
-            for lane in 0..LANES {
-                let share = pass.shares[block * count + c][lane];
-                if share > 0.01 {
-                    let (users, component) =
-                        (fitting.spectra[block], &fitting.population.components[c]);
-                    look(
-                        block,
-                        lane,
-                        c,
-                        share,
-                        &deviation(users, lane, component, fitting.population.noise),
-                    );
-                }
+    let population = &fitting.population;
+    let (count, features) = (population.components.len(), population.features());
+    let before = &population.variances[1];
+    for block in evenly(fitting.users.len(), BLOCKS, 0) {
+        for c in 1..count.min(pass.sums.components.len()) {
+            let shares = pass.shares[block * pass.sums.components.len() + c];
+            if shares.iter().all(|share| *share <= 0.01) {
+                continue;
+            }
+            let component = &population.components[c];
+            let far = deviations(&fitting.users[block], component, before, population.noise);
+            for lane in (0..LANES).filter(|lane| shares[*lane] > 0.01) {
+                let far: Vec<f64> = far[..features].iter().map(|v| v[lane]).collect();
+                look(block, lane, c, shares[lane], &far);
             }
         }
     }

@@ -1,11 +1,14 @@
 //! How many cohorts there are: each change of their number only where the evidence gains.
 
-use super::births::Nursery;
+use super::candidates::CandidateSearch;
+use super::proposal::propose_mixture;
+use super::covariance;
 use super::fit::Fitting;
-use super::pass::Pass;
+use super::maximise::Prior;
+use super::pass::{Pass, Sums};
 use super::splits::{TIGHTER, split_loose};
 
-/// The spread that the first cohort is tried with, in parts of the population's.
+/// The variances that the first cohort is tried with, in parts of the population's.
 const FIRST_SPREADS: [f64; 2] = [0.02, 0.15];
 
 /// Nats that one more cohort must gain: less is noise.
@@ -17,24 +20,32 @@ pub(super) fn improve(fitting: &mut Fitting) {
     if split_loose(fitting, &pass) {
         pass = merge_and_remove(fitting);
     }
-    // A new cohort has the spread of the others, or a smaller one, since what looks like one loose
-    // cohort may hide several tight ones; the first tries a small and a large spread.
-    let population = &fitting.population;
-    let spreads = match population.components.get(1) {
-        Some(cohort) if cohort.spread > FIRST_SPREADS[0] * population.components[0].spread => {
-            vec![cohort.spread, TIGHTER * cohort.spread]
-        }
-        Some(cohort) => vec![cohort.spread],
-        None => FIRST_SPREADS.map(|part| part * population.components[0].spread).to_vec(),
+    // A new cohort has the variances of the others, or smaller ones, since what looks like one loose
+    // cohort may hide several tight ones; the first tries small and large ones.
+    let [at_large, cohorts] = &fitting.population.variances;
+    let features = fitting.population.features();
+    let scaled = |of: &[f64], by: f64| {
+        let mut variances: Vec<f64> = of.iter().map(|v| by * v).collect();
+        variances[features] = of[features];
+        variances
     };
-    for spread in spreads {
-        let mut nursery = Nursery::new(fitting, &pass, spread);
-        if nursery.raise(&mut fitting.population) {
+    let total = |of: &[f64]| of[..features].iter().sum::<f64>();
+    let tries = if fitting.population.components.len() == 1 {
+        FIRST_SPREADS.map(|part| scaled(at_large, part)).to_vec()
+    } else if total(cohorts) > FIRST_SPREADS[0] * total(at_large) {
+        vec![cohorts.clone(), scaled(cohorts, TIGHTER)]
+    } else {
+        vec![cohorts.clone()]
+    };
+    for variances in tries {
+        let mut search = CandidateSearch::new(fitting, &pass, variances);
+        if search.add_cohorts(&mut fitting.population) {
             fitting.iterate(3);
             merge_and_remove(fitting);
             return;
         }
     }
+    propose_mixture(fitting);
 }
 
 /// What the weight of one more component costs: ½ ln N, as in BIC.
@@ -42,8 +53,26 @@ pub(super) fn weight_cost(users: f64) -> f64 {
     0.5 * users.max(1.0).ln()
 }
 
+/// What a cohort costs in the prediction of others, one nat for each of its parameters as in AIC; the evidence
+/// asks for more than that while users may belong to many cohorts.
+fn least_cost(fitting: &Fitting) -> f64 {
+    if fitting.by_evidence {
+        f64::INFINITY
+    } else {
+        fitting.population.features() as f64 + 2.0
+    }
+}
+
+/// The evidence less what cohorts and directions cost.
+pub(super) fn worth(fitting: &Fitting, pass: &Pass) -> f64 {
+    let prior = Prior::of_cohorts(&fitting.population);
+    let users = fitting.scales.users;
+    let cost: f64 = prior.costs(&pass.sums.components[1..]).iter().map(|c| c + weight_cost(users)).sum();
+    pass.sums.evidence - cost - covariance::cost(&fitting.population, users)
+}
+
 /// Leaves fewer cohorts while that gains; returns the last pass.
-fn merge_and_remove(fitting: &mut Fitting) -> Pass {
+pub(super) fn merge_and_remove(fitting: &mut Fitting) -> Pass {
     loop {
         let pass = fitting.pass();
         if !merge_or_remove(fitting, &pass) {
@@ -65,12 +94,12 @@ fn merge_or_remove(fitting: &mut Fitting, pass: &Pass) -> bool {
         return true;
     }
     if let Some((a, b)) = same(fitting, pass) {
+        let prior = Prior::of_cohorts(&fitting.population);
+        let mut both = pass.sums.components[a].clone();
+        both.add(&pass.sums.components[b]);
         let components = &mut fitting.population.components;
-        let mut both = pass.sums[a].clone();
-        both.add(&pass.sums[b]);
-        let (at_large, weight) = (components[0].clone(), components[b].weight);
-        components[a].weight += weight;
-        components[a].settle(&both, &at_large);
+        components[a].weight += components[b].weight;
+        prior.settle(&mut components[a], &both);
         components.remove(b);
         fitting.iterate(1);
         return true;
@@ -81,10 +110,12 @@ fn merge_or_remove(fitting: &mut Fitting, pass: &Pass) -> bool {
 /// The cohort whose users are best explained without it, if there is one.
 fn superfluous(fitting: &Fitting, pass: &Pass) -> Option<usize> {
     let (components, users) = (&fitting.population.components, fitting.scales.users);
+    let prior = Prior::of_cohorts(&fitting.population);
+    let costs = prior.costs(&pass.sums.components);
     let gain = |c: usize| {
-        pass.absence[c] - users * (1.0 - components[c].weight).ln()
-            + components[c].cost(&components[0])
-            + weight_cost(users)
+        // It stays where either judge wants it: the evidence, or what it would predict of others.
+        let cost = (costs[c] + weight_cost(users)).min(least_cost(fitting));
+        pass.absence[c] - users * (1.0 - components[c].weight).ln() + cost
     };
     let (most, cohort) =
         (1..components.len()).map(|c| (gain(c), c)).max_by(|a, b| a.0.total_cmp(&b.0))?;
@@ -94,24 +125,32 @@ fn superfluous(fitting: &Fitting, pass: &Pass) -> Option<usize> {
 /// The two cohorts that are best explained as one, if there are such.
 fn same(fitting: &Fitting, pass: &Pass) -> Option<(usize, usize)> {
     let (components, users) = (&fitting.population.components, fitting.scales.users);
-    let count = components.len();
-    let alone: Vec<f64> = pass.sums.iter().map(|sums| components[0].log_integral(sums)).collect();
+    let (count, sums) = (components.len(), &pass.sums.components);
+    let prior = Prior::of_cohorts(&fitting.population);
+    let alone = prior.log_integrals(sums);
+    let pairs: Vec<(usize, usize)> =
+        (1..count).flat_map(|a| (a + 1..count).map(move |b| (a, b))).collect();
+    let both: Vec<Sums> = (pairs.iter())
+        .map(|&(a, b)| {
+            let mut both = sums[a].clone();
+            both.add(&sums[b]);
+            both
+        })
+        .collect();
+    let together = prior.log_integrals(&both);
     let mut best: Option<(f64, usize, usize)> = None;
-    for a in 1..count {
-        for b in a + 1..count {
-            let mut both = pass.sums[a].clone();
-            both.add(&pass.sums[b]);
-            let (pa, pb) = (components[a].weight, components[b].weight);
-            let mut gain = components[0].log_integral(&both) - alone[a] - alone[b]
-                + pass.sums[a].users * ((pa + pb) / pa).ln()
-                + pass.sums[b].users * ((pa + pb) / pb).ln()
-                + weight_cost(users);
-            if gain > 0.0 {
-                gain -= indecision(pass, count, a, b);
-            }
-            if gain > 0.0 && best.is_none_or(|(most, ..)| gain > most) {
-                best = Some((gain, a, b));
-            }
+    for (&(a, b), together) in pairs.iter().zip(together) {
+        let (pa, pb) = (components[a].weight, components[b].weight);
+        let evidence = together.0 - alone[a].0 - alone[b].0 + weight_cost(users);
+        let predictive = together.1 - alone[a].1 - alone[b].1 + least_cost(fitting);
+        let mut gain = evidence.min(predictive)
+            + sums[a].users * ((pa + pb) / pa).ln()
+            + sums[b].users * ((pa + pb) / pb).ln();
+        if gain > 0.0 {
+            gain -= indecision(pass, count, a, b);
+        }
+        if gain > 0.0 && best.is_none_or(|(most, ..)| gain > most) {
+            best = Some((gain, a, b));
         }
     }
     best.map(|(_, a, b)| (a, b))

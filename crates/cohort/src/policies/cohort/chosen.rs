@@ -21,6 +21,11 @@ pub(super) const PARAMS: &[Param] = &[
         "rewards of a user after which an earlier one counts half",
     ),
     Param::choice("mixture", &["learned", "none"], "ablation: one component for everybody"),
+    Param::choice(
+        "directions",
+        &["learned", "none"],
+        "ablation: users differ as much in every direction",
+    ),
     Param::choice("labels", &["soft", "hard"], "ablation: everybody is of its likeliest component"),
     Param::choice("doubt", &["kept", "none"], "ablation: centres count as known"),
     Param::derived("sigma", POSITIVE, "learned", "ablation: σ, told instead of learned"),
@@ -45,7 +50,11 @@ impl Chosen {
             thompson: settings.choice("exploration_rule") == "thompson",
             refit_ratio: settings.real("refit_ratio"),
             half_life: set("half_life"),
-            given: Given { cohorts: settings.choice("mixture") == "learned", sigma: set("sigma") },
+            given: Given {
+                cohorts: settings.choice("mixture") == "learned",
+                directions: settings.choice("directions") == "learned",
+                sigma: set("sigma"),
+            },
             outlook: Outlook {
                 soft: settings.choice("labels") == "soft",
                 doubt: settings.choice("doubt") == "kept",

@@ -2,18 +2,15 @@
 //! rounds, where everybody is looked at in every round.
 //!
 //! A user with one probable component is one OFUL learner with that component as its prior, so
-//! nearly all users live in a [`Bank`]; those that may belong to several have a [`Belief`].
-
-use std::io::{self, Read, Write};
+//! nearly all users live in a [`Bank`]; those that may belong to several have a [`Belief`]. Learners
+//! know (θ, level): they choose by contexts (x, 0) and learn from (x, 1).
 
 use rayon::prelude::*;
 
-use super::saved::{read_belief, write_belief};
-use super::{INFO, widening};
+use super::widening;
 use crate::linear::{Bank, Progress, Shape, Symmetric};
-use crate::population::{Belief, Believer, Fit, Ledger, Outlook, Spectrum};
-use crate::saved::{expect, read_bank, read_count, read_numbers, write_bank, write_count};
-use crate::{Arm, Contexts, Error, Judgement};
+use crate::population::{Belief, Believer, Ledger, Moments, Outlook, Population};
+use crate::{Arm, Contexts, Judgement};
 
 /// The posterior of every user.
 pub(super) struct Everybody {
@@ -25,36 +22,60 @@ pub(super) struct Everybody {
     undecided: Vec<Option<Box<Belief>>>,
     /// What is believed of users of whom nothing was seen.
     newcomer: Option<Belief>,
-    /// σ² and the level of the population that posteriors rest on.
+    /// σ² and the origin of the population that posteriors rest on.
     noise: f64,
-    level: f64,
+    origin: f64,
+    /// Contexts with a last coordinate.
+    padded: Vec<f64>,
 }
 
+/// Users whose posteriors are worked out by one task.
+const USERS_PER_TASK: usize = 1024;
+
 impl Everybody {
-    /// Nobody yet.
+    /// Nobody yet, in R^d.
     pub fn new(dim: usize) -> Self {
         Self {
-            bank: Bank::new(0, dim, 1.0),
+            bank: Bank::new(0, dim + 1, 1.0),
             components: Vec::new(),
             undecided: Vec::new(),
             newcomer: None,
             noise: 1.0,
-            level: 0.0,
+            origin: 0.0,
+            padded: Vec::new(),
         }
     }
 
     /// Everybody's posterior afresh.
-    pub fn take_on(&mut self, fit: &Fit, ledger: &Ledger, outlook: Outlook) {
-        let believer = Believer::new(&fit.population, outlook);
-        let beliefs: Vec<Belief> =
-            fit.spectra.par_iter().flat_map_iter(|users| believer.believe(users)).collect();
-        let [newcomer, ..] = believer.believe(&Spectrum::unseen(ledger.dim()));
-        self.newcomer = Some(newcomer);
-        (self.noise, self.level) = (fit.population.noise, fit.population.level);
-        self.make_room(ledger.users());
-        for (user, belief) in beliefs.into_iter().take(ledger.users()).enumerate() {
-            self.believe(user, belief, ledger.rewards_of(user));
+    pub fn take_on(&mut self, population: &Population, ledger: &Ledger, outlook: Outlook) {
+        let believer = Believer::new(population, outlook);
+        let [newcomer, ..] = believer.believe(Moments::unseen(ledger.dim()));
+        (self.noise, self.origin) = (population.noise, population.origin);
+        let known = self.components.len();
+        let answered = ledger.answered();
+        // Some at a time: beliefs of very many users take more memory than the users.
+        for first in (0..answered).step_by(64 * USERS_PER_TASK) {
+            let last = answered.min(first + 64 * USERS_PER_TASK);
+            let slots: Vec<usize> = (first..last).collect();
+            let beliefs: Vec<Belief> = (slots.par_chunks(8))
+                .with_min_len(USERS_PER_TASK / 8)
+                .flat_map_iter(|slots| {
+                    believer.believe(ledger.moments(slots)).into_iter().take(slots.len())
+                })
+                .collect();
+            for (slot, belief) in slots.into_iter().zip(beliefs) {
+                let user = ledger.user_of(slot);
+                self.make_room(user + 1);
+                self.believe(user, belief, ledger.count(slot));
+            }
         }
+        // Those who never answered are newcomers for ever.
+        for user in 0..known {
+            if ledger.slot_of(user).is_none() {
+                self.believe(user, newcomer.clone(), 0.0);
+            }
+        }
+        self.newcomer = Some(newcomer);
     }
 
     /// Makes room for more users, of whom nothing was seen.
@@ -68,6 +89,11 @@ impl Everybody {
         }
     }
 
+    /// How many users there is room for.
+    pub fn users(&self) -> usize {
+        self.components.len()
+    }
+
     fn make_room(&mut self, users: usize) {
         let users = users.max(self.components.len());
         self.bank.grow(users);
@@ -77,8 +103,8 @@ impl Everybody {
 
     /// Puts a user where its posterior is this.
     fn believe(&mut self, user: usize, belief: Belief, rewards: f64) {
-        if let [only] = belief.guesses.as_slice() {
-            let mut inverse = only.covariance.clone();
+        if let Some((only, covariance)) = belief.only() {
+            let mut inverse = covariance.clone();
             for value in inverse.packed_mut() {
                 *value /= self.noise;
             }
@@ -126,7 +152,9 @@ impl Everybody {
     ) {
         let sigma = self.noise.sqrt();
         let radius = |_, progress: Progress| exploration * widening(progress.updates) * sigma;
-        self.bank.choose(contexts, Shape::Ellipsoid, radius, None, arms);
+        pad(contexts, 0.0, &mut self.padded);
+        let padded = padded(&self.padded, contexts);
+        self.bank.choose(&padded, Shape::Ellipsoid, radius, None, arms);
         arms.par_iter_mut().zip(&self.undecided).enumerate().with_min_len(64).for_each(
             |(user, (arm, belief))| {
                 if let Some(belief) = belief {
@@ -143,12 +171,14 @@ impl Everybody {
             Some(belief) => belief.choose(contexts, width),
             None => {
                 let radius = width * self.noise.sqrt();
-                self.bank.choose_one(user, contexts, Shape::Ellipsoid, radius)
+                pad(contexts, 0.0, &mut self.padded);
+                let padded = padded(&self.padded, contexts);
+                self.bank.choose_one(user, &padded, Shape::Ellipsoid, radius)
             }
         }
     }
 
-    /// What is thought of every arm for one user, rewards counted from the level.
+    /// What is thought of every arm for one user, rewards counted from the origin.
     pub fn judge(
         &mut self,
         user: usize,
@@ -160,20 +190,26 @@ impl Everybody {
             Some(belief) => belief.judge(contexts, width, judgements),
             None => {
                 let radius = width * self.noise.sqrt();
-                self.bank.judge_one(user, contexts, Shape::Ellipsoid, radius, judgements);
+                pad(contexts, 0.0, &mut self.padded);
+                let padded = padded(&self.padded, contexts);
+                self.bank.judge_one(user, &padded, Shape::Ellipsoid, radius, judgements);
+                let level = self.bank.estimate(user)[contexts.dim()];
+                judgements.iter_mut().for_each(|one| one.expected += level);
             }
         }
     }
 
     /// One reward for everybody.
     pub fn learn(&mut self, contexts: &Contexts, arms: &[Arm], rewards: &[f64]) {
-        let (noise, level) = (self.noise, self.level);
-        let counted: Vec<f64> = rewards.iter().map(|reward| reward - level).collect();
-        self.bank.learn(contexts, arms, &counted);
+        let (noise, origin) = (self.noise, self.origin);
+        let counted: Vec<f64> = rewards.iter().map(|reward| reward - origin).collect();
+        pad(contexts, 1.0, &mut self.padded);
+        let padded = padded(&self.padded, contexts);
+        self.bank.learn(&padded, arms, &counted);
         (self.undecided.par_iter_mut().zip(arms).zip(&counted)).with_min_len(64).for_each(
             |((belief, arm), y)| {
                 if let Some(belief) = belief {
-                    belief.learn(contexts.arm(*arm), *y, noise);
+                    belief.learn(padded.arm(*arm), *y, noise);
                 }
             },
         );
@@ -181,47 +217,24 @@ impl Everybody {
 
     /// One reward for one user.
     pub fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {
+        let mut x = context.to_vec();
+        x.push(1.0);
         match &mut self.undecided[user] {
-            Some(belief) => belief.learn(context, reward - self.level, self.noise),
-            None => self.bank.learn_one(user, context, reward - self.level),
+            Some(belief) => belief.learn(&x, reward - self.origin, self.noise),
+            None => self.bank.learn_one(user, &x, reward - self.origin),
         }
     }
+}
 
-    /// Writes every posterior: carried along, it is not, to the last bit, the one that would be
-    /// worked out afresh.
-    pub fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        crate::saved::write_numbers(out, &[self.noise, self.level])?;
-        write_count(out, self.newcomer.iter().len())?;
-        if let Some(newcomer) = &self.newcomer {
-            write_belief(out, newcomer)?;
-        }
-        write_bank(out, &self.bank, 1.0)?;
-        for (component, undecided) in self.components.iter().zip(&self.undecided) {
-            write_count(out, *component)?;
-            match undecided {
-                Some(belief) => write_belief(out, belief)?,
-                None => write_count(out, 0)?,
-            }
-        }
-        Ok(())
+/// Every context with one more coordinate.
+fn pad(contexts: &Contexts, last: f64, out: &mut Vec<f64>) {
+    out.clear();
+    for x in contexts.iter() {
+        out.extend_from_slice(x);
+        out.push(last);
     }
+}
 
-    /// Reads what [`Everybody::save`] wrote of so many users.
-    pub fn load(from: &mut dyn Read, dim: usize, users: usize) -> Result<Self, Error> {
-        let mut numbers = [0.0; 2];
-        read_numbers(from, INFO.name, &mut numbers)?;
-        let newcomer = match read_count(from, INFO.name)? {
-            0 => None,
-            _ => read_belief(from, dim)?,
-        };
-        let bank = read_bank(from, INFO.name, dim, 1.0)?;
-        expect(INFO.name, "users", bank.learners(), users)?;
-        let (mut components, mut undecided) = (Vec::new(), Vec::new());
-        for _ in 0..users {
-            components.push(read_count(from, INFO.name)?);
-            undecided.push(read_belief(from, dim)?.map(Box::new));
-        }
-        let [noise, level] = numbers;
-        Ok(Self { bank, components, undecided, newcomer, noise, level })
-    }
+fn padded<'a>(values: &'a [f64], contexts: &Contexts) -> Contexts<'a> {
+    Contexts::new(values, contexts.dim() + 1).expect("contexts that were checked")
 }

@@ -11,7 +11,7 @@ impl Insight for Cohort {
     }
 
     fn whereabouts(&self, user: usize) -> Option<Whereabouts> {
-        if user >= self.ledger.users() {
+        if !self.knows(user) {
             return None;
         }
         let belief = self.belief(user)?;
@@ -21,7 +21,7 @@ impl Insight for Cohort {
     }
 
     fn portrait(&self, user: usize) -> Option<Portrait> {
-        if user >= self.ledger.users() {
+        if !self.knows(user) {
             return None;
         }
         let belief = self.belief(user)?;
@@ -34,7 +34,7 @@ impl Insight for Cohort {
             deviation
         });
         let deviations = deviations.collect();
-        let mut memberships: Vec<Membership> = (belief.guesses.iter())
+        let mut memberships: Vec<Membership> = (belief.guesses())
             .map(|guess| Membership { component: guess.component, share: guess.share })
             .collect();
         memberships.sort_by(|a, b| b.share.total_cmp(&a.share));
@@ -49,8 +49,8 @@ impl Insight for Cohort {
 
 /// E θ over everything the user may be.
 fn mean(belief: &Belief) -> Vec<f64> {
-    let mut mean = vec![0.0; belief.guesses.first().map_or(0, |guess| guess.mean.len())];
-    for guess in &belief.guesses {
+    let mut mean = vec![0.0; belief.likeliest().mean.len() - 1];
+    for guess in belief.guesses() {
         for (sum, value) in mean.iter_mut().zip(&guess.mean) {
             *sum += guess.share * value;
         }

@@ -1,0 +1,371 @@
+//! New cohorts. A candidate is a user, or a place on an axis along which users differ: what its
+//! cohort would gain is estimated on some of the users first, and the most promising candidates become cohorts
+//! if they gain more than they cost among all users of the sample.
+
+use rayon::prelude::*;
+
+use super::algebra;
+use super::fit::Fitting;
+use super::lanes::{LANES, Lane, ZERO, each};
+use super::maximise::Prior;
+use super::message::{accumulate, likelihood, message_len, probe, write};
+use super::model::{Component, Population};
+use super::moments::Moments;
+use super::pass::{BLOCKS_PER_TASK, Pass, Sums};
+use super::structure::{MARGIN, weight_cost};
+use crate::linear::Symmetric;
+use crate::linear::symmetric::packed_len;
+
+/// Candidates that fail before a refit gives up.
+const FAILED_ATTEMPTS: usize = 4;
+/// New cohorts of one refit at most.
+const MOST_NEW: usize = 40;
+/// Passes in which a candidate finds its users, at most.
+const MOST_PASSES: usize = 30;
+/// Users that are tried as candidates.
+const CANDIDATES: usize = 48;
+/// Blocks of users that candidates are compared with first.
+const COMPARED: usize = 32;
+
+/// Where new cohorts are tried.
+pub(super) struct CandidateSearch {
+    dim: usize,
+    variances: Vec<f64>,
+    prior: Prior,
+    blocks: Vec<UserBlock>,
+    /// Which blocks candidates are compared with first.
+    compared: Vec<usize>,
+    candidates: Vec<Candidate>,
+    /// Whether anybody belongs to no cohort.
+    has_unassigned: bool,
+}
+
+/// Eight users.
+struct UserBlock {
+    messages: Vec<Lane>,
+    /// ln p(y_i) under all that is there.
+    logs: Lane,
+    active: Lane,
+}
+
+struct Candidate {
+    /// A user, or a place.
+    user: bool,
+    cohort: Component,
+    /// ln p(y_i | the candidate) of the users it is compared with.
+    logs: Vec<Lane>,
+}
+
+impl CandidateSearch {
+    /// For cohorts of these variances. Which users are looked at moves with the rewards seen.
+    pub fn new(fitting: &mut Fitting, pass: &Pass, variances: Vec<f64>) -> Self {
+        let Fitting { users, population, scales, .. } = &*fitting;
+        let dim = population.features() + 1;
+        let turn = scales.rewards as usize;
+        let blocks: Vec<UserBlock> = (users.par_iter().enumerate().with_min_len(4))
+            .map(|(at, users)| {
+                let mut messages = vec![ZERO; message_len(dim)];
+                write(users, &variances, population.noise, &mut messages);
+                UserBlock { messages, logs: pass.logs[at], active: users.active() }
+            })
+            .collect();
+        let compared = evenly(blocks.len(), COMPARED, turn / 3);
+        let prior = Prior::of_cohorts(population);
+        let mut search = Self {
+            dim,
+            variances,
+            prior,
+            blocks,
+            compared,
+            candidates: Vec::new(),
+            has_unassigned: true,
+        };
+
+        // Those that belong to no cohort are the likelier candidates.
+        let count = population.components.len();
+        let everyone: Vec<(usize, usize)> = (0..search.blocks.len())
+            .flat_map(|block| (0..LANES).map(move |lane| (block, lane)))
+            .filter(|(block, lane)| search.blocks[*block].active[*lane] > 0.0)
+            .collect();
+        let unassigned: Vec<(usize, usize)> = (everyone.iter().copied())
+            .filter(|(block, lane)| pass.shares[*block * count][*lane] > 0.2)
+            .collect();
+        search.has_unassigned = !unassigned.is_empty();
+        let some = |from: &[(usize, usize)], most: usize| {
+            evenly(from.len(), most, turn / 7).into_iter().map(|at| from[at]).collect::<Vec<_>>()
+        };
+        let mut chosen = some(&unassigned, CANDIDATES);
+        chosen.extend(some(&everyone, (CANDIDATES - chosen.len()).max(CANDIDATES / 4)));
+        let axes = axes(users, population, pass);
+        search.candidates = (chosen.par_iter())
+            .map(|(block, lane)| search.user_candidate(*block, *lane))
+            .chain(axes.into_par_iter().map(|cohort| search.place_candidate(cohort)))
+            .collect();
+        search
+    }
+
+    /// Adds cohorts while that gains; whether any was.
+    pub fn add_cohorts(&mut self, population: &mut Population) -> bool {
+        let before = population.components.len();
+        // Where everybody has a cohort there is less to find.
+        let mut failed = if self.has_unassigned { 0 } else { FAILED_ATTEMPTS / 2 };
+        while failed < FAILED_ATTEMPTS && population.components.len() < before + MOST_NEW {
+            // What users and places promise cannot be compared: they take turns.
+            let Some(best) = self.most_promising(failed % 2 == 0) else { break };
+            let candidate = self.candidates.swap_remove(best);
+            let (gain, cohort, logs) = self.grow(&candidate);
+            if gain > MARGIN {
+                if population.components.len() == 1 {
+                    population.variances[1] = self.variances.clone();
+                }
+                for component in &mut population.components {
+                    component.weight *= 1.0 - cohort.weight;
+                }
+                population.components.push(cohort);
+                for (block, logs) in self.blocks.iter_mut().zip(logs) {
+                    block.logs = logs;
+                }
+            } else {
+                failed += 1;
+            }
+        }
+        let added = population.components.len() > before;
+        if added {
+            population.variances[1] = self.variances.clone();
+        }
+        added
+    }
+
+    /// A cohort at a given place.
+    fn place_candidate(&self, cohort: Component) -> Candidate {
+        let probe = probe(&cohort);
+        let logs = (self.compared.iter())
+            .map(|block| {
+                let mut logs = ZERO;
+                likelihood(&self.blocks[*block].messages, &probe, &mut logs);
+                logs
+            })
+            .collect();
+        Candidate { user: false, cohort, logs }
+    }
+
+    /// A cohort whose only known member is one user.
+    fn user_candidate(&self, block: usize, lane: usize) -> Candidate {
+        let d = self.dim;
+        let mut sums = Sums::new(d);
+        let only = each(|l| f64::from(l == lane));
+        accumulate(&mut sums.message, &only, &self.blocks[block].messages, 0.0);
+        let mut cohort = Component {
+            weight: (2.0 / (self.blocks.len() * LANES) as f64).clamp(0.02, 0.5),
+            mean: self.prior.mean.clone(),
+            doubt: Symmetric::zero(d),
+        };
+        self.prior.settle(&mut cohort, &sums);
+        // ln p(y_i | y_candidate) = ln ∫ p(y_i | μ) p(μ | y_candidate) dμ
+        let mut own: Vec<f64> = sums.message[..packed_len(d) + d].to_vec();
+        for j in 0..d {
+            own[packed_len(j) + j] += self.prior.precision[j];
+            own[packed_len(d) + j] += self.prior.precision[j] * self.prior.mean[j];
+        }
+        let mut joint: Vec<Lane> = own.iter().map(|own| [*own; LANES]).collect();
+        let (mut alone, mut together) = (ZERO, ZERO);
+        half_square_less_log_det(&mut joint, d, &mut alone);
+        let logs = (self.compared.iter())
+            .map(|block| {
+                let messages = &self.blocks[*block].messages;
+                for ((joint, own), message) in joint.iter_mut().zip(&own).zip(messages) {
+                    *joint = each(|lane| own + message[lane]);
+                }
+                half_square_less_log_det(&mut joint, d, &mut together);
+                let log = &messages[packed_len(d) + d];
+                each(|lane| log[lane] + together[lane] - alone[lane])
+            })
+            .collect();
+        Candidate { user: true, cohort, logs }
+    }
+
+    /// The candidate that would gain most among the users it was compared with.
+    fn most_promising(&self, user: bool) -> Option<usize> {
+        let gains: Vec<f64> = (self.candidates.par_iter())
+            .map(|one| {
+                let gains = self.compared.iter().zip(&one.logs);
+                gains.map(|(block, new)| self.blocks[*block].join(new, one.cohort.weight).0).sum()
+            })
+            .collect();
+        let rank = |at: &usize| (self.candidates[*at].user == user, gains[*at]);
+        (0..gains.len()).max_by(|a, b| {
+            let ((a_kind, a), (b_kind, b)) = (rank(a), rank(b));
+            a_kind.cmp(&b_kind).then(a.total_cmp(&b))
+        })
+    }
+
+    /// The cohort that a candidate becomes, what it gains, and users' logs with it.
+    fn grow(&self, candidate: &Candidate) -> (f64, Component, Vec<Lane>) {
+        let users: f64 = self.blocks.iter().flat_map(|block| block.active).sum();
+        let mut cohort = candidate.cohort.clone();
+        // First from the users it was compared with, by what the candidate alone says.
+        let mut sums = Sums::new(self.dim);
+        for (block, new) in self.compared.iter().zip(&candidate.logs) {
+            let block = &self.blocks[*block];
+            block.add(&block.join(new, cohort.weight).1, &mut sums);
+        }
+        let mut among: f64 =
+            self.compared.iter().flat_map(|block| self.blocks[*block].active).sum();
+        let mut gain = f64::NEG_INFINITY;
+        let mut logs = Vec::new();
+        for _ in 0..MOST_PASSES {
+            cohort.weight = ((sums.users + 0.5) / (among + 1.0)).min(0.99);
+            self.prior.settle(&mut cohort, &sums);
+            let next = self.trial(&cohort);
+            let settled = next.gain < gain + 0.1;
+            (gain, sums, among, logs) = (next.gain, next.sums, users, next.logs);
+            if settled {
+                break;
+            }
+        }
+        let cost = self.prior.cost(&cohort) + weight_cost(users);
+        (gain - cost, cohort, logs)
+    }
+
+    /// A new cohort beside all that is there.
+    fn trial(&self, cohort: &Component) -> Trial {
+        let probe = probe(cohort);
+        let parts: Vec<Trial> = (self.blocks.par_chunks(BLOCKS_PER_TASK))
+            .map(|blocks| {
+                let mut part = Trial { sums: Sums::new(self.dim), gain: 0.0, logs: Vec::new() };
+                for block in blocks {
+                    let mut new = ZERO;
+                    likelihood(&block.messages, &probe, &mut new);
+                    let (gains, shares, with) = block.join(&new, cohort.weight);
+                    part.gain += gains;
+                    part.logs.push(with);
+                    block.add(&shares, &mut part.sums);
+                }
+                part
+            })
+            .collect();
+        let mut whole = Trial { sums: Sums::new(self.dim), gain: 0.0, logs: Vec::new() };
+        for part in parts {
+            whole.sums.add(&part.sums);
+            whole.gain += part.gain;
+            whole.logs.extend(part.logs);
+        }
+        whole
+    }
+}
+
+struct Trial {
+    sums: Sums,
+    gain: f64,
+    logs: Vec<Lane>,
+}
+
+impl UserBlock {
+    /// With a new component of that weight and those log likelihoods: the gain of all, everyone's
+    /// share in it, and everyone's logs.
+    fn join(&self, new: &Lane, weight: f64) -> (f64, Lane, Lane) {
+        let (go, stay) = (weight.ln(), (1.0 - weight).ln());
+        let mut gains = 0.0;
+        let (mut shares, mut logs) = (ZERO, self.logs);
+        for lane in 0..LANES {
+            if self.active[lane] == 0.0 {
+                continue;
+            }
+            // ln((1 − w)·e^log + w·e^new) − log
+            let odds = new[lane] - self.logs[lane] + go;
+            if odds < stay - 40.0 {
+                gains += stay;
+                logs[lane] += stay;
+                continue;
+            }
+            let gain = odds.max(stay) + (-(odds - stay).abs()).exp().ln_1p();
+            gains += gain;
+            shares[lane] = (odds - gain).exp();
+            logs[lane] += gain;
+        }
+        (gains, shares, logs)
+    }
+
+    fn add(&self, shares: &Lane, sums: &mut Sums) {
+        if shares.iter().any(|share| *share > 1e-6) {
+            sums.users += shares.iter().sum::<f64>();
+            accumulate(&mut sums.message, shares, &self.messages, 1e-6);
+        }
+    }
+}
+
+/// `½ (bᵀA⁻¹b − ln det A)` of eight packed matrices A followed by vectors b, in place.
+fn half_square_less_log_det(joint: &mut [Lane], dim: usize, out: &mut Lane) {
+    let (matrix, vector) = joint.split_at_mut(packed_len(dim));
+    let mut log_det = ZERO;
+    algebra::factor(matrix, dim, &mut log_det);
+    let mut square = ZERO;
+    algebra::solve_lower(matrix, vector, &mut square);
+    *out = each(|lane| 0.5 * (square[lane] - log_det[lane]));
+}
+
+/// Up to `most` of `count` places, evenly spaced, from a start that moves with `turn`.
+pub(super) fn evenly(count: usize, most: usize, turn: usize) -> Vec<usize> {
+    if count <= most {
+        return (0..count).collect();
+    }
+    (0..most).map(|k| (turn + k * count / most) % count).collect()
+}
+
+/// Along the axes in which the users of a component differ most, to either side.
+fn axes(users: &[Moments], population: &Population, pass: &Pass) -> Vec<Component> {
+    let count = population.components.len();
+    let features = population.features();
+    let chosen = evenly(users.len(), 4 * COMPARED, 0);
+    let mut candidates = Vec::new();
+    for (c, component) in population.components.iter().enumerate() {
+        let variances = population.variances_of(c);
+        let spread = population.spread(c);
+        if spread <= 0.0 || pass.sums.components[c].users < 4.0 {
+            continue;
+        }
+        let mut scatter = Symmetric::zero(features);
+        for &block in &chosen {
+            let shares = pass.shares[block * count + c];
+            if shares.iter().any(|share| *share > 0.01) {
+                let far = deviations(&users[block], component, variances, population.noise);
+                for lane in (0..LANES).filter(|lane| shares[*lane] > 0.01) {
+                    let far: Vec<f64> = far[..features].iter().map(|v| v[lane]).collect();
+                    scatter.add_outer(shares[lane], &far);
+                }
+            }
+        }
+        let eigen = scatter.eigen();
+        let reach = spread.sqrt() * 1.5;
+        for axis in eigen.vectors.chunks_exact(features).rev().take(3) {
+            for side in [-reach, reach] {
+                let mut mean = component.mean.clone();
+                mean.iter_mut().zip(axis).for_each(|(m, a)| *m += side * a);
+                let weight = component.weight / 4.0;
+                candidates.push(Component { weight, mean, doubt: Symmetric::zero(features + 1) });
+            }
+        }
+    }
+    candidates
+}
+
+/// How far eight users' posterior means are from their component's centre: Δ(pull − information·μ).
+pub(super) fn deviations(
+    users: &Moments,
+    component: &Component,
+    variances: &[f64],
+    noise: f64,
+) -> Vec<Lane> {
+    let dim = users.dim();
+    let mut message = vec![ZERO; message_len(dim)];
+    write(users, variances, noise, &mut message);
+    let mean: Vec<Lane> = component.mean.iter().map(|m| [*m; LANES]).collect();
+    let mut product = vec![ZERO; dim];
+    algebra::times(&message[..packed_len(dim)], &mean, &mut product);
+    (0..dim)
+        .map(|j| {
+            let pull = &message[packed_len(dim) + j];
+            each(|lane| variances[j] * (pull[lane] - product[j][lane]))
+        })
+        .collect()
+}

@@ -1,0 +1,140 @@
+//! Many cohorts at once. Where every user has told little, no single cohort is worth its cost beside a
+//! population that explains all users by its covariance, and yet a mixture may predict users better. It
+//! is fitted to half of the sample and stays if it predicts the other half better.
+
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
+
+use super::fit::Fitting;
+use super::model::{Component, Population};
+use super::moments::Moments;
+use super::pass::{Lens, Pass};
+use super::structure::{merge_and_remove, worth};
+use crate::linear::Symmetric;
+
+/// The share of users without a cohort from which on a mixture is tried.
+const UNASSIGNED: f64 = 0.3;
+/// The probability of a user's likeliest component from which on a mixture is as good as settled.
+const CERTAIN: f64 = 0.9;
+/// Cohorts that a mixture begins with; one number after the other is tried.
+const COHORTS: [usize; 3] = [8, 16, 32];
+/// Their variances at first, in parts of the population's: they shrink as cohorts move apart.
+const FIRST_SPREAD: f64 = 0.3;
+/// Passes over the first half, and over all afterwards.
+const PASSES: usize = 25;
+const MORE_PASSES: usize = 8;
+/// Nats by which it must be better.
+const MARGIN: f64 = 3.0;
+/// From one try to the next the rewards grow by this factor.
+const GROWTH: f64 = 1.5;
+/// Users and rewards of each below which nothing can be told.
+const LEAST_USERS: f64 = 64.0;
+const LEAST_REWARDS: f64 = 4.0;
+
+/// Takes on a mixture where that predicts users better, or where it explains them better than the one that is there.
+pub(super) fn propose_mixture(fitting: &mut Fitting) {
+    let (population, scales) = (&fitting.population, &fitting.scales);
+    if (population.components[0].weight < UNASSIGNED && population.certainty > CERTAIN)
+        || scales.users < LEAST_USERS
+        || scales.rewards < LEAST_REWARDS * scales.users
+        || scales.rewards < GROWTH * population.tried
+    {
+        return;
+    }
+    fitting.population.tried = scales.rewards;
+    if fitting.population.components.len() == 1 {
+        predict_better(fitting);
+    } else {
+        explain_better(fitting);
+    }
+}
+
+/// A mixture fitted to half of the users, if it predicts the others better than a population without cohorts.
+fn predict_better(fitting: &mut Fitting) {
+    let half = |first: usize| fitting.users.iter().skip(first).step_by(2).cloned();
+    let (learn, held_out): (Vec<Moments>, Vec<Moments>) = (half(0).collect(), half(1).collect());
+    let now = predicted(&held_out, &fitting.population);
+    let mut best: Option<(f64, Population)> = None;
+    for count in COHORTS {
+        let found = grown(fitting, learn.clone(), count).population;
+        let gain = predicted(&held_out, &found) - now;
+        if std::env::var("MIX_V").is_ok() {
+            eprintln!("n={:.0} K={count} gain {gain:.1} spread {:.4}/{:.4}", fitting.scales.rewards/fitting.scales.users, found.spread(1), found.spread(0));
+        }
+        if gain > best.as_ref().map_or(MARGIN, |(most, _)| *most) {
+            best = Some((gain, found));
+        }
+    }
+    if let Some((_, found)) = best {
+        fitting.population = found;
+        fitting.stays.at_large = true;
+        fitting.iterate(MORE_PASSES);
+        fitting.stays.at_large = false;
+        merge_and_remove(fitting);
+    }
+}
+
+/// A mixture that begins afresh, if it explains all users better than the one that is there.
+fn explain_better(fitting: &mut Fitting) {
+    let pass = fitting.pass();
+    let mut best = worth(fitting, &pass) + MARGIN;
+    for count in COHORTS {
+        let mut trial = grown(fitting, fitting.users.clone(), count);
+        trial.stays.at_large = false;
+        trial.by_evidence = true;
+        let pass = merge_and_remove(&mut trial);
+        let found = worth(&trial, &pass);
+        if std::env::var("MIX_V").is_ok() {
+            eprintln!("n={:.0} K={count} -> {} worth {found:.1} against {best:.1}", fitting.scales.rewards/fitting.scales.users, trial.population.components.len()-1);
+        }
+        if found > best {
+            best = found;
+            fitting.population = trial.population;
+        }
+    }
+}
+
+/// So many cohorts, drawn from the population and fitted to some users.
+fn grown(fitting: &Fitting, users: Vec<Moments>, cohorts: usize) -> Fitting {
+    let start = begin(&fitting.population, cohorts, fitting.scales.rewards as u64);
+    let mut trial = Fitting::new(users, start, fitting.scales.clone(), fitting.given);
+    // Centres that have not yet moved apart say nothing about how far apart they are.
+    trial.stays.at_large = true;
+    trial.iterate(PASSES);
+    trial
+}
+
+/// Σ ln p(y_i) of users under a population whose centres are taken as known.
+fn predicted(users: &[Moments], population: &Population) -> f64 {
+    let mut plain = population.clone();
+    for component in &mut plain.components {
+        component.doubt = Symmetric::zero(component.mean.len());
+    }
+    let mut fitting = Pass::evidence_of(users, &Lens::new(&plain));
+    if !fitting.is_finite() {
+        fitting = f64::NEG_INFINITY;
+    }
+    fitting
+}
+
+/// A population with so many cohorts, drawn from it.
+fn begin(population: &Population, cohorts: usize, seed: u64) -> Population {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut start = population.clone();
+    let (features, at_large) = (population.features(), population.components[0].clone());
+    start.components.truncate(1);
+    start.components[0].weight = 0.1;
+    start.variances[1] = start.variances[0].clone();
+    start.variances[1][..features].iter_mut().for_each(|v| *v *= FIRST_SPREAD);
+    for _ in 0..cohorts {
+        let mut mean = at_large.mean.clone();
+        for (mean, variance) in mean[..features].iter_mut().zip(&start.variances[0]) {
+            let z: f64 = StandardNormal.sample(&mut rng);
+            *mean += (variance * (1.0 - FIRST_SPREAD)).sqrt() * z;
+        }
+        let doubt = Symmetric::zero(features + 1);
+        start.components.push(Component { weight: 0.9 / cohorts as f64, mean, doubt });
+    }
+    start
+}

@@ -1,0 +1,93 @@
+//! Which users the structure is looked for in: those who can tell most, and others beside them.
+
+use super::ledger::Ledger;
+use super::model::Population;
+
+/// Users of a sample in R^15 where nearly all have a cohort, and at least; a fit costs D³ a user.
+const USERS: usize = 2048;
+const LEAST_USERS: usize = 256;
+/// While many have none, a sample is so many times larger: the less each user tells, the more are needed.
+const MORE: usize = 4;
+/// The share of users without a cohort that are many.
+const MANY: f64 = 0.3;
+/// The probability of a user's likeliest component from which on it counts as having one.
+const CERTAIN: f64 = 0.9;
+
+/// How many users a sample has at most, in R^d.
+fn sample_size(features: usize, warm: Option<&Population>) -> usize {
+    let dim = (features + 1) as f64;
+    let fewer = ((16.0 / dim).powi(2) * USERS as f64) as usize;
+    let users = fewer.clamp(LEAST_USERS, USERS);
+    let searching = warm.is_none_or(|warm| warm.components[0].weight > MANY || warm.certainty < CERTAIN);
+    if searching { MORE * users } else { users }
+}
+
+/// Slots of the users of a sample: all of them where there are few. Half have the most rewards; the other
+/// half is drawn from all, those with more rewards the likelier. Which they are moves with the rewards seen.
+pub fn sample(ledger: &Ledger, warm: Option<&Population>) -> Vec<usize> {
+    let most = sample_size(ledger.dim(), warm);
+    let answered = ledger.answered();
+    if answered <= most {
+        return (0..answered).collect();
+    }
+    let turn = ledger.rewards();
+    // Users with about as many rewards are alike: those of a class take turns.
+    let class = |slot: usize| (ledger.count(slot).max(1.0).log2() * 2.0) as usize;
+    let mut sizes: Vec<usize> = Vec::new();
+    for slot in 0..answered {
+        let class = class(slot);
+        if class >= sizes.len() {
+            sizes.resize(class + 1, 0);
+        }
+        sizes[class] += 1;
+    }
+    let mut wanted = vec![0; sizes.len()];
+    let mut left = most / 2;
+    for class in (0..sizes.len()).rev() {
+        wanted[class] = sizes[class].min(left);
+        left -= wanted[class];
+    }
+    let mut chosen = vec![false; answered];
+    let mut seen = vec![0usize; sizes.len()];
+    for slot in 0..answered {
+        let class = class(slot);
+        if wanted[class] > 0 && takes_turn(seen[class], sizes[class], wanted[class], turn) {
+            chosen[slot] = true;
+        }
+        seen[class] += 1;
+    }
+    // The rest by what each can tell: n/(n + d).
+    let taken = chosen.iter().filter(|one| **one).count();
+    let dim = ledger.dim() as f64;
+    let tells = |slot: usize| ledger.count(slot) / (ledger.count(slot) + dim);
+    let all: f64 = (0..answered).filter(|slot| !chosen[*slot]).map(tells).sum();
+    let step = all / (most - taken) as f64;
+    let mut next = step * fraction(turn * 0.618_033_988_749_895);
+    let mut sum = 0.0;
+    for slot in 0..answered {
+        if chosen[slot] {
+            continue;
+        }
+        sum += tells(slot);
+        if sum > next {
+            chosen[slot] = true;
+            next += step;
+        }
+    }
+    (0..answered).filter(|slot| chosen[*slot]).collect()
+}
+
+/// Whether the `at`-th of `size` users is among the `wanted` evenly spaced ones, from a start that moves with
+/// `turn`.
+fn takes_turn(at: usize, size: usize, wanted: usize, turn: f64) -> bool {
+    if wanted == size {
+        return true;
+    }
+    let shift = fraction(turn * 0.618_033_988_749_895);
+    let place = |at: usize| ((at as f64 / size as f64 + shift) * wanted as f64).floor();
+    place(at + 1) > place(at)
+}
+
+fn fraction(number: f64) -> f64 {
+    number - number.floor()
+}
