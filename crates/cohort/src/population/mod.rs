@@ -33,6 +33,8 @@ mod prior;
 mod scoring;
 mod spectrum;
 mod splits;
+#[allow(dead_code, unused_imports)]
+mod store;
 mod structure;
 
 pub(crate) use explanation::Inherited;
