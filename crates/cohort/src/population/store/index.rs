@@ -161,7 +161,7 @@ impl Index {
         }
         let bits = page.bits + 1;
         let (zeros, ones): (Vec<u32>, Vec<u32>) = (page.slots.iter().filter(|slot| **slot != NONE))
-            .partition(|slot| leading(hash(id_of(**slot)), bits) % 2 == 0);
+            .partition(|slot| leading(hash(id_of(**slot)), bits).is_multiple_of(2));
         let [zeros, ones] = [zeros, ones].map(|slots| {
             let mut half = Page::new(bits, slots.len() + slots.len() / 2 + 8);
             for slot in slots {

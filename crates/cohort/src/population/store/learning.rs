@@ -51,7 +51,7 @@ fn write_down(
     sums: &mut [Lane],
 ) {
     for rounds in rounds.chunks(TILE) {
-        tile.clear(rounds.len());
+        tile.clear();
         for (row, round) in rounds.iter().enumerate() {
             for (lane, user) in users.iter().enumerate() {
                 if let Some(user) = user.filter(|user| *user < round.users()) {
@@ -132,23 +132,23 @@ impl Store {
         let shortest = rounds.iter().map(|round| round.users()).min().unwrap_or(0);
         // Slots in a row with the same count change the histogram together.
         let (mut run, mut before, mut after) = (0, 0.0, 0.0);
-        for slot in 0..self.ids.len() {
-            let user = self.ids.value(slot);
-            if user >= longest {
+        for (ids, counts) in self.ids.pieces().zip(self.counts.pieces_mut()) {
+            if ids.iter().all(|user| *user >= longest) {
                 continue;
             }
-            let rewards = match user < shortest {
-                true => rounds.len(),
-                false => rounds.iter().filter(|round| user < round.users()).count(),
-            };
-            let old = self.counts.value(slot);
-            let new = count_after(old, self.memory, rewards);
-            self.counts.set(slot, new);
-            if (old, new) != (before, after) {
-                self.histogram.shift(run, before, after);
-                (run, before, after) = (0, old, new);
+            for (user, count) in ids.iter().zip(Arc::make_mut(counts)) {
+                let rewards = match *user < shortest {
+                    true => rounds.len(),
+                    false => rounds.iter().filter(|round| *user < round.users()).count(),
+                };
+                let old = *count;
+                *count = count_after(old, self.memory, rewards);
+                if (old, *count) != (before, after) {
+                    self.histogram.shift(run, before, after);
+                    (run, before, after) = (0, old, *count);
+                }
+                run += 1;
             }
-            run += 1;
         }
         self.histogram.shift(run, before, after);
     }

@@ -14,7 +14,7 @@
 //!
 //! Ids are names: a user takes memory from its first reward on, whatever its id. Users have slots,
 //! numbered in the order of first rewards. A user is rows (x, y) as long as these are fewer numbers
-//! than its packed sums, and packed sums in one of the lanes of a block of eight users from then on.
+//! than its packed sums, and from then on packed sums in a lane of a block of eight users.
 //!
 //! Packed sums are the lower triangle of Σzzᵀ row by row: with D = d + 1 first the packed gram
 //! matrix of (x, 1), whose last row is Σx and n, then the D numbers Σxy and Σy, then Σy². Rewards

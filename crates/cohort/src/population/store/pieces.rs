@@ -79,7 +79,8 @@ impl<T: Copy> Pieces<T> {
         }
         let values = self.piece_mut(piece);
         if values.capacity() - values.len() < item.len() {
-            let room = (2 * values.len()).clamp(item.len(), full);
+            // Short arrays stay small; of long ones only the last piece has room to spare.
+            let room = if piece == 0 { (2 * values.len()).clamp(item.len(), full) } else { full };
             values.reserve_exact(room - values.len());
         }
         values.extend_from_slice(item);

@@ -113,8 +113,8 @@ impl Store {
         }
         let weighted = self.rows.is_weighted();
         let mut tile = Tile::new(self.dim + 2, weighted);
-        for first in (0..most).step_by(TILE) {
-            tile.clear(TILE.min(most - first));
+        for _ in (0..most).step_by(TILE) {
+            tile.clear();
             for (lane, rows) in &mut rows {
                 for (row, (x, y, weight)) in rows.take(TILE).enumerate() {
                     tile.put(row, *lane, x, y, if weighted { 1.0 } else { self.memory });

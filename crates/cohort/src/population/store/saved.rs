@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! d | memory, rewards, origin | seen? weighted? | slots
-//!   of every slot:  id | 0 gone, MAX packed, else n | n rows (x, y) | if weighted: n weights, count
+//!   of every slot:  id | 0 gone, MAX packed, n rows | n times (x, y) | weighted: n weights, count
 //! lanes
 //!   of every block: 8 owners | the sums of 8 users if all lanes have one, else of each that has
 //! ```

@@ -3,118 +3,82 @@
 //! A sum is `S ← keep·S + zzᵀ` row by row in the order of arrival, whichever way it is worked out,
 //! so that all ways end in the same bits.
 
-use crate::population::lanes::{LANES, Lane};
+use crate::population::lanes::{LANES, Lane, ZERO};
 
 /// Rows that are worked on together: their lanes stay close to the processor.
 pub const TILE: usize = 8;
 
-/// Several rows of eight users.
+/// One number for each user and row.
+type Tall = [Lane; TILE];
+
+/// Several rows of eight users. Where there are fewer, the rest is zeros, which change no sum.
 #[derive(Debug)]
 pub struct Tile {
-    /// How many rows there are.
-    pub rows: usize,
-    /// Whether anything is forgotten.
-    pub forgets: bool,
-    /// Coordinate by coordinate, its value in every row.
-    pub right: Vec<Lane>,
+    /// Every coordinate.
+    right: Vec<Tall>,
     /// The same times the weight of the row; empty where all weights are 1.
-    pub left: Vec<Lane>,
+    left: Vec<Tall>,
     /// What is kept, at every row, of the sum so far.
-    pub keep: [Lane; TILE],
+    keep: Tall,
 }
 
 impl Tile {
     /// Room for rows of so many coordinates.
     pub fn new(coordinates: usize, weighted: bool) -> Self {
-        let lanes = vec![[0.0; LANES]; coordinates * TILE];
-        let left = if weighted { lanes.clone() } else { Vec::new() };
-        Self { rows: 0, forgets: false, right: lanes, left, keep: [[1.0; LANES]; TILE] }
+        let right = vec![[ZERO; TILE]; coordinates];
+        let left = if weighted { right.clone() } else { Vec::new() };
+        Self { right, left, keep: [[1.0; LANES]; TILE] }
     }
 
-    /// Rows of zeros, of which nothing follows.
-    pub fn clear(&mut self, rows: usize) {
-        (self.rows, self.forgets) = (rows, false);
-        self.right.fill([0.0; LANES]);
-        self.left.fill([0.0; LANES]);
+    /// Rows of zeros.
+    pub fn clear(&mut self) {
+        self.right.fill([ZERO; TILE]);
+        self.left.fill([ZERO; TILE]);
         self.keep = [[1.0; LANES]; TILE];
     }
 
     /// One row of one user: z = (x, 1, y).
     pub fn put(&mut self, row: usize, lane: usize, x: &[f64], y: f64, keep: f64) {
         self.keep[row][lane] = keep;
-        self.forgets |= keep != 1.0;
-        for (at, value) in x.iter().chain([&1.0, &y]).enumerate() {
-            self.right[at * TILE + row][lane] = *value;
+        let (context, rest) = self.right.split_at_mut(x.len());
+        for (right, value) in context.iter_mut().zip(x) {
+            right[row][lane] = *value;
         }
+        rest[0][row][lane] = 1.0;
+        rest[1][row][lane] = y;
     }
 
     /// The weight of a row that has been put.
     pub fn weigh(&mut self, row: usize, lane: usize, weight: f64) {
-        for (left, right) in self.left.iter_mut().zip(&self.right).skip(row).step_by(TILE) {
-            left[lane] = weight * right[lane];
+        for (left, right) in self.left.iter_mut().zip(&self.right) {
+            left[row][lane] = weight * right[row][lane];
         }
     }
 
     /// All rows into the sums of the eight users.
     pub fn add_to(&self, sums: &mut [Lane]) {
         let left = if self.left.is_empty() { &self.right } else { &self.left };
-        if self.forgets {
-            add_forgetting(sums, left, &self.right, &self.keep[..self.rows]);
-        } else {
-            add(sums, left, &self.right, self.rows);
-        }
+        add(sums, left, &self.right, &self.keep);
     }
 }
 
 widest! {
-    /// `sums ← sums + Σ left rightᵀ`, packed.
-    fn add(sums: &mut [Lane], left: &[Lane], right: &[Lane], rows: usize) = add_kernel
-}
-
-#[inline(always)]
-fn add_kernel(sums: &mut [Lane], left: &[Lane], right: &[Lane], rows: usize) {
-    each_entry(sums, left, right, |sum, left, right| {
-        for row in 0..rows {
-            for lane in 0..LANES {
-                sum[lane] += left[row][lane] * right[row][lane];
-            }
-        }
-    });
-}
-
-widest! {
     /// `sums ← keep·sums + left rightᵀ`, row after row, packed.
-    fn add_forgetting(sums: &mut [Lane], left: &[Lane], right: &[Lane], keep: &[Lane])
-        = add_forgetting_kernel
+    fn add(sums: &mut [Lane], left: &[Tall], right: &[Tall], keep: &Tall) = add_kernel
 }
 
 #[inline(always)]
-fn add_forgetting_kernel(sums: &mut [Lane], left: &[Lane], right: &[Lane], keep: &[Lane]) {
-    each_entry(sums, left, right, |sum, left, right| {
-        for (row, keep) in keep.iter().enumerate() {
-            for lane in 0..LANES {
-                sum[lane] = keep[lane] * sum[lane] + left[row][lane] * right[row][lane];
+fn add_kernel(sums: &mut [Lane], left: &[Tall], right: &[Tall], keep: &Tall) {
+    let mut sums = sums.iter_mut();
+    for (i, left) in left.iter().enumerate() {
+        for (right, into) in right[..=i].iter().zip(sums.by_ref()) {
+            let mut sum = *into;
+            for row in 0..TILE {
+                for lane in 0..LANES {
+                    sum[lane] = keep[row][lane] * sum[lane] + left[row][lane] * right[row][lane];
+                }
             }
-        }
-    });
-}
-
-/// What `update` makes of every entry, given the rows of both of its coordinates.
-#[inline(always)]
-fn each_entry(
-    sums: &mut [Lane],
-    left: &[Lane],
-    right: &[Lane],
-    update: impl Fn(&mut Lane, &[Lane; TILE], &[Lane; TILE]),
-) {
-    let (left, right) = (left.as_chunks().0, right.as_chunks().0);
-    let mut at = 0;
-    for i in 0..left.len() {
-        for j in 0..=i {
-            let mut sum = sums[at];
-            update(&mut sum, &left[i], &right[j]);
-            sums[at] = sum;
-            at += 1;
+            *into = sum;
         }
     }
 }
