@@ -30,6 +30,8 @@ mod model;
 mod pass;
 mod posterior;
 mod prior;
+#[allow(dead_code, unused_imports)]
+mod rows_posterior;
 mod scoring;
 mod spectrum;
 mod splits;
