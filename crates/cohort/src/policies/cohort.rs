@@ -34,6 +34,7 @@ use crate::linear::{argmax, dot};
 use crate::params::Settings;
 use crate::population::{
     ArmReport, Belief, Explanation, Inherited, Ledger, Membership, Moments, Population, Prior,
+    memory_of,
 };
 use crate::registry::PolicyInfo;
 use crate::{Arm, Contexts, Error, Job, Judgement, Policy, Problem, Saved, Turns};
@@ -81,7 +82,7 @@ impl Cohort {
     pub fn new(problem: &Problem, settings: &Settings) -> Result<Self, Error> {
         let chosen = Chosen::new(settings);
         let mut cohort = Self {
-            ledger: Ledger::new(problem.dim, chosen.half_life),
+            ledger: Ledger::new(problem.dim, memory_of(chosen.half_life)),
             settings: chosen,
             prior: None,
             fitted_rewards: 0.0,
@@ -206,7 +207,8 @@ impl Cohort {
     }
 
     fn last_user(&self) -> usize {
-        (0..self.ledger.answered()).map(|slot| self.ledger.user_of(slot)).max().unwrap_or(0)
+        let users = (0..self.ledger.slots()).map(|slot| self.ledger.user_of(slot));
+        users.filter(|user| *user != usize::MAX).max().unwrap_or(0)
     }
 
     /// Why an arm is played for a user; `None` while there is nothing to explain, or for a user
@@ -229,7 +231,8 @@ impl Cohort {
         let reports = contexts.iter().map(|x| {
             let (mean, deviation) = belief.predict(x);
             let (own, cohort, at_large) = inherited.parts(x, mean + level);
-            let (mean, population) = (mean + level + population.origin, at_large + population.origin);
+            let (mean, population) =
+                (mean + level + population.origin, at_large + population.origin);
             let width = width * deviation;
             ArmReport { mean, own, cohort, population, deviation, width, score: mean + width }
         });

@@ -54,8 +54,7 @@ pub(super) fn improve(fitting: &mut Fitting) {
     let eigen = covariance.eigen();
     // Largest first.
     let values: Vec<f64> = eigen.values.iter().rev().map(|value| value.max(0.0)).collect();
-    let rows: Vec<f64> =
-        eigen.vectors.chunks_exact(features).rev().flatten().copied().collect();
+    let rows: Vec<f64> = eigen.vectors.chunks_exact(features).rev().flatten().copied().collect();
     let mut best = worth(fitting, &pass) + MARGIN;
     let mut kept = (fitting.population.clone(), fitting.users.clone());
     let turn = Basis::new(rows, features);
@@ -161,8 +160,7 @@ impl Population {
     fn turned(&self, turn: &Basis) -> Population {
         let d = self.features();
         let mut turned = self.clone();
-        let transposed: Vec<f64> =
-            (0..d * d).map(|at| turn.rows()[at % d * d + at / d]).collect();
+        let transposed: Vec<f64> = (0..d * d).map(|at| turn.rows()[at % d * d + at / d]).collect();
         let transposed = Basis::new(transposed, d);
         for component in &mut turned.components {
             component.mean = turn.to(&component.mean);

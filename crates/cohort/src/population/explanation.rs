@@ -90,7 +90,8 @@ impl Inherited {
         for membership in memberships {
             let c = membership.component;
             let component = &population.components[c];
-            let mut posterior = Posterior::new(&silent, population.variances_of(c), population.noise);
+            let mut posterior =
+                Posterior::new(&silent, population.variances_of(c), population.noise);
             // A cohort's centre is in part the population's: μ_c = C (Σpull + μ_0/Δ_0).
             let mut from_population = component.mean.clone();
             if c > 0 {

@@ -95,14 +95,15 @@ impl Population {
 
     /// The second half: what all users of a ledger say about this population.
     pub fn sums(&self, ledger: &Ledger) -> PassSums {
+        let walk = ledger.walk();
         let moments = |at: usize| {
-            let mut users = ledger.block_moments(at);
+            let mut users = walk.moments(at);
             if let Some(basis) = &self.basis {
                 users.rotate(basis);
             }
             users
         };
-        PassSums::over(ledger.blocks(), &moments, self)
+        PassSums::over(walk.blocks(), &moments, self)
     }
 
     /// Takes over what all users say.

@@ -60,13 +60,7 @@ widest! {
 }
 
 #[inline(always)]
-fn add_mean_kernel(
-    group: &[Lane],
-    share: f64,
-    centre: &[f64],
-    mean: &mut Lane,
-    square: &mut Lane,
-) {
+fn add_mean_kernel(group: &[Lane], share: f64, centre: &[f64], mean: &mut Lane, square: &mut Lane) {
     let mut along = ZERO;
     for (x, centre) in group.iter().zip(centre) {
         add_scaled(&mut along, x, *centre);

@@ -150,8 +150,7 @@ impl Population {
                 limits.push(if is_level { scales.noise() } else { scales.spread() });
             }
         }
-        score.slope[0] =
-            0.5 * ((square - quadratic) - (rewards - trace)) / noise;
+        score.slope[0] = 0.5 * ((square - quadratic) - (rewards - trace)) / noise;
         // One imagined reward of that size, half of it noise.
         score.slope[0] += 0.5 * (scales.noise() / noise - 1.0) / noise;
         score.bend(
@@ -334,7 +333,8 @@ fn residual_square(component: &Component, sums: &Sums, prior: &Prior) -> f64 {
     let mu = &component.mean;
     let mut product = vec![0.0; mu.len()];
     sums.information_matrix().times(mu, &mut product);
-    let along: f64 = mu.iter().zip(&product).zip(sums.pull()).map(|((m, p), b)| m * (p - 2.0 * b)).sum();
+    let along: f64 =
+        mu.iter().zip(&product).zip(sums.pull()).map(|((m, p), b)| m * (p - 2.0 * b)).sum();
     let vague: f64 = (prior.precision.iter().enumerate())
         .map(|(j, precision)| (1.0 - precision * component.doubt.at(j, j)).max(0.0))
         .sum();
@@ -353,11 +353,7 @@ fn vague(component: &Component, sums: &Sums, prior: &Prior, j: usize) -> f64 {
 }
 
 /// ν² by one step of scoring on where the population's centre is.
-fn next_reach(
-    before: &Population,
-    at_large: &Sums,
-    scales: &Scales,
-) -> f64 {
+fn next_reach(before: &Population, at_large: &Sums, scales: &Scales) -> f64 {
     let features = before.features();
     let users = as_user(at_large);
     let mut variances = vec![before.reach; features + 1];

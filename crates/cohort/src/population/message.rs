@@ -222,7 +222,7 @@ mod tests {
             variances in prop::collection::vec(0.001..2.0f64, 4),
             noise in 0.01..2.0f64,
         ) {
-            let mut ledger = Ledger::new(3, None);
+            let mut ledger = Ledger::new(3, 1.0);
             let mut xs = Vec::new();
             let mut ys = Vec::new();
             for row in values.chunks_exact(4).take(n) {

@@ -34,6 +34,8 @@ mod pass;
 mod posterior;
 mod prior;
 mod proposal;
+#[allow(dead_code, unused_imports)]
+mod rows_posterior;
 mod sample;
 mod scoring;
 mod splits;
@@ -42,7 +44,7 @@ mod structure;
 pub(crate) use explanation::Inherited;
 pub use explanation::{ArmReport, Explanation, Membership};
 pub use fit::Given;
-pub use ledger::Ledger;
+pub use ledger::{Ledger, memory_of};
 pub use model::{Basis, Component, Population};
 pub use moments::Moments;
 pub use pass::{ClassSums, PassSums, Sums};

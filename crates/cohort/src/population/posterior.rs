@@ -241,8 +241,9 @@ impl Belief {
         for _ in 0..draws {
             let (class, guess) = self.guess_at(rng.random());
             let mut theta = guess.mean.clone();
-            let z: Vec<f64> =
-                std::iter::repeat_with(|| StandardNormal.sample(&mut *rng)).take(theta.len()).collect();
+            let z: Vec<f64> = std::iter::repeat_with(|| StandardNormal.sample(&mut *rng))
+                .take(theta.len())
+                .collect();
             if let Some(factor) = &factors[class] {
                 theta.iter_mut().zip(factor.times(&z)).for_each(|(t, noise)| *t += scale * noise);
             }

@@ -36,7 +36,8 @@ impl Prior {
 
     /// What is believed of a user, from all that was seen of it.
     pub fn believe(&self, ledger: &Ledger, slot: usize) -> Belief {
-        let [belief, ..] = Believer::new(&self.population, self.outlook).believe(ledger.moments(&[slot]));
+        let [belief, ..] =
+            Believer::new(&self.population, self.outlook).believe(ledger.moments(&[slot]));
         belief
     }
 }

@@ -60,7 +60,12 @@ fn predict_better(fitting: &mut Fitting) {
         let found = grown(fitting, learn.clone(), count).population;
         let gain = predicted(&held_out, &found) - now;
         if std::env::var("MIX_V").is_ok() {
-            eprintln!("n={:.0} K={count} gain {gain:.1} spread {:.4}/{:.4}", fitting.scales.rewards/fitting.scales.users, found.spread(1), found.spread(0));
+            eprintln!(
+                "n={:.0} K={count} gain {gain:.1} spread {:.4}/{:.4}",
+                fitting.scales.rewards / fitting.scales.users,
+                found.spread(1),
+                found.spread(0)
+            );
         }
         if gain > best.as_ref().map_or(MARGIN, |(most, _)| *most) {
             best = Some((gain, found));
@@ -86,7 +91,11 @@ fn explain_better(fitting: &mut Fitting) {
         let pass = merge_and_remove(&mut trial);
         let found = worth(&trial, &pass);
         if std::env::var("MIX_V").is_ok() {
-            eprintln!("n={:.0} K={count} -> {} worth {found:.1} against {best:.1}", fitting.scales.rewards/fitting.scales.users, trial.population.components.len()-1);
+            eprintln!(
+                "n={:.0} K={count} -> {} worth {found:.1} against {best:.1}",
+                fitting.scales.rewards / fitting.scales.users,
+                trial.population.components.len() - 1
+            );
         }
         if found > best {
             best = found;

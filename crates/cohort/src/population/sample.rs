@@ -18,7 +18,8 @@ fn sample_size(features: usize, warm: Option<&Population>) -> usize {
     let dim = (features + 1) as f64;
     let fewer = ((16.0 / dim).powi(2) * USERS as f64) as usize;
     let users = fewer.clamp(LEAST_USERS, USERS);
-    let searching = warm.is_none_or(|warm| warm.components[0].weight > MANY || warm.certainty < CERTAIN);
+    let searching =
+        warm.is_none_or(|warm| warm.components[0].weight > MANY || warm.certainty < CERTAIN);
     if searching { MORE * users } else { users }
 }
 
@@ -26,15 +27,17 @@ fn sample_size(features: usize, warm: Option<&Population>) -> usize {
 /// half is drawn from all, those with more rewards the likelier. Which they are moves with the rewards seen.
 pub fn sample(ledger: &Ledger, warm: Option<&Population>) -> Vec<usize> {
     let most = sample_size(ledger.dim(), warm);
-    let answered = ledger.answered();
-    if answered <= most {
-        return (0..answered).collect();
+    // Users that were removed have no rewards.
+    let counts: Vec<f64> = ledger.counts().flatten().copied().collect();
+    let slots: Vec<usize> = (0..counts.len()).filter(|slot| counts[*slot] > 0.0).collect();
+    if slots.len() <= most {
+        return slots;
     }
     let turn = ledger.rewards();
     // Users with about as many rewards are alike: those of a class take turns.
-    let class = |slot: usize| (ledger.count(slot).max(1.0).log2() * 2.0) as usize;
+    let class = |slot: usize| (counts[slot].max(1.0).log2() * 2.0) as usize;
     let mut sizes: Vec<usize> = Vec::new();
-    for slot in 0..answered {
+    for &slot in &slots {
         let class = class(slot);
         if class >= sizes.len() {
             sizes.resize(class + 1, 0);
@@ -47,9 +50,9 @@ pub fn sample(ledger: &Ledger, warm: Option<&Population>) -> Vec<usize> {
         wanted[class] = sizes[class].min(left);
         left -= wanted[class];
     }
-    let mut chosen = vec![false; answered];
+    let mut chosen = vec![false; counts.len()];
     let mut seen = vec![0usize; sizes.len()];
-    for slot in 0..answered {
+    for &slot in &slots {
         let class = class(slot);
         if wanted[class] > 0 && takes_turn(seen[class], sizes[class], wanted[class], turn) {
             chosen[slot] = true;
@@ -59,12 +62,12 @@ pub fn sample(ledger: &Ledger, warm: Option<&Population>) -> Vec<usize> {
     // The rest by what each can tell: n/(n + d).
     let taken = chosen.iter().filter(|one| **one).count();
     let dim = ledger.dim() as f64;
-    let tells = |slot: usize| ledger.count(slot) / (ledger.count(slot) + dim);
-    let all: f64 = (0..answered).filter(|slot| !chosen[*slot]).map(tells).sum();
+    let tells = |slot: usize| counts[slot] / (counts[slot] + dim);
+    let all: f64 = slots.iter().filter(|slot| !chosen[**slot]).map(|slot| tells(*slot)).sum();
     let step = all / (most - taken) as f64;
     let mut next = step * fraction(turn * 0.618_033_988_749_895);
     let mut sum = 0.0;
-    for slot in 0..answered {
+    for &slot in &slots {
         if chosen[slot] {
             continue;
         }
@@ -74,7 +77,7 @@ pub fn sample(ledger: &Ledger, warm: Option<&Population>) -> Vec<usize> {
             next += step;
         }
     }
-    (0..answered).filter(|slot| chosen[*slot]).collect()
+    slots.into_iter().filter(|slot| chosen[*slot]).collect()
 }
 
 /// Whether the `at`-th of `size` users is among the `wanted` evenly spaced ones, from a start that moves with

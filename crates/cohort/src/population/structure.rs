@@ -1,11 +1,11 @@
 //! How many cohorts there are: each change of their number only where the evidence gains.
 
 use super::candidates::CandidateSearch;
-use super::proposal::propose_mixture;
 use super::covariance;
 use super::fit::Fitting;
 use super::maximise::Prior;
 use super::pass::{Pass, Sums};
+use super::proposal::propose_mixture;
 use super::splits::{TIGHTER, split_loose};
 
 /// The variances that the first cohort is tried with, in parts of the population's.
@@ -56,18 +56,15 @@ pub(super) fn weight_cost(users: f64) -> f64 {
 /// What a cohort costs in the prediction of others, one nat for each of its parameters as in AIC; the evidence
 /// asks for more than that while users may belong to many cohorts.
 fn least_cost(fitting: &Fitting) -> f64 {
-    if fitting.by_evidence {
-        f64::INFINITY
-    } else {
-        fitting.population.features() as f64 + 2.0
-    }
+    if fitting.by_evidence { f64::INFINITY } else { fitting.population.features() as f64 + 2.0 }
 }
 
 /// The evidence less what cohorts and directions cost.
 pub(super) fn worth(fitting: &Fitting, pass: &Pass) -> f64 {
     let prior = Prior::of_cohorts(&fitting.population);
     let users = fitting.scales.users;
-    let cost: f64 = prior.costs(&pass.sums.components[1..]).iter().map(|c| c + weight_cost(users)).sum();
+    let cost: f64 =
+        prior.costs(&pass.sums.components[1..]).iter().map(|c| c + weight_cost(users)).sum();
     pass.sums.evidence - cost - covariance::cost(&fitting.population, users)
 }
 

@@ -55,5 +55,4 @@ impl Beliefs {
     pub fn clear(&mut self) {
         self.places.clear();
     }
-
 }

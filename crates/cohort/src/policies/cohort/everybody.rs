@@ -52,7 +52,7 @@ impl Everybody {
         let [newcomer, ..] = believer.believe(Moments::unseen(ledger.dim()));
         (self.noise, self.origin) = (population.noise, population.origin);
         let known = self.components.len();
-        let answered = ledger.answered();
+        let answered = ledger.slots();
         // Some at a time: beliefs of very many users take more memory than the users.
         for first in (0..answered).step_by(64 * USERS_PER_TASK) {
             let last = answered.min(first + 64 * USERS_PER_TASK);
@@ -65,6 +65,9 @@ impl Everybody {
                 .collect();
             for (slot, belief) in slots.into_iter().zip(beliefs) {
                 let user = ledger.user_of(slot);
+                if user == usize::MAX {
+                    continue;
+                }
                 self.make_room(user + 1);
                 self.believe(user, belief, ledger.count(slot));
             }

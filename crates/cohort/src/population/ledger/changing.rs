@@ -1,0 +1,117 @@
+//! Who is there and what is forgotten.
+
+use std::sync::Arc;
+
+use super::{Home, LANES, Ledger, NONE};
+use crate::population::lanes::ZERO;
+
+impl Ledger {
+    /// A slot for a user who has none. It has no home yet.
+    pub(super) fn new_slot(&mut self, user: usize) -> usize {
+        let slot = self.ids.len();
+        let name = u32::try_from(slot).ok().filter(|name| *name != NONE);
+        let name = name.expect("less than 2^32 users");
+        // Straight as long as every slot has been; after that users are in the index.
+        if slot == user && slot == self.straight {
+            self.straight += 1;
+        } else {
+            self.index.insert(user, name, |slot| self.ids.value(slot as usize));
+        }
+        self.ids.push(&[user]);
+        self.homes.push(&[Home::Gone]);
+        self.counts.push(&[0.0]);
+        self.answered += 1;
+        slot
+    }
+
+    /// A lane for a slot: the first that is free.
+    pub(super) fn take_lane(&mut self, slot: usize) -> u32 {
+        if let Some(place) = self.free_lanes.pop_first() {
+            self.owners.set(place as usize, slot as u32);
+            return place;
+        }
+        let place = self.owners.len();
+        if place.is_multiple_of(LANES) {
+            self.blocks.push(&vec![ZERO; self.packed_len()]);
+        }
+        self.owners.push(&[slot as u32]);
+        place as u32
+    }
+
+    /// Writes the packed sums of one user.
+    pub(super) fn write_lane(&mut self, place: u32, packed: &[f64]) {
+        let (block, lane) = Self::lane_of(place);
+        for (sums, number) in self.blocks.get_mut(block).iter_mut().zip(packed) {
+            sums[lane] = *number;
+        }
+    }
+
+    /// Writes a user's count.
+    pub(super) fn set_count(&mut self, slot: usize, count: f64) {
+        self.histogram.shift(1, self.counts.value(slot), count);
+        self.counts.set(slot, count);
+    }
+
+    /// Forgets a user. Its slot stays empty: if the user comes back, it gets a new one.
+    pub fn remove(&mut self, user: usize) {
+        self.settle();
+        let Some(slot) = self.slot_of(user) else { return };
+        match self.homes.value(slot) {
+            Home::Gone => {}
+            Home::Rows(circle) => self.rows.release(circle),
+            Home::Packed(place) => {
+                self.write_lane(place, &vec![0.0; self.packed_len()]);
+                self.owners.set(place as usize, NONE);
+                self.free_lanes.insert(place);
+            }
+        }
+        if slot >= self.straight {
+            self.index.remove(user, |slot| self.ids.value(slot as usize));
+        }
+        self.set_count(slot, 0.0);
+        self.homes.set(slot, Home::Gone);
+        self.ids.set(slot, usize::MAX);
+        self.answered -= 1;
+        self.in_rounds = self.in_rounds.min(user);
+    }
+
+    /// Multiplies all statistics of all users.
+    pub fn scale(&mut self, factor: f64) {
+        self.settle();
+        if factor == 1.0 {
+            return;
+        }
+        self.keep_weights();
+        let circles: Vec<_> = self.circles().collect();
+        for circle in circles {
+            self.rows.weigh(circle, factor);
+        }
+        for block in self.blocks.pieces_mut() {
+            for number in Arc::make_mut(block).as_flattened_mut() {
+                *number *= factor;
+            }
+        }
+        for slot in 0..self.counts.len() {
+            let count = self.counts.value(slot);
+            self.set_count(slot, factor * count);
+        }
+    }
+
+    /// Another memory from now on. What was seen so far keeps the weight that it has, and loses it
+    /// at the new rate.
+    pub fn set_memory(&mut self, memory: f64) {
+        self.settle();
+        if memory != self.memory {
+            self.keep_weights();
+            self.memory = memory;
+        }
+    }
+
+    /// Weights no longer follow from ages, where there are rows.
+    fn keep_weights(&mut self) {
+        let circles: Vec<_> = self.circles().collect();
+        if !circles.is_empty() {
+            self.rows.keep_weights(circles.into_iter(), self.memory);
+        }
+    }
+}

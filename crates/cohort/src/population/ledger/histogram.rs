@@ -1,0 +1,59 @@
+//! How many users have how many rewards.
+
+use std::collections::BTreeMap;
+
+/// Users by their count: exact for whole counts, to one part in 256 for decayed ones.
+#[derive(Clone, Debug, Default)]
+pub struct Histogram {
+    /// By the bits of the count, which for positive numbers are in the order of the numbers.
+    users: BTreeMap<u64, usize>,
+}
+
+/// The bits of a count; of one that is not whole, the middle of its bucket.
+fn bucket(count: f64) -> u64 {
+    const DROPPED: u32 = 52 - 7;
+    match count.fract() == 0.0 {
+        true => count.to_bits(),
+        false => count.to_bits() >> DROPPED << DROPPED | 1 << (DROPPED - 1),
+    }
+}
+
+impl Histogram {
+    /// So many users had one count and now have another.
+    pub fn shift(&mut self, users: usize, before: f64, after: f64) {
+        let (old, new) = (bucket(before), bucket(after));
+        if users == 0 || old == new {
+            return;
+        }
+        if before > 0.0
+            && let Some(there) = self.users.get_mut(&old)
+        {
+            *there -= users;
+            if *there == 0 {
+                self.users.remove(&old);
+            }
+        }
+        if after > 0.0 {
+            *self.users.entry(new).or_insert(0) += users;
+        }
+    }
+
+    /// The sum of the counts of the `most` users with the largest.
+    pub fn top_total(&self, most: usize) -> f64 {
+        let (mut left, mut total) = (most, 0.0);
+        for (count, users) in self.users.iter().rev() {
+            let taken = left.min(*users);
+            total += taken as f64 * f64::from_bits(*count);
+            left -= taken;
+            if left == 0 {
+                break;
+            }
+        }
+        total
+    }
+
+    /// Bytes taken, roughly.
+    pub fn memory_bytes(&self) -> usize {
+        24 * self.users.len()
+    }
+}

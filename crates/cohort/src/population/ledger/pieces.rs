@@ -1,0 +1,157 @@
+//! Arrays in pieces that copies share: a copy takes no numbers with it, and writing to it (or to
+//! what it was copied from) copies the piece that is written to and no other.
+
+use std::sync::Arc;
+
+/// Bytes of a piece, at most (one item may be larger). A copy of so many takes a few microseconds.
+const PIECE_BYTES: usize = 32 << 10;
+
+/// Pieces of a group. A copy of the array counts one reference for each group.
+const GROUP: usize = 128;
+
+type Piece<T> = Arc<Vec<T>>;
+
+/// An array of items that are `stride` values each.
+#[derive(Clone, Debug)]
+pub struct Pieces<T> {
+    stride: usize,
+    per_piece: usize,
+    len: usize,
+    groups: Vec<Arc<Vec<Piece<T>>>>,
+}
+
+impl<T: Copy> Pieces<T> {
+    /// Without any item.
+    pub fn new(stride: usize) -> Self {
+        let per_piece = (PIECE_BYTES / (stride * size_of::<T>())).max(1);
+        Self { stride, per_piece, len: 0, groups: Vec::new() }
+    }
+
+    /// How many items there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Values of an item.
+    pub fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// Items of a piece; the last one may have less.
+    pub fn per_piece(&self) -> usize {
+        self.per_piece
+    }
+
+    /// One item.
+    #[inline]
+    pub fn get(&self, at: usize) -> &[T] {
+        let piece = at / self.per_piece;
+        &self.groups[piece / GROUP][piece % GROUP][at % self.per_piece * self.stride..]
+            [..self.stride]
+    }
+
+    /// One item, to write to.
+    pub fn get_mut(&mut self, at: usize) -> &mut [T] {
+        let (first, stride) = (at % self.per_piece * self.stride, self.stride);
+        &mut self.piece_mut(at / self.per_piece)[first..][..stride]
+    }
+
+    /// The first value of an item, which is all of it where the stride is 1.
+    #[inline]
+    pub fn value(&self, at: usize) -> T {
+        self.get(at)[0]
+    }
+
+    /// Writes the first value of an item.
+    pub fn set(&mut self, at: usize, value: T) {
+        self.get_mut(at)[0] = value;
+    }
+
+    /// One more item.
+    pub fn push(&mut self, item: &[T]) {
+        assert_eq!(item.len(), self.stride, "values of an item");
+        let (piece, full) = (self.len / self.per_piece, self.per_piece * self.stride);
+        if self.len.is_multiple_of(self.per_piece) {
+            if piece.is_multiple_of(GROUP) {
+                self.groups.push(Arc::default());
+            }
+            Arc::make_mut(&mut self.groups[piece / GROUP]).push(Arc::default());
+        }
+        let values = self.piece_mut(piece);
+        if values.capacity() - values.len() < item.len() {
+            // Short arrays stay small; of long ones only the last piece has room to spare.
+            let room = if piece == 0 { (2 * values.len()).clamp(item.len(), full) } else { full };
+            values.reserve_exact(room - values.len());
+        }
+        values.extend_from_slice(item);
+        self.len += 1;
+    }
+
+    /// All values, piece by piece.
+    pub fn pieces(&self) -> impl Iterator<Item = &[T]> {
+        self.groups.iter().flat_map(|group| group.iter()).map(|piece| piece.as_slice())
+    }
+
+    /// All pieces; `Arc::make_mut` makes one of them writable.
+    pub fn pieces_mut(&mut self) -> Vec<&mut Piece<T>> {
+        self.groups.iter_mut().flat_map(|group| Arc::make_mut(group).iter_mut()).collect()
+    }
+
+    fn piece_mut(&mut self, piece: usize) -> &mut Vec<T> {
+        Arc::make_mut(&mut Arc::make_mut(&mut self.groups[piece / GROUP])[piece % GROUP])
+    }
+
+    /// Bytes taken, with the allocator's own: two words an allocation.
+    pub fn memory_bytes(&self) -> usize {
+        let piece = |piece: &Piece<T>| piece.capacity() * size_of::<T>() + PIECE_OVERHEAD;
+        let group = |group: &Arc<Vec<Piece<T>>>| {
+            group.iter().map(piece).sum::<usize>()
+                + group.capacity() * size_of::<Piece<T>>()
+                + PIECE_OVERHEAD
+        };
+        self.groups.iter().map(group).sum::<usize>() + self.groups.capacity() * 8
+    }
+
+    /// How many pieces are not shared with another array of the same length.
+    #[cfg(test)]
+    pub fn own(&self, other: &Self) -> usize {
+        let pieces = |of: &Self| of.groups.iter().flat_map(|group| group.to_vec()).collect();
+        let (a, b): (Vec<Piece<T>>, Vec<Piece<T>>) = (pieces(self), pieces(other));
+        a.iter().zip(&b).filter(|(a, b)| !Arc::ptr_eq(a, b)).count() + a.len().abs_diff(b.len())
+    }
+}
+
+/// Two reference counts, a vector's three words, and two words for each of two allocations.
+const PIECE_OVERHEAD: usize = 8 * (2 + 3 + 4);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_come_back_and_copies_share_what_is_not_written_to() {
+        let mut array = Pieces::new(3);
+        for at in 0..500_000 {
+            array.push(&[at, at + 1, at + 2]);
+        }
+        let copy = array.clone();
+        assert_eq!(array.own(&copy), 0);
+        array.set(77_777, -1);
+        array.push(&[1, 2, 3]);
+        assert_eq!(array.own(&copy), 2);
+        assert_eq!(
+            (array.get(77_777), copy.get(77_777)),
+            (&[-1, 77_778, 77_779][..], &[77_777, 77_778, 77_779][..])
+        );
+        assert!((0..500_000).all(|at| copy.get(at as usize)[2] == at + 2));
+        assert_eq!((array.len(), copy.len()), (500_001, 500_000));
+        assert_eq!(copy.pieces().map(<[i32]>::len).sum::<usize>(), 1_500_000);
+    }
+
+    #[test]
+    fn a_short_array_is_small() {
+        let mut array = Pieces::new(1);
+        array.push(&[1.0]);
+        assert!(array.memory_bytes() < 400, "{}", array.memory_bytes());
+    }
+}

@@ -1,0 +1,184 @@
+//! The rewards of users who have few, one row (x, y) each, in order of arrival.
+//!
+//! Rows of all users are in one array. The rows of a user are linked in a circle, each to the next
+//! one and the last to the first, so that a row takes its numbers and one link and no more.
+
+use super::index::NONE;
+use super::pieces::Pieces;
+
+/// The rows of one user: the last of the circle, and how many there are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Circle {
+    pub last: u32,
+    pub rows: u32,
+}
+
+/// The rows of all users.
+#[derive(Clone, Debug)]
+pub struct RowPool {
+    /// x, y.
+    rows: Pieces<f64>,
+    /// The row after it.
+    links: Pieces<u32>,
+    /// What every row counts, where that does not follow from its age.
+    weights: Option<Pieces<f64>>,
+    /// The first of the rows that nobody has.
+    free: u32,
+}
+
+/// The rows of one user in order of arrival: x, y (relative to the ledger's origin), and what the
+/// row counts.
+#[derive(Clone, Debug)]
+pub struct Rows<'a> {
+    pool: &'a RowPool,
+    at: u32,
+    left: usize,
+    memory: f64,
+}
+
+impl<'a> Iterator for Rows<'a> {
+    type Item = (&'a [f64], f64, f64);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.left = self.left.checked_sub(1)?;
+        self.at = self.pool.links.value(self.at as usize);
+        let (y, x) = self.pool.rows.get(self.at as usize).split_last()?;
+        let weight = match &self.pool.weights {
+            Some(weights) => weights.value(self.at as usize),
+            None => power(self.memory, self.left),
+        };
+        Some((x, *y, weight))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for Rows<'_> {}
+
+/// base^exponent, by the same products on every machine.
+fn power(mut base: f64, mut exponent: usize) -> f64 {
+    let mut power = 1.0;
+    while exponent > 0 {
+        if exponent % 2 == 1 {
+            power *= base;
+        }
+        base *= base;
+        exponent /= 2;
+    }
+    power
+}
+
+impl RowPool {
+    /// For contexts of dimension d.
+    pub fn new(dim: usize) -> Self {
+        Self { rows: Pieces::new(dim + 1), links: Pieces::new(1), weights: None, free: NONE }
+    }
+
+    /// Whether weights are kept row by row.
+    pub fn is_weighted(&self) -> bool {
+        self.weights.is_some()
+    }
+
+    /// The rows of a user.
+    pub fn of(&self, circle: Circle, memory: f64) -> Rows<'_> {
+        Rows { pool: self, at: circle.last, left: circle.rows as usize, memory }
+    }
+
+    /// One more row for a user (`None` if it is the first), of weight 1.
+    pub fn append(&mut self, circle: Option<Circle>, x: &[f64], y: f64) -> Circle {
+        let new = self.take();
+        let (numbers, last) = (self.rows.get_mut(new as usize), x.len());
+        numbers[..last].copy_from_slice(x);
+        numbers[last] = y;
+        if let Some(weights) = &mut self.weights {
+            weights.set(new as usize, 1.0);
+        }
+        match circle {
+            None => {
+                self.links.set(new as usize, new);
+                Circle { last: new, rows: 1 }
+            }
+            Some(Circle { last, rows }) => {
+                let first = self.links.value(last as usize);
+                self.links.set(new as usize, first);
+                self.links.set(last as usize, new);
+                Circle { last: new, rows: rows + 1 }
+            }
+        }
+    }
+
+    /// A row that nobody has.
+    fn take(&mut self) -> u32 {
+        if self.free != NONE {
+            let row = self.free;
+            self.free = self.links.value(row as usize);
+            return row;
+        }
+        let row = u32::try_from(self.links.len()).expect("less than 2^32 rows");
+        self.rows.push(&vec![0.0; self.rows.stride()]);
+        self.links.push(&[NONE]);
+        if let Some(weights) = &mut self.weights {
+            weights.push(&[1.0]);
+        }
+        row
+    }
+
+    /// The rows of a user go to whoever comes next.
+    pub fn release(&mut self, circle: Circle) {
+        let first = self.links.value(circle.last as usize);
+        self.links.set(circle.last as usize, self.free);
+        self.free = first;
+    }
+
+    /// Keeps weights row by row from now on; as yet they follow from ages.
+    pub fn keep_weights(&mut self, circles: impl Iterator<Item = Circle>, memory: f64) {
+        if self.weights.is_some() {
+            return;
+        }
+        let mut weights = Pieces::new(1);
+        for _ in 0..self.links.len() {
+            weights.push(&[1.0]);
+        }
+        for circle in circles {
+            let mut rows = self.of(circle, memory);
+            while let Some((_, _, weight)) = rows.next() {
+                weights.set(rows.at as usize, weight);
+            }
+        }
+        self.weights = Some(weights);
+    }
+
+    /// Multiplies the weights of a user's rows, where they are kept row by row.
+    pub fn weigh(&mut self, circle: Circle, factor: f64) {
+        let Some(weights) = self.weights.as_mut().filter(|_| factor != 1.0) else { return };
+        let mut at = circle.last;
+        for _ in 0..circle.rows {
+            at = self.links.value(at as usize);
+            weights.get_mut(at as usize)[0] *= factor;
+        }
+    }
+
+    /// Sets the weights of a user's rows, where they are kept row by row.
+    pub fn set_weights(&mut self, circle: Circle, values: &[f64]) {
+        let Some(weights) = &mut self.weights else { return };
+        let mut at = circle.last;
+        for weight in &values[..circle.rows as usize] {
+            at = self.links.value(at as usize);
+            weights.set(at as usize, *weight);
+        }
+    }
+
+    /// Bytes taken.
+    pub fn memory_bytes(&self) -> usize {
+        let weights = self.weights.as_ref().map_or(0, Pieces::memory_bytes);
+        self.rows.memory_bytes() + self.links.memory_bytes() + weights
+    }
+
+    /// How many pieces are not shared with another pool.
+    #[cfg(test)]
+    pub fn own(&self, other: &Self) -> usize {
+        self.rows.own(&other.rows) + self.links.own(&other.links)
+    }
+}

@@ -1,0 +1,111 @@
+//! Sums of zzᵀ, packed, of one user and of eight at once.
+//!
+//! A sum is `S ← keep·S + zzᵀ` row by row in the order of arrival, whichever way it is worked out,
+//! so that all ways end in the same bits.
+
+use crate::population::lanes::{LANES, Lane, ZERO};
+
+/// Rows that are worked on together: their lanes stay close to the processor.
+pub const TILE: usize = 8;
+
+/// One number for each user and row.
+type Tall = [Lane; TILE];
+
+/// Several rows of eight users. Where there are fewer, the rest is zeros, which change no sum.
+#[derive(Debug)]
+pub struct Tile {
+    /// Every coordinate.
+    right: Vec<Tall>,
+    /// The same times the weight of the row; empty where all weights are 1.
+    left: Vec<Tall>,
+    /// What is kept, at every row, of the sum so far.
+    keep: Tall,
+}
+
+impl Tile {
+    /// Room for rows of so many coordinates.
+    pub fn new(coordinates: usize, weighted: bool) -> Self {
+        let right = vec![[ZERO; TILE]; coordinates];
+        let left = if weighted { right.clone() } else { Vec::new() };
+        Self { right, left, keep: [[1.0; LANES]; TILE] }
+    }
+
+    /// Rows of zeros.
+    pub fn clear(&mut self) {
+        self.right.fill([ZERO; TILE]);
+        self.left.fill([ZERO; TILE]);
+        self.keep = [[1.0; LANES]; TILE];
+    }
+
+    /// One row of one user: z = (x, 1, y).
+    pub fn put(&mut self, row: usize, lane: usize, x: &[f64], y: f64, keep: f64) {
+        self.keep[row][lane] = keep;
+        let (context, rest) = self.right.split_at_mut(x.len());
+        for (right, value) in context.iter_mut().zip(x) {
+            right[row][lane] = *value;
+        }
+        rest[0][row][lane] = 1.0;
+        rest[1][row][lane] = y;
+    }
+
+    /// The weight of a row that has been put.
+    pub fn weigh(&mut self, row: usize, lane: usize, weight: f64) {
+        for (left, right) in self.left.iter_mut().zip(&self.right) {
+            left[row][lane] = weight * right[row][lane];
+        }
+    }
+
+    /// All rows into the sums of the eight users.
+    pub fn add_to(&self, sums: &mut [Lane]) {
+        let left = if self.left.is_empty() { &self.right } else { &self.left };
+        add(sums, left, &self.right, &self.keep);
+    }
+}
+
+widest! {
+    /// `sums ← keep·sums + left rightᵀ`, row after row, packed.
+    fn add(sums: &mut [Lane], left: &[Tall], right: &[Tall], keep: &Tall) = add_kernel
+}
+
+#[inline(always)]
+fn add_kernel(sums: &mut [Lane], left: &[Tall], right: &[Tall], keep: &Tall) {
+    let mut sums = sums.iter_mut();
+    for (i, left) in left.iter().enumerate() {
+        for (right, into) in right[..=i].iter().zip(sums.by_ref()) {
+            let mut sum = *into;
+            for row in 0..TILE {
+                for lane in 0..LANES {
+                    sum[lane] = keep[row][lane] * sum[lane] + left[row][lane] * right[row][lane];
+                }
+            }
+            *into = sum;
+        }
+    }
+}
+
+widest! {
+    /// `sums ← keep·sums + left rightᵀ` of one user, packed.
+    pub fn add_one(sums: &mut [f64], left: &[f64], right: &[f64], keep: f64) = add_one_kernel
+}
+
+#[inline(always)]
+fn add_one_kernel(sums: &mut [f64], left: &[f64], right: &[f64], keep: f64) {
+    let mut rest = sums;
+    for (i, left) in left.iter().enumerate() {
+        let (row, after) = rest.split_at_mut(i + 1);
+        for (sum, right) in row.iter_mut().zip(right) {
+            *sum = keep * *sum + left * right;
+        }
+        rest = after;
+    }
+}
+
+/// `sums ← keep·sums + zzᵀ` of one of eight users, packed.
+pub fn add_to_lane(sums: &mut [Lane], lane: usize, z: &[f64], keep: f64) {
+    let mut sums = sums.iter_mut();
+    for (i, left) in z.iter().enumerate() {
+        for (sum, right) in sums.by_ref().take(i + 1).zip(z) {
+            sum[lane] = keep * sum[lane] + left * right;
+        }
+    }
+}
