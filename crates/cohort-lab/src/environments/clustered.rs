@@ -8,9 +8,9 @@
 use cohort::params::{Kind, Param, Settings};
 use std::ops::Bound;
 
-use super::parts::centres::{CLUSTER_OPTIONS, Centres, cluster_of_every_user};
+use super::parts::centres::{CLUSTER_OPTIONS, Centres, cluster_of_every_user, shares};
 use super::parts::laws::{LAW_OPTIONS, Laws, check_fits};
-use super::parts::linear::{LinearWorld, Users};
+use super::parts::linear::{LinearWorld, UserLaw, Users};
 use crate::Error;
 use crate::environment::{Environment, EnvironmentInfo, Size, World};
 use crate::seed::{Purpose, Seed};
@@ -76,7 +76,12 @@ impl Environment for Clustered {
         let mut rng = seed.stream(Purpose::Users, 0);
         let centres = self.centres.draw(self.count, dim, &mut rng)?;
         let thetas = self.clusters.iter().flat_map(|&cluster| centres[cluster].clone()).collect();
-        let users = Users { thetas, clusters: self.clusters.clone() };
+        let law = UserLaw {
+            centres: centres.concat(),
+            weights: shares(&self.clusters, self.count),
+            scatter: Vec::new(),
+        };
+        let users = Users { thetas, clusters: self.clusters.clone(), law: Some(law) };
         Ok(Box::new(LinearWorld::new(users, dim, self.laws.sigma(), self.laws.rounds(seed))))
     }
 }

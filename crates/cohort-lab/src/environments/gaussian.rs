@@ -9,7 +9,7 @@ use cohort::linear::dot;
 use cohort::params::{Param, Settings};
 
 use super::parts::laws::{LAW_OPTIONS, Laws, SPREAD, normal};
-use super::parts::linear::{LinearWorld, Users};
+use super::parts::linear::{LinearWorld, UserLaw, Users, isotropic};
 use crate::Error;
 use crate::environment::{Environment, EnvironmentInfo, Size, World};
 use crate::seed::{Purpose, Seed};
@@ -54,18 +54,23 @@ impl Environment for Gaussian {
             let own = normal(dim, &mut rng);
             thetas.extend(mean.iter().zip(own).map(|(mean, own)| mean + deviation * own));
         }
-        if self.unit_ball {
-            scale_into_unit_ball(&mut thetas, dim);
-        }
-        let users = Users { thetas, clusters: (0..users).collect() };
+        let factor = if self.unit_ball { scale_into_unit_ball(&mut thetas, dim) } else { 1.0 };
+        let law = UserLaw {
+            centres: mean.iter().map(|mean| mean * factor).collect(),
+            weights: vec![1.0],
+            scatter: isotropic(dim, self.spread * factor * factor),
+        };
+        let users = Users { thetas, clusters: (0..users).collect(), law: Some(law) };
         Ok(Box::new(LinearWorld::new(users, dim, self.laws.sigma(), self.laws.rounds(seed))))
     }
 }
 
-fn scale_into_unit_ball(thetas: &mut [f64], dim: usize) {
+/// Returns the factor.
+fn scale_into_unit_ball(thetas: &mut [f64], dim: usize) -> f64 {
     let longest =
         thetas.chunks_exact(dim).map(|theta| dot(theta, theta).sqrt()).fold(0.0, f64::max);
     for value in thetas {
         *value /= longest;
     }
+    1.0 / longest
 }

@@ -5,9 +5,9 @@
 
 use cohort::params::Settings;
 
-use super::parts::centres::{CLUSTER_OPTIONS, Centres, cluster_of_every_user};
+use super::parts::centres::{CLUSTER_OPTIONS, Centres, cluster_of_every_user, shares};
 use super::parts::laws::{LAW_OPTIONS, Laws, SPREAD, check_fits, normal};
-use super::parts::linear::{LinearWorld, Users};
+use super::parts::linear::{LinearWorld, UserLaw, Users, isotropic};
 use crate::Error;
 use crate::environment::{Environment, EnvironmentInfo, Size, World};
 use crate::seed::{Purpose, Seed};
@@ -50,7 +50,12 @@ impl Environment for Mixture {
             let own = normal(dim, &mut rng);
             thetas.extend(centres[cluster].iter().zip(own).map(|(mu, own)| mu + deviation * own));
         }
-        let users = Users { thetas, clusters: self.clusters.clone() };
+        let law = UserLaw {
+            centres: centres.concat(),
+            weights: shares(&self.clusters, self.count),
+            scatter: isotropic(dim, self.spread),
+        };
+        let users = Users { thetas, clusters: self.clusters.clone(), law: Some(law) };
         Ok(Box::new(LinearWorld::new(users, dim, self.laws.sigma(), self.laws.rounds(seed))))
     }
 }

@@ -159,6 +159,10 @@ impl Rounds for Drawn {
         if self.laws.noise_law == NoiseLaw::Binary { 0.5 } else { 1.0 }
     }
 
+    fn level(&self) -> f64 {
+        if self.laws.noise_law == NoiseLaw::Binary { 0.5 } else { 0.0 }
+    }
+
     fn absences(&self) -> bool {
         self.laws.zipf
     }

@@ -1,6 +1,6 @@
 //! What a user answers where rewards are linear: ⟨β, θ_i⟩ + ξ.
 
-use cohort::{Arm, Contexts, Truth};
+use cohort::{Arm, Contexts, Law, Truth};
 
 use crate::environment::{Outcome, World};
 
@@ -10,6 +10,27 @@ pub struct Users {
     pub thetas: Vec<f64>,
     /// The cluster of every user.
     pub clusters: Vec<usize>,
+    /// The law they were drawn from, where there is one.
+    pub law: Option<UserLaw>,
+}
+
+/// The law that users were drawn from, as [`cohort::Law`] has it.
+pub struct UserLaw {
+    /// μ_c, row by row.
+    pub centres: Vec<f64>,
+    /// The share of users that each centre has.
+    pub weights: Vec<f64>,
+    /// Directions in which users of a cluster scatter, as long as their standard deviations.
+    pub scatter: Vec<f64>,
+}
+
+/// The scatter of one variance in all coordinates.
+pub fn isotropic(dim: usize, variance: f64) -> Vec<f64> {
+    if variance == 0.0 {
+        return Vec::new();
+    }
+    let entry = |at: usize| if at.is_multiple_of(dim + 1) { variance.sqrt() } else { 0.0 };
+    (0..dim * dim).map(entry).collect()
 }
 
 /// Where the contexts and the noise of a round come from.
@@ -25,6 +46,11 @@ pub trait Rounds: Send + Sync {
     /// How much more reward is expected where ⟨x, θ⟩ is larger by 1.
     fn worth(&self) -> f64 {
         1.0
+    }
+
+    /// The reward expected where ⟨x, θ⟩ = 0.
+    fn level(&self) -> f64 {
+        0.0
     }
 
     /// Whether users stay away from some rounds.
@@ -90,7 +116,12 @@ const LANES: usize = 8;
 
 impl<R: Rounds> LinearWorld<R> {
     /// A world of these users.
-    pub fn new(users: Users, dim: usize, sigma: f64, rounds: R) -> Self {
+    pub fn new(mut users: Users, dim: usize, sigma: f64, rounds: R) -> Self {
+        // Laws are told in units of the reward.
+        if let Some(law) = &mut users.law {
+            let values = law.centres.iter_mut().chain(&mut law.scatter);
+            values.for_each(|value| *value *= rounds.worth());
+        }
         let (contexts, lanes) = (Vec::new(), Vec::new());
         let noise = vec![0.0; users.clusters.len()];
         let absent = vec![false; noise.len()];
@@ -163,7 +194,16 @@ impl<R: Rounds> World for LinearWorld<R> {
     }
 
     fn truth(&self) -> Option<Truth<'_>> {
-        Some(Truth { thetas: &self.users.thetas, clusters: &self.users.clusters })
+        let Users { thetas, clusters, law } = &self.users;
+        let law = law.as_ref().map(|law| Law {
+            centres: &law.centres,
+            weights: &law.weights,
+            scatter: &law.scatter,
+            level: self.rounds.level(),
+            level_spread: 0.0,
+            sigmas: None,
+        });
+        Some(Truth { law, ..Truth::new(thetas, clusters) })
     }
 
     fn start_round(&mut self, round: usize) {
@@ -215,7 +255,8 @@ mod tests {
     #[test]
     fn users_that_are_the_same_are_answered_the_same() {
         let world = |thetas: &[f64], clusters: &[usize]| {
-            let users = Users { thetas: thetas.to_vec(), clusters: clusters.to_vec() };
+            let (thetas, clusters) = (thetas.to_vec(), clusters.to_vec());
+            let users = Users { thetas, clusters, law: None };
             LinearWorld::new(users, 2, 0.25, Fan)
         };
         let thetas = [1.0, 0.5, -1.0, 2.0, -1.0, 2.0, 1.0, 0.5];
@@ -236,7 +277,8 @@ mod tests {
 
     #[test]
     fn rewards_are_noisy_and_regret_is_not() {
-        let users = Users { thetas: vec![1.0, 0.5, -1.0, 2.0], clusters: vec![0, 1] };
+        let thetas = vec![1.0, 0.5, -1.0, 2.0];
+        let users = Users { thetas, clusters: vec![0, 1], law: None };
         let mut world = LinearWorld::new(users, 2, 0.25, Fan);
         for round in [3, 0] {
             world.start_round(round);
