@@ -129,7 +129,7 @@ fn spaced(count: usize, dim: usize, distance: f64, rng: &mut impl Rng) -> Vec<Ve
 
 /// A random unit vector orthogonal to all of `basis` (orthonormal), by Gram–Schmidt; in R¹, where
 /// there is none, the zero vector.
-fn orthogonal_to(basis: &[Vec<f64>], rng: &mut impl Rng) -> Vec<f64> {
+pub fn orthogonal_to(basis: &[Vec<f64>], rng: &mut impl Rng) -> Vec<f64> {
     let dim = basis[0].len();
     if basis.len() >= dim {
         return vec![0.0; dim];

@@ -5,6 +5,7 @@ use cohort::{Arm, Contexts, Law, Truth};
 use crate::environment::{Outcome, World};
 
 /// Who the users are.
+#[derive(Default)]
 pub struct Users {
     /// θ_i, row by row.
     pub thetas: Vec<f64>,
@@ -12,9 +13,14 @@ pub struct Users {
     pub clusters: Vec<usize>,
     /// The law they were drawn from, where there is one.
     pub law: Option<UserLaw>,
+    /// What is added to all rewards of every user; empty where that is nothing.
+    pub levels: Vec<f64>,
+    /// The noise scale of every user; empty where it is that of the world.
+    pub sigmas: Vec<f64>,
 }
 
 /// The law that users were drawn from, as [`cohort::Law`] has it.
+#[derive(Default)]
 pub struct UserLaw {
     /// μ_c, row by row.
     pub centres: Vec<f64>,
@@ -22,15 +28,10 @@ pub struct UserLaw {
     pub weights: Vec<f64>,
     /// Directions in which users of a cluster scatter, as long as their standard deviations.
     pub scatter: Vec<f64>,
-}
-
-/// The scatter of one variance in all coordinates.
-pub fn isotropic(dim: usize, variance: f64) -> Vec<f64> {
-    if variance == 0.0 {
-        return Vec::new();
-    }
-    let entry = |at: usize| if at.is_multiple_of(dim + 1) { variance.sqrt() } else { 0.0 };
-    (0..dim * dim).map(entry).collect()
+    /// The mean of users' levels.
+    pub level: f64,
+    /// The standard deviation of users' levels.
+    pub level_spread: f64,
 }
 
 /// Where the contexts and the noise of a round come from.
@@ -194,14 +195,14 @@ impl<R: Rounds> World for LinearWorld<R> {
     }
 
     fn truth(&self) -> Option<Truth<'_>> {
-        let Users { thetas, clusters, law } = &self.users;
+        let Users { thetas, clusters, law, sigmas, .. } = &self.users;
         let law = law.as_ref().map(|law| Law {
             centres: &law.centres,
             weights: &law.weights,
             scatter: &law.scatter,
-            level: self.rounds.level(),
-            level_spread: 0.0,
-            sigmas: None,
+            level: self.rounds.level() + law.level,
+            level_spread: law.level_spread,
+            sigmas: (!sigmas.is_empty()).then_some(sigmas),
         });
         Some(Truth { law, ..Truth::new(thetas, clusters) })
     }
@@ -229,8 +230,9 @@ impl<R: Rounds> World for LinearWorld<R> {
 
     fn play(&self, user: usize, arm: Arm) -> Outcome {
         let (played, best) = self.expected(user, arm);
+        let level = self.users.levels.get(user).copied().unwrap_or(0.0);
         Outcome {
-            reward: self.rounds.answer(played, self.noise[user]),
+            reward: self.rounds.answer(played, self.noise[user]) + level,
             regret: self.rounds.worth() * (best - played),
         }
     }
@@ -256,7 +258,7 @@ mod tests {
     fn users_that_are_the_same_are_answered_the_same() {
         let world = |thetas: &[f64], clusters: &[usize]| {
             let (thetas, clusters) = (thetas.to_vec(), clusters.to_vec());
-            let users = Users { thetas, clusters, law: None };
+            let users = Users { thetas, clusters, ..Users::default() };
             LinearWorld::new(users, 2, 0.25, Fan)
         };
         let thetas = [1.0, 0.5, -1.0, 2.0, -1.0, 2.0, 1.0, 0.5];
@@ -278,7 +280,7 @@ mod tests {
     #[test]
     fn rewards_are_noisy_and_regret_is_not() {
         let thetas = vec![1.0, 0.5, -1.0, 2.0];
-        let users = Users { thetas, clusters: vec![0, 1], law: None };
+        let users = Users { thetas, clusters: vec![0, 1], ..Users::default() };
         let mut world = LinearWorld::new(users, 2, 0.25, Fan);
         for round in [3, 0] {
             world.start_round(round);
