@@ -33,6 +33,8 @@ pub enum Purpose {
     Levels = 6,
     /// The subspace that users' vectors lie in.
     Subspace = 7,
+    /// How users change.
+    Drift = 8,
 }
 
 impl Seed {

@@ -3,6 +3,7 @@
 
 mod catalogue;
 mod clustered;
+mod drifting;
 mod gaussian;
 mod mixture;
 mod parts;
@@ -21,6 +22,7 @@ pub const ENVIRONMENTS: &[EnvironmentInfo] = &[
     clustered::INFO,
     gaussian::INFO,
     mixture::INFO,
+    drifting::INFO,
     table::INFO,
     catalogue::LASTFM,
     catalogue::MOVIELENS,
@@ -84,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_world_is_the_same_for_the_same_seed_and_rounds_come_in_any_order() {
-        for name in ["clustered", "gaussian", "mixture"] {
+        for name in ["clustered", "gaussian", "mixture", "drifting"] {
             let (mut one, mut other) = (world(name, &[]), world(name, &[]));
             for round in 0..4 {
                 other.start_round(round);

@@ -130,6 +130,18 @@ impl<R: Rounds> LinearWorld<R> {
         Self { users, dim, sigma, rounds, contexts, lanes, noise, absent, kinds }
     }
 
+    /// θ_i, row by row.
+    pub fn thetas(&self) -> &[f64] {
+        &self.users.thetas
+    }
+
+    /// Other vectors and clusters for the same users, from the next round on.
+    pub fn set_users(&mut self, thetas: &[f64], clusters: &[usize]) {
+        self.users.thetas.copy_from_slice(thetas);
+        self.users.clusters.copy_from_slice(clusters);
+        self.kinds = Kinds::of(&self.users, self.dim);
+    }
+
     /// The contexts of eight arms after the other; the last arm fills what is left over.
     fn fill_lanes(&mut self) {
         let arms = self.contexts.len() / self.dim;
