@@ -42,7 +42,7 @@ pub fn build(
     params: &[(&str, f64)],
 ) -> Result<Box<dyn Policy>, cohort::Error> {
     let thetas = world.thetas();
-    let truth = Truth { thetas: &thetas, clusters: &world.clusters };
+    let truth = Truth::new(&thetas, &world.clusters);
     let problem = Problem {
         rounds: Some(rounds),
         sigma: NOISE,

@@ -58,6 +58,11 @@ pub trait World: Send + Sync {
         false
     }
 
+    /// Users who come for one visit, besides those whose regret counts.
+    fn visitors(&self) -> Option<&Visitors> {
+        None
+    }
+
     /// What a user answers to an arm of what it was offered.
     fn play(&self, user: usize, arm: Arm) -> Outcome;
 
@@ -86,10 +91,39 @@ pub struct Outcome {
     pub regret: f64,
 }
 
+/// Users who come for one visit: each is asked until it has answered so often, and once more, to
+/// which it does not answer. [`World::is_absent`] is true of them in all rounds.
+#[derive(Clone, Debug)]
+pub struct Visitors {
+    /// Their numbers among all users, in the order in which they come.
+    pub users: Vec<usize>,
+    /// How often each of them answers.
+    pub rewards: usize,
+    /// Whether all come before the first round; else they are spread evenly over rounds.
+    pub at_once: bool,
+}
+
+impl Visitors {
+    /// Who comes just before a round of so many.
+    pub fn of_round(&self, round: usize, rounds: usize) -> &[usize] {
+        let before = |round: usize| match self.at_once {
+            true => {
+                if round == 0 {
+                    0
+                } else {
+                    self.users.len()
+                }
+            }
+            false => round * self.users.len() / rounds,
+        };
+        &self.users[before(round)..before(round + 1)]
+    }
+}
+
 /// How large a world is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// N, how many users.
+    /// N, how many users, visitors not counted.
     pub users: usize,
     /// d, the dimension of contexts.
     pub dim: usize,

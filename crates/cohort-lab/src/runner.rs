@@ -16,7 +16,7 @@ use cohort::registry::PolicyInfo;
 use cohort::{Arm, Order, Policy, Problem, Truth};
 
 use crate::Error;
-use crate::environment::{Environment, Outcome, World};
+use crate::environment::{Environment, Outcome, Visitors, World};
 use crate::seed::Seed;
 
 /// What is to be run.
@@ -256,7 +256,7 @@ fn check_that_all_can_start(plan: &Plan) -> Result<(), Error> {
 fn make_policy(task: &Task, world: &dyn World) -> Result<Box<dyn Policy>, Error> {
     let size = task.environment.size();
     let problem = Problem {
-        users: size.users,
+        users: size.users + world.visitors().map_or(0, |visitors| visitors.users.len()),
         dim: size.dim,
         rounds: Some(task.horizon),
         sigma: world.sigma(),
@@ -286,7 +286,9 @@ pub fn play(
     let mut policy = make_policy(task, world.as_ref())?;
     let one_by_one = world.own_offers() || world.absences();
     let order = if one_by_one { Order::OneByOne } else { policy.order() };
-    let mut answers = Answers::new(task.environment.size().users);
+    let visitors = world.visitors().cloned();
+    let ordinary = ordinary_users(task.environment.size().users, visitors.as_ref());
+    let mut answers = Answers::new(ordinary.last().map_or(0, |last| last + 1));
     let mut run = Run {
         regret: Vec::new(),
         reward: Vec::new(),
@@ -300,21 +302,25 @@ pub fn play(
             return Ok(None);
         }
         let started = Instant::now();
+        let mut learning = match &visitors {
+            Some(visitors) => receive(visitors, round, task, policy.as_mut(), world.as_mut()),
+            None => Duration::ZERO,
+        };
         world.start_round(round);
-        let learning = match order {
+        learning += match order {
             Order::Together => answers.play_together(policy.as_mut(), world.as_ref()),
             Order::OneByOne => answers.play_one_by_one(policy.as_mut(), world.as_ref()),
         };
         run.learning += learning;
         run.environment += started.elapsed() - learning;
 
-        run.regret.push(mean(&answers.regrets));
-        run.reward.push(mean(&answers.rewards));
+        run.regret.push(mean(&answers.regrets, &ordinary));
+        run.reward.push(mean(&answers.rewards, &ordinary));
         if task.keep_arms {
-            run.arms.extend(&answers.arms);
+            run.arms.extend(ordinary.iter().map(|user| answers.arms[*user]));
         }
         if is_checkpoint(round, task.rounds) {
-            run.checkpoints.push(look_at(policy.as_ref(), world.truth(), round + 1));
+            run.checkpoints.push(look_at(policy.as_ref(), world.truth(), &ordinary, round + 1));
         }
         observer.round_done();
     }
@@ -327,15 +333,62 @@ fn is_checkpoint(round: usize, rounds: usize) -> bool {
     before(round + 1) > before(round)
 }
 
-fn look_at(policy: &dyn Policy, truth: Option<Truth>, rounds: usize) -> Checkpoint {
-    let found = policy.clusters();
+/// The numbers of the users whose regret counts: all but visitors.
+fn ordinary_users(count: usize, visitors: Option<&Visitors>) -> Vec<usize> {
+    let mut visits = visitors.map_or(&[][..], |visitors| &visitors.users).iter().peekable();
+    let is_ordinary = |user: &usize| visits.next_if(|visitor| *visitor == user).is_none();
+    (0..).filter(is_ordinary).take(count).collect()
+}
+
+/// The clusters found and the true ones, of those users.
+fn look_at(
+    policy: &dyn Policy,
+    truth: Option<Truth>,
+    users: &[usize],
+    rounds: usize,
+) -> Checkpoint {
+    let of_users = |labels: &[usize]| {
+        let mut labels: Vec<usize> = users.iter().map(|user| labels[*user]).collect();
+        partition::number_by_smallest_member(&mut labels);
+        labels
+    };
+    let found = policy.clusters().map(|labels| of_users(&labels));
+    let agreement = |labels: &Vec<usize>| {
+        truth.map(|truth| partition::adjusted_rand(labels, &of_users(truth.clusters)))
+    };
     Checkpoint {
         rounds,
         clusters: found.as_ref().map(|labels| partition::sizes(labels).len()),
-        adjusted_rand: truth.and_then(|truth| {
-            found.as_ref().map(|labels| partition::adjusted_rand(labels, truth.clusters))
-        }),
+        adjusted_rand: found.as_ref().and_then(agreement),
     }
+}
+
+/// Serves the visitors who come before a round: in rounds of their own after the last, so that the
+/// others see the same as without them. Returns the time learning took.
+fn receive(
+    visitors: &Visitors,
+    round: usize,
+    task: &Task,
+    policy: &mut dyn Policy,
+    world: &mut dyn World,
+) -> Duration {
+    let turns = policy.turns().expect("where users stay away policies have turns");
+    let mut learning = Duration::ZERO;
+    let users = visitors.of_round(round, task.rounds);
+    let times = if users.is_empty() { 0 } else { visitors.rewards + 1 };
+    for time in 0..times {
+        world.start_round(task.horizon + round * times + time);
+        let contexts = world.contexts();
+        for user in users {
+            let started = Instant::now();
+            let arm = turns.decide(*user, &contexts);
+            if time < visitors.rewards {
+                turns.learn_one(*user, contexts.arm(arm), world.play(*user, arm).reward);
+            }
+            learning += started.elapsed();
+        }
+    }
+    learning
 }
 
 /// What all users did in one round.
@@ -392,8 +445,9 @@ impl Answers {
     }
 }
 
-fn mean(numbers: &[f64]) -> f64 {
-    numbers.iter().sum::<f64>() / numbers.len() as f64
+/// Of those users.
+fn mean(numbers: &[f64], users: &[usize]) -> f64 {
+    users.iter().map(|user| numbers[*user]).sum::<f64>() / users.len() as f64
 }
 
 #[cfg(test)]

@@ -29,6 +29,12 @@ pub enum Purpose {
     Policy = 4,
     /// Who takes part in a round.
     Activity = 5,
+    /// The levels of users.
+    Levels = 6,
+    /// The subspace that users' vectors lie in.
+    Subspace = 7,
+    /// How users change.
+    Drift = 8,
 }
 
 impl Seed {

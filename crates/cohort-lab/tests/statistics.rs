@@ -189,3 +189,20 @@ fn the_letter_of_pmlb_plays_for_the_difference_the_compensated_form_for_the_user
     assert!(compensated < 0.6 * letter, "pmlb-compensated {compensated} against pmlb {letter}");
     assert!(warm < alone, "pmlb-warm {warm} against linucb-ind {alone}");
 }
+
+/// The limit of collaboration: T = 1000, d = 15, K = 25, ten clusters.
+#[test]
+fn who_is_told_the_centres_loses_no_more_than_it_takes_to_tell_users_apart() {
+    for (noise, expected) in [(0.1, 0.71), (0.3, 3.25), (1.0, 30.3)] {
+        let repetitions = repetitions(&format!(
+            r#"
+            rounds = 1000
+            reps = 4
+            env = {{ name = "clustered", users = 200, clusters = 10, noise = {noise} }}
+            policy = [{{ name = "oracle-centres" }}]
+            "#
+        ));
+        let regret = mean_regrets(&repetitions)[0];
+        assert!((regret / expected - 1.0).abs() < 0.2, "noise {noise}: {regret} for {expected}");
+    }
+}

@@ -184,7 +184,7 @@ impl Learner {
             expect_shape("thetas", thetas.shape(), &axes)?;
         }
         let thetas = thetas.map(|thetas| slice("thetas", thetas)).transpose()?;
-        let truth = thetas.map(|thetas| Truth { thetas, clusters: &labels });
+        let truth = thetas.map(|thetas| Truth::new(thetas, &labels));
         let problem = Problem { rounds, seed, truth, ..Problem::new(users, dim) };
         let engine = match info.name == COHORT.name {
             true => Engine::Cohort(Box::new(Cohort::new(&problem, &settings).map_err(refused)?)),

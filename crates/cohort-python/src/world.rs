@@ -71,6 +71,9 @@ impl World {
             let expected = "an environment in which all users see the same arms";
             return Err(unexpected("environment", "one with an offer for each user", expected));
         }
+        if world.visitors().is_some() {
+            return Err(unexpected("visitors", "some", "none: visitors come in simulations alone"));
+        }
         let state = Mutex::new(State { world, round: None });
         Ok(Self { size: environment.size(), state })
     }

@@ -60,7 +60,7 @@ impl<'a> Contexts<'a> {
     }
 
     /// All vectors in the order of the arms.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a [f64]> + use<'a> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a [f64]> + Clone + use<'a> {
         self.values.chunks_exact(self.dim)
     }
 }

@@ -34,7 +34,7 @@ pub mod saved;
 pub use contexts::{Arm, Contexts};
 pub use error::{Error, nearest};
 pub use policy::{Frozen, Job, Judgement, Order, Policy, Saved, Shared, Turns};
-pub use problem::{Problem, Truth};
+pub use problem::{Law, Problem, Truth};
 
 /// The README's examples compile and hold.
 #[cfg(doctest)]

@@ -25,6 +25,34 @@ pub struct Truth<'a> {
     pub thetas: &'a [f64],
     /// The true cluster of every user.
     pub clusters: &'a [usize],
+    /// The law that users were drawn from, where there is one.
+    pub law: Option<Law<'a>>,
+}
+
+/// The mixture that users were drawn from: user i's reward for x has mean `level_i + ⟨x, θ_i⟩` with
+/// `θ_i = μ_c + Σ_k z_k s_k`, z standard normal, and `level_i ~ N(level, level_spread²)`.
+#[derive(Clone, Copy, Debug)]
+pub struct Law<'a> {
+    /// μ_c, row by row.
+    pub centres: &'a [f64],
+    /// The share of users that each centre has.
+    pub weights: &'a [f64],
+    /// s_k, row by row: the directions in which users of a cluster scatter, each as long as its
+    /// standard deviation. None where users of a cluster are the same.
+    pub scatter: &'a [f64],
+    /// The mean of users' levels.
+    pub level: f64,
+    /// The standard deviation of users' levels.
+    pub level_spread: f64,
+    /// The noise scale of every user, where it is not that of the problem.
+    pub sigmas: Option<&'a [f64]>,
+}
+
+impl<'a> Truth<'a> {
+    /// Users of whom no law is known.
+    pub const fn new(thetas: &'a [f64], clusters: &'a [usize]) -> Self {
+        Self { thetas, clusters, law: None }
+    }
 }
 
 impl Problem<'static> {

@@ -28,6 +28,7 @@ pub struct PolicyInfo {
 pub const POLICIES: &[PolicyInfo] = &[
     p::random::INFO,
     p::oracle::INFO,
+    p::oracle_centres::INFO,
     p::oracle_individual::INFO,
     p::common::INFO,
     p::linucb_ind::INFO,

@@ -289,7 +289,7 @@ mod tests {
 
     /// A policy for eight users and ninety rounds; `None` where it cannot be kept.
     fn for_rounds(name: &str) -> Option<Box<dyn Policy>> {
-        let truth = Truth { thetas: &[0.25; 24], clusters: &[0, 1, 0, 1, 2, 2, 0, 1] };
+        let truth = Truth::new(&[0.25; 24], &[0, 1, 0, 1, 2, 2, 0, 1]);
         let problem = Problem { rounds: Some(90), truth: Some(truth), ..Problem::new(8, 3) };
         let mut policy = registry::build(name, &problem, []).unwrap();
         policy.saved().is_some().then_some(policy)

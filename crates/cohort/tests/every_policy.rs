@@ -11,7 +11,7 @@ fn play(name: &str, users: usize, dim: usize, rounds: usize, value: impl Fn(usiz
     let problem = Problem {
         rounds: Some(rounds),
         sigma: 0.1,
-        truth: Some(Truth { thetas: &thetas, clusters: &clusters }),
+        truth: Some(Truth::new(&thetas, &clusters)),
         ..Problem::new(users, dim)
     };
     let mut policy = build(name, &problem, []).unwrap();
@@ -83,7 +83,7 @@ fn bears_large_contexts_that_are_nearly_the_same() {
 fn turns_end_in_the_same_statistics_as_rounds() {
     for policy in POLICIES {
         let problem = Problem { rounds: Some(60), sigma: 0.1, ..Problem::new(4, 3) };
-        let truth = Truth { thetas: &[0.1; 12], clusters: &[0, 0, 1, 1] };
+        let truth = Truth::new(&[0.1; 12], &[0, 0, 1, 1]);
         let problem = Problem { truth: Some(truth), ..problem };
         let mut rounds = build(policy.name, &problem, []).unwrap();
         let mut turns = build(policy.name, &problem, []).unwrap();

@@ -61,7 +61,7 @@ fn same_arms(name: &str, params: &[(&str, &str)], plain: &mut dyn Plain, seed: u
     let problem = Problem {
         rounds: Some(T),
         sigma: SIGMA,
-        truth: Some(Truth { thetas: &thetas, clusters: &clusters }),
+        truth: Some(Truth::new(&thetas, &clusters)),
         ..Problem::new(N, D)
     };
     let params = params.iter().map(|(name, value)| ((*name).to_owned(), Value::from(*value)));

@@ -8,9 +8,10 @@
 use cohort::params::{Kind, Param, Settings};
 use std::ops::Bound;
 
-use super::parts::centres::{CLUSTER_OPTIONS, Centres, cluster_of_every_user};
+use super::parts::centres::{CLUSTER_OPTIONS, Centres, cluster_of_every_user, shares};
 use super::parts::laws::{LAW_OPTIONS, Laws, check_fits};
-use super::parts::linear::{LinearWorld, Users};
+use super::parts::linear::{UserLaw, Users};
+use super::parts::people::{PEOPLE_OPTIONS, People};
 use crate::Error;
 use crate::environment::{Environment, EnvironmentInfo, Size, World};
 use crate::seed::{Purpose, Seed};
@@ -19,7 +20,7 @@ use crate::seed::{Purpose, Seed};
 pub(super) const INFO: EnvironmentInfo = EnvironmentInfo {
     name: "clustered",
     summary: "users of a cluster are the same (the paper's clustering framework)",
-    params: &[LAW_OPTIONS, CLUSTER_OPTIONS, CENTRE_OPTIONS],
+    params: &[LAW_OPTIONS, PEOPLE_OPTIONS, CLUSTER_OPTIONS, CENTRE_OPTIONS],
     build,
 };
 
@@ -41,6 +42,8 @@ const CENTRE_OPTIONS: &[Param] = &[
 
 struct Clustered {
     laws: Laws,
+    people: People,
+    /// Of all users, visitors last.
     clusters: Vec<usize>,
     count: usize,
     centres: Centres,
@@ -62,8 +65,10 @@ fn build(settings: &Settings) -> Result<Box<dyn Environment>, Error> {
     };
     let count = settings.count("clusters");
     check_fits("clusters", count, laws.dim)?;
-    let clusters = cluster_of_every_user(laws.users, count, settings.real("imbalance"));
-    Ok(Box::new(Clustered { laws, clusters, count, centres }))
+    let people = People::from_settings(settings, &laws)?;
+    let of = |users| cluster_of_every_user(users, count, settings.real("imbalance"));
+    let clusters = [of(laws.users), of(people.visitors())].concat();
+    Ok(Box::new(Clustered { laws, people, clusters, count, centres }))
 }
 
 impl Environment for Clustered {
@@ -72,11 +77,19 @@ impl Environment for Clustered {
     }
 
     fn world(&self, seed: Seed) -> Result<Box<dyn World>, Error> {
-        let dim = self.laws.dim;
+        let subspace = self.people.subspace(self.laws.dim, seed);
         let mut rng = seed.stream(Purpose::Users, 0);
-        let centres = self.centres.draw(self.count, dim, &mut rng)?;
+        let centres = self.centres.draw(self.count, subspace.rank(), &mut rng)?;
+        let centres: Vec<_> = centres.into_iter().map(|centre| subspace.lift(centre)).collect();
         let thetas = self.clusters.iter().flat_map(|&cluster| centres[cluster].clone()).collect();
-        let users = Users { thetas, clusters: self.clusters.clone() };
-        Ok(Box::new(LinearWorld::new(users, dim, self.laws.sigma(), self.laws.rounds(seed))))
+        let law = UserLaw {
+            centres: centres.concat(),
+            weights: shares(&self.clusters[..self.laws.users], self.count),
+            scatter: Vec::new(),
+            ..UserLaw::default()
+        };
+        let (clusters, law) = (self.clusters.clone(), Some(law));
+        let users = Users { thetas, clusters, law, ..Users::default() };
+        Ok(self.people.world(users, &self.laws, seed))
     }
 }

@@ -9,7 +9,8 @@ use cohort::linear::dot;
 use cohort::params::{Param, Settings};
 
 use super::parts::laws::{LAW_OPTIONS, Laws, SPREAD, normal};
-use super::parts::linear::{LinearWorld, Users};
+use super::parts::linear::{UserLaw, Users};
+use super::parts::people::{PEOPLE_OPTIONS, People};
 use crate::Error;
 use crate::environment::{Environment, EnvironmentInfo, Size, World};
 use crate::seed::{Purpose, Seed};
@@ -18,7 +19,7 @@ use crate::seed::{Purpose, Seed};
 pub(super) const INFO: EnvironmentInfo = EnvironmentInfo {
     name: "gaussian",
     summary: "users are alike, not the same (the paper's personalization framework)",
-    params: &[LAW_OPTIONS, SPREAD, GAUSSIAN_OPTIONS],
+    params: &[LAW_OPTIONS, PEOPLE_OPTIONS, SPREAD, GAUSSIAN_OPTIONS],
     build,
 };
 
@@ -27,13 +28,16 @@ const GAUSSIAN_OPTIONS: &[Param] =
 
 struct Gaussian {
     laws: Laws,
+    people: People,
     spread: f64,
     unit_ball: bool,
 }
 
 fn build(settings: &Settings) -> Result<Box<dyn Environment>, Error> {
+    let laws = Laws::from_settings(settings)?;
     Ok(Box::new(Gaussian {
-        laws: Laws::from_settings(settings)?,
+        people: People::from_settings(settings, &laws)?,
+        laws,
         spread: settings.real("spread"),
         unit_ball: settings.flag("unit_ball"),
     }))
@@ -46,26 +50,35 @@ impl Environment for Gaussian {
 
     fn world(&self, seed: Seed) -> Result<Box<dyn World>, Error> {
         let Laws { users, dim, .. } = self.laws;
+        let all = users + self.people.visitors();
+        let subspace = self.people.subspace(dim, seed);
         let mut rng = seed.stream(Purpose::Users, 0);
-        let mean = normal(dim, &mut rng);
+        let mut draw = |scale: f64| {
+            let inner = normal(subspace.rank(), &mut rng);
+            subspace.lift(inner.into_iter().map(|z| z * scale * subspace.stretch()).collect())
+        };
+        let mean = draw(1.0);
         let deviation = self.spread.sqrt();
-        let mut thetas = Vec::with_capacity(users * dim);
-        for _ in 0..users {
-            let own = normal(dim, &mut rng);
-            thetas.extend(mean.iter().zip(own).map(|(mean, own)| mean + deviation * own));
+        let mut thetas = Vec::with_capacity(all * dim);
+        for _ in 0..all {
+            let own = draw(deviation);
+            thetas.extend(mean.iter().zip(own).map(|(mean, own)| mean + own));
         }
-        if self.unit_ball {
-            scale_into_unit_ball(&mut thetas, dim);
-        }
-        let users = Users { thetas, clusters: (0..users).collect() };
-        Ok(Box::new(LinearWorld::new(users, dim, self.laws.sigma(), self.laws.rounds(seed))))
+        // Visitors leave the others as they are.
+        let longest = if self.unit_ball { longest(&thetas[..users * dim], dim) } else { 1.0 };
+        thetas.iter_mut().for_each(|value| *value /= longest);
+        let law = UserLaw {
+            centres: mean.iter().map(|mean| mean / longest).collect(),
+            weights: vec![1.0],
+            scatter: subspace.scatter(self.spread / (longest * longest)),
+            ..UserLaw::default()
+        };
+        let (clusters, law) = ((0..all).collect(), Some(law));
+        let users = Users { thetas, clusters, law, ..Users::default() };
+        Ok(self.people.world(users, &self.laws, seed))
     }
 }
 
-fn scale_into_unit_ball(thetas: &mut [f64], dim: usize) {
-    let longest =
-        thetas.chunks_exact(dim).map(|theta| dot(theta, theta).sqrt()).fold(0.0, f64::max);
-    for value in thetas {
-        *value /= longest;
-    }
+fn longest(thetas: &[f64], dim: usize) -> f64 {
+    thetas.chunks_exact(dim).map(|theta| dot(theta, theta).sqrt()).fold(0.0, f64::max)
 }

@@ -5,9 +5,10 @@
 
 use cohort::params::Settings;
 
-use super::parts::centres::{CLUSTER_OPTIONS, Centres, cluster_of_every_user};
+use super::parts::centres::{CLUSTER_OPTIONS, Centres, cluster_of_every_user, shares};
 use super::parts::laws::{LAW_OPTIONS, Laws, SPREAD, check_fits, normal};
-use super::parts::linear::{LinearWorld, Users};
+use super::parts::linear::{UserLaw, Users};
+use super::parts::people::{PEOPLE_OPTIONS, People};
 use crate::Error;
 use crate::environment::{Environment, EnvironmentInfo, Size, World};
 use crate::seed::{Purpose, Seed};
@@ -16,12 +17,14 @@ use crate::seed::{Purpose, Seed};
 pub(super) const INFO: EnvironmentInfo = EnvironmentInfo {
     name: "mixture",
     summary: "users scatter around the centres of clusters",
-    params: &[LAW_OPTIONS, CLUSTER_OPTIONS, SPREAD],
+    params: &[LAW_OPTIONS, PEOPLE_OPTIONS, CLUSTER_OPTIONS, SPREAD],
     build,
 };
 
 struct Mixture {
     laws: Laws,
+    people: People,
+    /// Of all users, visitors last.
     clusters: Vec<usize>,
     count: usize,
     spread: f64,
@@ -31,8 +34,10 @@ fn build(settings: &Settings) -> Result<Box<dyn Environment>, Error> {
     let laws = Laws::from_settings(settings)?;
     let count = settings.count("clusters");
     check_fits("clusters", count, laws.dim)?;
-    let clusters = cluster_of_every_user(laws.users, count, settings.real("imbalance"));
-    Ok(Box::new(Mixture { laws, clusters, count, spread: settings.real("spread") }))
+    let people = People::from_settings(settings, &laws)?;
+    let of = |users| cluster_of_every_user(users, count, settings.real("imbalance"));
+    let clusters = [of(laws.users), of(people.visitors())].concat();
+    Ok(Box::new(Mixture { laws, people, clusters, count, spread: settings.real("spread") }))
 }
 
 impl Environment for Mixture {
@@ -41,16 +46,24 @@ impl Environment for Mixture {
     }
 
     fn world(&self, seed: Seed) -> Result<Box<dyn World>, Error> {
-        let dim = self.laws.dim;
+        let subspace = self.people.subspace(self.laws.dim, seed);
         let mut rng = seed.stream(Purpose::Users, 0);
-        let centres = Centres::Uniform.draw(self.count, dim, &mut rng)?;
-        let deviation = self.spread.sqrt();
-        let mut thetas = Vec::with_capacity(self.clusters.len() * dim);
+        let centres = Centres::Uniform.draw(self.count, subspace.rank(), &mut rng)?;
+        let centres: Vec<_> = centres.into_iter().map(|centre| subspace.lift(centre)).collect();
+        let deviation = self.spread.sqrt() * subspace.stretch();
+        let mut thetas = Vec::with_capacity(self.clusters.len() * self.laws.dim);
         for &cluster in &self.clusters {
-            let own = normal(dim, &mut rng);
+            let own = subspace.lift(normal(subspace.rank(), &mut rng));
             thetas.extend(centres[cluster].iter().zip(own).map(|(mu, own)| mu + deviation * own));
         }
-        let users = Users { thetas, clusters: self.clusters.clone() };
-        Ok(Box::new(LinearWorld::new(users, dim, self.laws.sigma(), self.laws.rounds(seed))))
+        let law = UserLaw {
+            centres: centres.concat(),
+            weights: shares(&self.clusters[..self.laws.users], self.count),
+            scatter: subspace.scatter(self.spread),
+            ..UserLaw::default()
+        };
+        let (clusters, law) = (self.clusters.clone(), Some(law));
+        let users = Users { thetas, clusters, law, ..Users::default() };
+        Ok(self.people.world(users, &self.laws, seed))
     }
 }

@@ -3,6 +3,7 @@
 
 mod catalogue;
 mod clustered;
+mod drifting;
 mod gaussian;
 mod mixture;
 mod parts;
@@ -21,6 +22,7 @@ pub const ENVIRONMENTS: &[EnvironmentInfo] = &[
     clustered::INFO,
     gaussian::INFO,
     mixture::INFO,
+    drifting::INFO,
     table::INFO,
     catalogue::LASTFM,
     catalogue::MOVIELENS,
@@ -84,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_world_is_the_same_for_the_same_seed_and_rounds_come_in_any_order() {
-        for name in ["clustered", "gaussian", "mixture"] {
+        for name in ["clustered", "gaussian", "mixture", "drifting"] {
             let (mut one, mut other) = (world(name, &[]), world(name, &[]));
             for round in 0..4 {
                 other.start_round(round);
@@ -155,6 +157,124 @@ mod tests {
         let factor = scaled[0][0] / free[0][0];
         for (free, scaled) in free.concat().iter().zip(scaled.concat()) {
             assert!((free * factor - scaled).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn levels_are_added_to_rewards_and_change_nothing_else() {
+        let rewards = |options: &[(&str, &str)], round: usize| -> Vec<Outcome> {
+            let mut world = world("clustered", options);
+            world.start_round(round);
+            (0..100).map(|user| world.play(user, 3)).collect()
+        };
+        let added = |options: &[(&str, &str)], round: usize| -> Vec<f64> {
+            let (with, without) = (rewards(options, round), rewards(&[], round));
+            assert!(with.iter().zip(&without).all(|(with, without)| with.regret == without.regret));
+            with.iter().zip(without).map(|(with, without)| with.reward - without.reward).collect()
+        };
+        assert!(added(&[("level", "-2.5")], 0).iter().all(|added| (added + 2.5).abs() < 1e-12));
+        let own = added(&[("level_spread", "0.5")], 0);
+        let again = added(&[("level_spread", "0.5")], 1);
+        assert!(own.iter().zip(again).all(|(own, again)| (own - again).abs() < 1e-12));
+        let variance = own.iter().map(|own| own * own).sum::<f64>() / 100.0;
+        assert!((0.15..0.4).contains(&variance), "{variance}");
+        let world = world("clustered", &[("level", "1"), ("level_spread", "0.5")]);
+        let law = world.truth().unwrap().law.unwrap();
+        assert_eq!((law.level, law.level_spread), (1.0, 0.5));
+    }
+
+    #[test]
+    fn users_with_odd_numbers_have_their_own_noise() {
+        let both = world("clustered", &[("noise_odd", "0.7")]);
+        assert!((both.sigma() - 0.5).abs() < 1e-12);
+        assert_eq!(both.truth().unwrap().law.unwrap().sigmas.unwrap()[..3], [0.1, 0.7, 0.1]);
+        let rewards = |options: &[(&str, &str)]| {
+            let answers = answers(world("clustered", options).as_mut(), 6);
+            answers.into_iter().map(|answer| answer.reward).collect::<Vec<_>>()
+        };
+        let (expected, same) = (rewards(&[("noise", "0")]), rewards(&[]));
+        for (user, reward) in rewards(&[("noise_odd", "0.7")]).into_iter().enumerate() {
+            let ratio = (reward - expected[user]) / (same[user] - expected[user]);
+            let factor = if user % 2 == 0 { 1.0 } else { 7.0 };
+            assert!((ratio / factor - 1.0).abs() < 1e-6, "{user}: {ratio}");
+        }
+    }
+
+    /// The dimension of the space that vectors span: Gram–Schmidt.
+    fn rank(vectors: &[Vec<f64>]) -> usize {
+        let mut basis: Vec<Vec<f64>> = Vec::new();
+        for vector in vectors {
+            let mut rest = vector.clone();
+            for axis in basis.iter().chain(&basis) {
+                let along = dot(&rest, axis);
+                rest.iter_mut().zip(axis).for_each(|(rest, axis)| *rest -= along * axis);
+            }
+            let length = dot(&rest, &rest).sqrt();
+            if length > 1e-9 {
+                basis.push(rest.iter().map(|value| value / length).collect());
+            }
+        }
+        basis.len()
+    }
+
+    #[test]
+    fn vectors_of_low_rank_are_as_long_as_others() {
+        for name in ["clustered", "gaussian", "mixture"] {
+            let low = world(name, &[("users", "1000"), ("rank", "4")]);
+            let low = thetas(low.as_ref(), 15);
+            assert_eq!(rank(&low), 4, "{name}");
+            // The mean of `gaussian` is one draw; deviations from it are many.
+            let mean: Vec<f64> =
+                (0..15).map(|k| low.iter().map(|theta| theta[k]).sum::<f64>() / 1000.0).collect();
+            let square = |theta: &Vec<f64>| {
+                let differences = theta.iter().zip(&mean).map(|(theta, mean)| theta - mean);
+                differences.map(|difference| difference * difference).sum::<f64>()
+            };
+            let squares = low.iter().map(square).sum::<f64>() / 1000.0;
+            match name {
+                "clustered" => assert!(low.iter().all(|v| (dot(v, v) - 1.0).abs() < 1e-12)),
+                "gaussian" => assert!((squares / 0.15 - 1.0).abs() < 0.1, "{squares}"),
+                _ => {}
+            }
+        }
+        let settings = info("clustered").unwrap().check([("rank".to_owned(), 16.0.into())]);
+        let error = (info("clustered").unwrap().build)(&settings.unwrap()).err().unwrap();
+        assert!(error.to_string().contains("at most dim = 15"), "{error}");
+    }
+
+    #[test]
+    fn visitors_leave_the_others_as_they_were() {
+        for name in ["clustered", "gaussian", "mixture"] {
+            let mut alone = world(name, &[("users", "20"), ("noise_odd", "0.5")]);
+            for when in ["before", "between", "after"] {
+                let options = [
+                    ("users", "20"),
+                    ("noise_odd", "0.5"),
+                    ("visitors", "30"),
+                    ("visitors_when", when),
+                ];
+                let mut world = world(name, &options);
+                let visitors = world.visitors().unwrap().users.clone();
+                assert_eq!(visitors.len(), 30);
+                let others: Vec<usize> = (0..50).filter(|user| !visitors.contains(user)).collect();
+                for round in [3, 0] {
+                    world.start_round(round);
+                    alone.start_round(round);
+                    assert!(world.is_absent(visitors[0]) && !world.is_absent(others[0]));
+                    for (number, user) in others.iter().enumerate() {
+                        assert_eq!(world.play(*user, 2), alone.play(number, 2), "{name} {when}");
+                    }
+                }
+                let (truth, of_alone) = (world.truth().unwrap(), alone.truth().unwrap());
+                let (law, of_alone_law) = (truth.law.unwrap(), of_alone.law.unwrap());
+                assert_eq!(law.weights, of_alone_law.weights);
+                assert_eq!(truth.thetas.len(), 50 * 15);
+                for (number, user) in others.iter().enumerate() {
+                    assert_eq!(truth.clusters[*user] == 0, of_alone.clusters[number] == 0);
+                    assert_eq!(law.sigmas.unwrap()[*user], of_alone_law.sigmas.unwrap()[number]);
+                    assert_eq!(truth.thetas[user * 15], of_alone.thetas[number * 15]);
+                }
+            }
         }
     }
 

@@ -190,7 +190,8 @@ impl Environment for Table {
     }
 
     fn world(&self, _seed: Seed) -> Result<Box<dyn World>, Error> {
-        let users = Users { thetas: self.thetas.clone(), clusters: self.clusters.clone() };
+        let (thetas, clusters) = (self.thetas.clone(), self.clusters.clone());
+        let users = Users { thetas, clusters, ..Users::default() };
         let rounds = Arc::clone(&self.rounds);
         Ok(Box::new(LinearWorld::new(users, self.size.dim, self.sigma, rounds)))
     }

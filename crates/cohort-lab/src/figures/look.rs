@@ -114,6 +114,7 @@ pub fn look(policy: &str) -> Look {
     let (colour, dash, mark) = match policy.split(' ').next().unwrap_or("") {
         "random" => (C::STONE, DOTTED, Mark::Cross),
         "oracle" => (C::STONE, DASHED, Mark::Diamond),
+        "oracle-centres" => (C::STONE, SOLID, Mark::Diamond),
         "oracle-individual" => (C::STONE, DASH_DOT, Mark::Diamond),
         "linucb-ind" => (C::INK, SOLID, Mark::Disc),
         "common" => (C::SKY, SOLID, Mark::Down),

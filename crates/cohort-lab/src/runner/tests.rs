@@ -178,12 +178,62 @@ fn policies_are_run_in_the_order_they_are_defined_for() {
     let (together, answers) = pages(Order::Together);
     assert_eq!(together, ["choose for 2", "learn from 2"]);
     assert_eq!(answers.arms, [1, 1]);
-    assert_eq!(mean(&answers.regrets), (world.play(0, 1).regret + world.play(1, 1).regret) / 2.0);
+    let regret = mean(&answers.regrets, &[0, 1]);
+    assert_eq!(regret, (world.play(0, 1).regret + world.play(1, 1).regret) / 2.0);
 
     let (one_by_one, answers) = pages(Order::OneByOne);
     assert_eq!(one_by_one, ["decide for 0", "learn from 0", "decide for 1", "learn from 1"]);
     assert_eq!(answers.arms, [0, 0]);
     assert_eq!(answers.rewards, [world.play(0, 0).reward, world.play(1, 0).reward]);
+}
+
+/// Two users and three visitors who answer once.
+#[test]
+fn visitors_are_decided_for_and_answer_as_often_as_was_said() {
+    let pages = |when: &str, rewards: f64| {
+        let options = [("users", 2.0), ("visitors", 3.0), ("visitor_rewards", rewards)];
+        let mut draft = Draft::default();
+        draft.options.extend(options.map(|(name, value)| (name.to_owned(), value.into())));
+        draft.options.insert("visitors_when".to_owned(), when.into());
+        let plan = draft.resolve().unwrap().plan;
+        let mut world = plan.environment.world(Seed { seed: 1, repetition: 0 }).unwrap();
+        let player = plan.players().next().unwrap();
+        let task = Task { rounds: 3, horizon: 3, ..plan.task(0, player) };
+        let pages = Arc::new(Mutex::new(Vec::new()));
+        let mut diary = Diary { order: Order::Together, pages: Arc::clone(&pages) };
+        let visitors = world.visitors().unwrap().clone();
+        let rounds = (0..3).map(|round| {
+            receive(&visitors, round, &task, &mut diary, world.as_mut());
+            std::mem::take(&mut *pages.lock().unwrap()).join(", ")
+        });
+        rounds.collect::<Vec<_>>()
+    };
+    assert_eq!(pages("before", 0.0), ["decide for 0, decide for 1, decide for 2", "", ""]);
+    assert_eq!(pages("after", 0.0), ["decide for 2", "decide for 3", "decide for 4"]);
+    assert_eq!(pages("between", 1.0)[0], "decide for 1, learn from 1, decide for 1");
+}
+
+/// Who learns from each user alone does not notice visitors.
+#[test]
+fn regret_is_that_of_the_users_who_stay() {
+    let run = [("rounds", 40.0), ("reps", 1.0)];
+    let regret = |visitors: f64, rewards: f64| {
+        let options = [
+            ("users", 12.0),
+            ("visitors", visitors),
+            ("visitor_rewards", rewards),
+            ("clusters", 3.0),
+        ];
+        let mut plan = plan("linucb-ind,oracle-centres,club", &run, &options);
+        plan.keep_arms = true;
+        outcome(&go(&plan))
+    };
+    let alone = regret(0.0, 0.0);
+    for rewards in [0.0, 2.0] {
+        let visited = regret(30.0, rewards);
+        assert!(alone[..2] == visited[..2]);
+        assert_eq!(alone[2].3.len(), visited[2].3.len());
+    }
 }
 
 #[test]

@@ -187,7 +187,7 @@ impl World for GuestWorld {
     }
 
     fn truth(&self) -> Option<Truth<'_>> {
-        self.truth.as_ref().map(|(thetas, clusters)| Truth { thetas, clusters })
+        self.truth.as_ref().map(|(thetas, clusters)| Truth::new(thetas, clusters))
     }
 
     fn start_round(&mut self, round: usize) {

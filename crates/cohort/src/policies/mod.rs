@@ -9,6 +9,7 @@ pub mod cohort;
 pub mod common;
 pub mod linucb_ind;
 pub mod oracle;
+pub mod oracle_centres;
 pub mod oracle_individual;
 pub mod pmlb;
 pub mod pmlb_compensated;

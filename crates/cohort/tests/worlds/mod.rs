@@ -72,7 +72,7 @@ impl World {
     pub fn problem(&self) -> Problem<'_> {
         Problem {
             sigma: self.sigma,
-            truth: Some(Truth { thetas: &self.thetas, clusters: &self.clusters }),
+            truth: Some(Truth::new(&self.thetas, &self.clusters)),
             ..Problem::new(self.users(), self.dim)
         }
     }

@@ -21,6 +21,13 @@ pub fn cluster_of_every_user(users: usize, clusters: usize, imbalance: f64) -> V
     sizes.into_iter().enumerate().flat_map(members).collect()
 }
 
+/// The share of users that every cluster has.
+pub fn shares(clusters: &[usize], count: usize) -> Vec<f64> {
+    let mut shares = vec![0.0; count];
+    clusters.iter().for_each(|cluster| shares[*cluster] += 1.0 / clusters.len() as f64);
+    shares
+}
+
 fn sizes(users: usize, clusters: usize, imbalance: f64) -> Vec<usize> {
     let weights: Vec<f64> = (1..=clusters).map(|i| (i as f64).powf(-imbalance)).collect();
     let total: f64 = weights.iter().sum();
@@ -122,7 +129,7 @@ fn spaced(count: usize, dim: usize, distance: f64, rng: &mut impl Rng) -> Vec<Ve
 
 /// A random unit vector orthogonal to all of `basis` (orthonormal), by Gram–Schmidt; in R¹, where
 /// there is none, the zero vector.
-fn orthogonal_to(basis: &[Vec<f64>], rng: &mut impl Rng) -> Vec<f64> {
+pub fn orthogonal_to(basis: &[Vec<f64>], rng: &mut impl Rng) -> Vec<f64> {
     let dim = basis[0].len();
     if basis.len() >= dim {
         return vec![0.0; dim];

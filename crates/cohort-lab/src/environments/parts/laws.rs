@@ -60,8 +60,8 @@ pub struct Laws {
     pub users: usize,
     /// d.
     pub dim: usize,
-    /// σ.
-    pub noise: f64,
+    /// σ, and σ of users with odd numbers.
+    noise: [f64; 2],
     arms: usize,
     contexts: ContextLaw,
     noise_law: NoiseLaw,
@@ -90,11 +90,12 @@ impl Laws {
         for rows in ["users", "arms"] {
             check_fits(rows, settings.count(rows), settings.count("dim"))?;
         }
+        let noise = settings.real("noise");
         Ok(Self {
             users: settings.count("users"),
             dim: settings.count("dim"),
             arms: settings.count("arms"),
-            noise: settings.real("noise"),
+            noise: [noise, settings.optional("noise_odd").unwrap_or(noise)],
             contexts: match settings.choice("context_law") {
                 "box" => ContextLaw::Box,
                 "unit-ball" => ContextLaw::UnitBall,
@@ -118,7 +119,21 @@ impl Laws {
 
     /// The noise scale that policies are told: of a reward of 0 or 1 it is at most ½.
     pub fn sigma(&self) -> f64 {
-        if self.noise_law == NoiseLaw::Binary { 0.5 } else { self.noise }
+        let [even, odd] = self.noise;
+        match self.noise_law {
+            NoiseLaw::Binary => 0.5,
+            _ if even == odd => even,
+            _ => ((even * even + odd * odd) / 2.0).sqrt(),
+        }
+    }
+
+    /// The noise scale of each of so many users; none where all have the same.
+    pub fn sigmas(&self, users: usize) -> Vec<f64> {
+        let [even, odd] = self.noise;
+        if even == odd || self.noise_law == NoiseLaw::Binary {
+            return Vec::new();
+        }
+        (0..users).map(|user| self.noise[user % 2]).collect()
     }
 
     /// The rounds of one repetition.
@@ -143,8 +158,8 @@ impl Rounds for Drawn {
             contexts.extend(laws.contexts.draw(laws.dim, rng));
         }
         let rng = &mut self.seed.stream(Purpose::Noise, round);
-        for noise in noise {
-            *noise = laws.noise_law.draw(laws.noise, rng);
+        for (user, noise) in noise.iter_mut().enumerate() {
+            *noise = laws.noise_law.draw(laws.noise[user % 2], rng);
         }
     }
 
@@ -157,6 +172,10 @@ impl Rounds for Drawn {
 
     fn worth(&self) -> f64 {
         if self.laws.noise_law == NoiseLaw::Binary { 0.5 } else { 1.0 }
+    }
+
+    fn level(&self) -> f64 {
+        if self.laws.noise_law == NoiseLaw::Binary { 0.5 } else { 0.0 }
     }
 
     fn absences(&self) -> bool {

@@ -1,15 +1,37 @@
 //! What a user answers where rewards are linear: ⟨β, θ_i⟩ + ξ.
 
-use cohort::{Arm, Contexts, Truth};
+use cohort::{Arm, Contexts, Law, Truth};
 
 use crate::environment::{Outcome, World};
 
 /// Who the users are.
+#[derive(Default)]
 pub struct Users {
     /// θ_i, row by row.
     pub thetas: Vec<f64>,
     /// The cluster of every user.
     pub clusters: Vec<usize>,
+    /// The law they were drawn from, where there is one.
+    pub law: Option<UserLaw>,
+    /// What is added to all rewards of every user; empty where that is nothing.
+    pub levels: Vec<f64>,
+    /// The noise scale of every user; empty where it is that of the world.
+    pub sigmas: Vec<f64>,
+}
+
+/// The law that users were drawn from, as [`cohort::Law`] has it.
+#[derive(Default)]
+pub struct UserLaw {
+    /// μ_c, row by row.
+    pub centres: Vec<f64>,
+    /// The share of users that each centre has.
+    pub weights: Vec<f64>,
+    /// Directions in which users of a cluster scatter, as long as their standard deviations.
+    pub scatter: Vec<f64>,
+    /// The mean of users' levels.
+    pub level: f64,
+    /// The standard deviation of users' levels.
+    pub level_spread: f64,
 }
 
 /// Where the contexts and the noise of a round come from.
@@ -25,6 +47,11 @@ pub trait Rounds: Send + Sync {
     /// How much more reward is expected where ⟨x, θ⟩ is larger by 1.
     fn worth(&self) -> f64 {
         1.0
+    }
+
+    /// The reward expected where ⟨x, θ⟩ = 0.
+    fn level(&self) -> f64 {
+        0.0
     }
 
     /// Whether users stay away from some rounds.
@@ -90,12 +117,29 @@ const LANES: usize = 8;
 
 impl<R: Rounds> LinearWorld<R> {
     /// A world of these users.
-    pub fn new(users: Users, dim: usize, sigma: f64, rounds: R) -> Self {
+    pub fn new(mut users: Users, dim: usize, sigma: f64, rounds: R) -> Self {
+        // Laws are told in units of the reward.
+        if let Some(law) = &mut users.law {
+            let values = law.centres.iter_mut().chain(&mut law.scatter);
+            values.for_each(|value| *value *= rounds.worth());
+        }
         let (contexts, lanes) = (Vec::new(), Vec::new());
         let noise = vec![0.0; users.clusters.len()];
         let absent = vec![false; noise.len()];
         let kinds = Kinds::of(&users, dim);
         Self { users, dim, sigma, rounds, contexts, lanes, noise, absent, kinds }
+    }
+
+    /// θ_i, row by row.
+    pub fn thetas(&self) -> &[f64] {
+        &self.users.thetas
+    }
+
+    /// Other vectors and clusters for the same users, from the next round on.
+    pub fn set_users(&mut self, thetas: &[f64], clusters: &[usize]) {
+        self.users.thetas.copy_from_slice(thetas);
+        self.users.clusters.copy_from_slice(clusters);
+        self.kinds = Kinds::of(&self.users, self.dim);
     }
 
     /// The contexts of eight arms after the other; the last arm fills what is left over.
@@ -163,7 +207,16 @@ impl<R: Rounds> World for LinearWorld<R> {
     }
 
     fn truth(&self) -> Option<Truth<'_>> {
-        Some(Truth { thetas: &self.users.thetas, clusters: &self.users.clusters })
+        let Users { thetas, clusters, law, sigmas, .. } = &self.users;
+        let law = law.as_ref().map(|law| Law {
+            centres: &law.centres,
+            weights: &law.weights,
+            scatter: &law.scatter,
+            level: self.rounds.level() + law.level,
+            level_spread: law.level_spread,
+            sigmas: (!sigmas.is_empty()).then_some(sigmas),
+        });
+        Some(Truth { law, ..Truth::new(thetas, clusters) })
     }
 
     fn start_round(&mut self, round: usize) {
@@ -189,8 +242,9 @@ impl<R: Rounds> World for LinearWorld<R> {
 
     fn play(&self, user: usize, arm: Arm) -> Outcome {
         let (played, best) = self.expected(user, arm);
+        let level = self.users.levels.get(user).copied().unwrap_or(0.0);
         Outcome {
-            reward: self.rounds.answer(played, self.noise[user]),
+            reward: self.rounds.answer(played, self.noise[user]) + level,
             regret: self.rounds.worth() * (best - played),
         }
     }
@@ -215,7 +269,8 @@ mod tests {
     #[test]
     fn users_that_are_the_same_are_answered_the_same() {
         let world = |thetas: &[f64], clusters: &[usize]| {
-            let users = Users { thetas: thetas.to_vec(), clusters: clusters.to_vec() };
+            let (thetas, clusters) = (thetas.to_vec(), clusters.to_vec());
+            let users = Users { thetas, clusters, ..Users::default() };
             LinearWorld::new(users, 2, 0.25, Fan)
         };
         let thetas = [1.0, 0.5, -1.0, 2.0, -1.0, 2.0, 1.0, 0.5];
@@ -236,7 +291,8 @@ mod tests {
 
     #[test]
     fn rewards_are_noisy_and_regret_is_not() {
-        let users = Users { thetas: vec![1.0, 0.5, -1.0, 2.0], clusters: vec![0, 1] };
+        let thetas = vec![1.0, 0.5, -1.0, 2.0];
+        let users = Users { thetas, clusters: vec![0, 1], ..Users::default() };
         let mut world = LinearWorld::new(users, 2, 0.25, Fan);
         for round in [3, 0] {
             world.start_round(round);
