@@ -417,7 +417,7 @@ impl Turns for Cohort {
     fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {
         self.grow(user + 1);
         if let Some(prior) = &self.prior {
-            let Population { origin, noise, .. } = prior.population();
+            let origin = prior.population().origin;
             match &mut self.everybody {
                 Some(everybody) => everybody.learn_one(user, context, reward),
                 None => {
@@ -426,7 +426,7 @@ impl Turns for Cohort {
                     let belief = self.carried.get_or(user, believe);
                     let mut x = context.to_vec();
                     x.push(1.0);
-                    belief.learn(&x, reward - origin, *noise);
+                    belief.learn(&x, reward - origin);
                     if !belief.is_finite() {
                         self.carried.take(user);
                     }

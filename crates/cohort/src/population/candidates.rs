@@ -22,6 +22,9 @@ const FAILED_ATTEMPTS: usize = 12;
 const MOST_NEW: usize = 40;
 /// Passes in which a candidate finds its users, at most.
 const MOST_PASSES: usize = 30;
+/// A candidate that gains less than this part of its cost after so many passes is given up.
+const HOPELESS: f64 = 0.3;
+const HOPELESS_AFTER: usize = 4;
 /// Users that are tried as candidates.
 const CANDIDATES: usize = 64;
 /// Blocks of users that candidates are compared with first.
@@ -213,17 +216,19 @@ impl CandidateSearch {
             self.compared.iter().flat_map(|block| self.blocks[*block].active).sum();
         let mut gain = f64::NEG_INFINITY;
         let mut logs = Vec::new();
-        for _ in 0..MOST_PASSES {
+        let mut cost = f64::INFINITY;
+        for pass in 0..MOST_PASSES {
             cohort.weight = ((sums.users + 0.5) / (among + 1.0)).min(0.99);
             self.prior.settle(&mut cohort, &sums);
             let next = self.trial(&cohort);
-            let settled = next.gain < gain + 0.1;
+            cost = self.prior.cost(&cohort) + weight_cost(users);
+            let hopeless = pass >= HOPELESS_AFTER && next.gain < HOPELESS * cost;
+            let settled = next.gain < gain + 0.1 || hopeless;
             (gain, sums, among, logs) = (next.gain, next.sums, users, next.logs);
             if settled {
                 break;
             }
         }
-        let cost = self.prior.cost(&cohort) + weight_cost(users);
         (gain - cost, cohort, logs)
     }
 

@@ -15,14 +15,14 @@ use crate::linear::Symmetric;
 use crate::linear::symmetric::packed_len;
 
 /// Numbers of directions that are tried.
-const TRIED: [usize; 5] = [1, 2, 3, 5, 8];
+const TRIED: [usize; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
 /// Passes after which a covariance is judged.
 const PASSES: usize = 3;
 /// Users, and rewards of each, from which on a covariance is looked for.
 const LEAST_USERS: f64 = 16.0;
-const LEAST_REWARDS: f64 = 2.0;
+const LEAST_REWARDS: f64 = 3.0;
 /// From one search to the next the rewards grow by this factor.
-const GROWTH: f64 = 1.5;
+const GROWTH: f64 = 2.0;
 /// Cohorts whose users differ less than this, in parts of the population's variance, have no directions.
 const TIGHT: f64 = 0.05;
 /// The variance of all other coordinates at first, at least, in parts of the mean.
@@ -50,19 +50,24 @@ pub(super) fn improve(fitting: &mut Fitting) {
     }
     fitting.population.directions_tried = fitting.scales.rewards;
     let pass = fitting.whole_pass();
-    let Some(covariance) = estimate(&fitting.population, &pass.sums, class) else { return };
+    let Some((covariance, curve)) = estimate(&fitting.population, &pass.sums, class) else {
+        return;
+    };
     let eigen = covariance.eigen();
     // Largest first.
     let values: Vec<f64> = eigen.values.iter().rev().map(|value| value.max(0.0)).collect();
     let rows: Vec<f64> = eigen.vectors.chunks_exact(features).rev().flatten().copied().collect();
+    let Some(directions) = promising(&fitting.population, &values, curve, fitting.scales.users)
+    else {
+        return;
+    };
     let mut best = worth(fitting, &pass) + MARGIN;
     let mut kept = (fitting.population.clone(), fitting.users.clone());
     let turn = Basis::new(rows, features);
     fitting.users.iter_mut().for_each(|users| users.rotate(&turn));
     let turned = fitting.population.turned(&turn);
     let users = fitting.users.clone();
-    let mut failed = 0;
-    for directions in TRIED.into_iter().filter(|k| *k < features) {
+    for directions in directions {
         fitting.population = turned.with_directions(directions, class, &values);
         fitting.rotated();
         fitting.iterate(PASSES);
@@ -71,11 +76,6 @@ pub(super) fn improve(fitting: &mut Fitting) {
         if found > best {
             best = found;
             kept = (fitting.population.clone(), users.clone());
-        } else {
-            failed += 1;
-            if failed == 2 {
-                break;
-            }
         }
     }
     // And none at all, where there were some.
@@ -92,12 +92,35 @@ pub(super) fn improve(fitting: &mut Fitting) {
     fitting.rotated();
 }
 
-/// The covariance of a class's users, in the features.
+/// Numbers of directions worth a try: those that gain most by what the curvature says, if any gains more than it
+/// costs, or all where some are there already.
+fn promising(
+    population: &Population,
+    values: &[f64],
+    curve: f64,
+    users: f64,
+) -> Option<Vec<usize>> {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let gain = |k: usize| {
+        let squares: f64 = values[..k].iter().map(|value| (value - mean).powi(2)).sum();
+        let with = Population { directions: k, ..population.clone() };
+        0.5 * curve * squares - cost(&with, users)
+    };
+    let mut tried: Vec<(f64, usize)> =
+        TRIED.iter().filter(|k| **k < values.len()).map(|k| (gain(*k), *k)).collect();
+    tried.sort_by(|a, b| b.0.total_cmp(&a.0));
+    if tried.first().is_none_or(|(gain, _)| *gain < 0.0) && population.directions == 0 {
+        return None;
+    }
+    Some(tried.into_iter().take(3).map(|(_, k)| k).collect())
+}
+
+/// The covariance of a class's users, in the features, and the curvature of the evidence in one variance.
 fn estimate(
     population: &Population,
     sums: &super::pass::PassSums,
     class: usize,
-) -> Option<Symmetric> {
+) -> Option<(Symmetric, f64)> {
     let (features, dim) = (population.features(), population.features() + 1);
     let members = if class == 0 { 0..1 } else { 1..population.components.len() };
     let users: f64 = members.clone().map(|c| sums.components[c].users).sum();
@@ -133,7 +156,8 @@ fn estimate(
     for (j, variance) in population.variances[class][..features].iter().enumerate() {
         step.packed_mut()[packed_len(j) + j] += variance;
     }
-    step.packed().iter().all(|value| value.is_finite()).then_some(step)
+    let curve = 0.5 * all / features as f64;
+    step.packed().iter().all(|value| value.is_finite()).then_some((step, curve))
 }
 
 /// A B A for symmetric A and B.

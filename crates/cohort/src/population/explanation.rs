@@ -78,9 +78,7 @@ pub(crate) struct Inherited {
 impl Inherited {
     /// Of the first of eight users, with its memberships.
     pub fn new(mut users: Moments, memberships: &[Membership], population: &Population) -> Self {
-        if let Some(basis) = &population.basis {
-            users.rotate(basis);
-        }
+        population.prepare(&mut users, true);
         let dim = users.dim();
         let at_large = &population.components[0];
         let mut cohort = vec![0.0; dim];

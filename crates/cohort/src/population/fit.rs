@@ -17,14 +17,18 @@ use super::model::{Component, Population};
 use super::moments::Moments;
 use super::pass::{Lens, Messages, Pass, PassSums};
 use super::sample::sample;
-use super::{covariance, structure};
+use super::{covariance, noise, structure};
 use crate::linear::Symmetric;
 use crate::linear::symmetric::packed_len;
 
 /// Passes of a refit before it looks at the structure, and after.
 const PASSES: usize = 2;
+/// The same while users have few rewards, and every refit changes much.
+const EARLY_PASSES: usize = 3;
 /// Passes of the first fit, which starts from nothing.
 const FIRST_PASSES: usize = 15;
+/// From one look at how different users' noise is to the next the rewards grow by this factor.
+const NOISE_GROWTH: f64 = 1.5;
 /// Passes over all users after the structure was found on a sample of them.
 const POLISHING: usize = 2;
 
@@ -35,13 +39,15 @@ pub struct Given {
     pub cohorts: bool,
     /// Whether users may differ more in some directions than in others.
     pub directions: bool,
+    /// Whether users may be more or less noisy than others.
+    pub noise: bool,
     /// σ, if it is not to be learned.
     pub sigma: Option<f64>,
 }
 
 impl Default for Given {
     fn default() -> Self {
-        Self { cohorts: true, directions: true, sigma: None }
+        Self { cohorts: true, directions: true, noise: true, sigma: None }
     }
 }
 
@@ -59,9 +65,6 @@ impl Population {
                 population.polish(&sums, &scales, given);
             }
         }
-        if std::env::var("MIX_V").is_ok() {
-            eprintln!("n={:.1} cohorts {} at large {:.2} certain {:.2} noise {:.3} spread {:.4}/{:.4} level {:.5}/{:.5} dirs {}", ledger.rewards() / ledger.answered() as f64, population.components.len() - 1, population.components[0].weight, population.certainty, population.noise.sqrt(), population.spread(1), population.spread(0), population.variances[1][population.features()], population.variances[0][population.features()], population.directions);
-        }
         Some(population)
     }
 
@@ -78,21 +81,33 @@ impl Population {
             Some(warm) => warm.clone(),
             None => scales.first_guess(first, origin),
         };
-        if let Some(basis) = &population.basis {
-            users.par_iter_mut().for_each(|users| users.rotate(basis));
+        users.par_iter_mut().for_each(|users| population.prepare(users, false));
+        if given.noise && scales.rewards > NOISE_GROWTH * population.noise_tried {
+            population.noise_tried = scales.rewards;
+            population.noise_alike = noise::alike(&population, &users);
         }
+        let lens = Lens::new(&population);
+        let weights = |users: &mut Moments| {
+            if let Some(weights) = noise::weights(&lens, users) {
+                users.weigh(&weights);
+            }
+        };
+        users.par_iter_mut().for_each(weights);
         if let Some(sigma) = given.sigma {
             population.noise = (sigma * sigma).max(scales.least_noise());
         }
         let mut fitting = Fitting::new(users, population, scales, *given);
-        fitting.iterate(if warm.is_some() { PASSES } else { FIRST_PASSES });
+        let early = fitting.scales.rewards < first as f64 * fitting.scales.users;
+        fitting.iterate(match warm {
+            None => FIRST_PASSES,
+            Some(_) if early => EARLY_PASSES,
+            Some(_) => PASSES,
+        });
         if given.directions {
             covariance::improve(&mut fitting);
         }
-        let t0 = std::time::Instant::now();
         if given.cohorts {
             structure::improve(&mut fitting);
-            if std::env::var("MIX_V").is_ok() { eprint!("[structure {:.1}ms] ", t0.elapsed().as_secs_f64()*1e3); }
             fitting.iterate(PASSES);
         }
         Some(fitting.population)
@@ -103,12 +118,23 @@ impl Population {
         let walk = ledger.walk();
         let moments = |at: usize| {
             let mut users = walk.moments(at);
-            if let Some(basis) = &self.basis {
-                users.rotate(basis);
-            }
+            self.prepare(&mut users, true);
             users
         };
         PassSums::over(walk.blocks(), &moments, self)
+    }
+
+    /// Puts statistics into the population's basis, and weighs them where users are not equally noisy.
+    pub(super) fn prepare(&self, users: &mut Moments, weigh: bool) {
+        if let Some(basis) = &self.basis {
+            users.rotate(basis);
+        }
+        if weigh
+            && self.noise_alike.is_finite()
+            && let Some(weights) = noise::weights(&Lens::new(self), users)
+        {
+            users.weigh(&weights);
+        }
     }
 
     /// Takes over what all users say.
@@ -194,9 +220,23 @@ impl Scales {
             tried: 0.0,
             searched: 0.0,
             directions_tried: 0.0,
+            noise_tried: 0.0,
         }
     }
 }
+
+/// What messages rest on may be off by this much before they are written again.
+const STALE: f64 = 0.01;
+
+/// Whether messages for one are as good as those for the other.
+fn nearly(a: &Written, b: &Written) -> bool {
+    let close = |a: f64, b: f64| (a - b).abs() <= STALE * a.max(b) || a.max(b) < 1e-12;
+    let all = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| close(*a, *b));
+    a.2 == b.2 && close(a.1, b.1) && all(&a.0[0], &b.0[0]) && (!a.2 || all(&a.0[1], &b.0[1]))
+}
+
+/// Variances, noise, and whether there are cohorts.
+type Written = ([Vec<f64>; 2], f64, bool);
 
 /// A fit to a sample of users under way, in the population's basis.
 pub(super) struct Fitting {
@@ -209,7 +249,7 @@ pub(super) struct Fitting {
     pub by_evidence: bool,
     messages: Vec<Messages>,
     /// Variances and noise that messages rest on.
-    written: Option<([Vec<f64>; 2], f64, bool)>,
+    written: Option<Written>,
 }
 
 impl Fitting {
@@ -251,7 +291,7 @@ impl Fitting {
         let population = &self.population;
         let has_cohorts = population.components.len() > 1;
         let now = (population.variances.clone(), population.noise, has_cohorts);
-        if self.written.as_ref() == Some(&now) {
+        if self.written.as_ref().is_some_and(|written| nearly(written, &now)) {
             return;
         }
         let lens = Lens::new(population);

@@ -121,7 +121,7 @@ mod tests {
                 let mean = values[component + 3..=component + 3 + dim].to_vec();
                 ClassBelief { covariance, guesses: vec![Guess { component, share, mean }] }
             };
-            let belief = Belief { classes: vec![class(0, share), class(1, 1.0 - share)] };
+            let belief = Belief { classes: vec![class(0, share), class(1, 1.0 - share)], noise: 1.0 };
             let mut judgements = vec![Judgement::default(); arms];
             belief.judge(&contexts, width, &mut judgements);
             for (x, judgement) in contexts.iter().zip(judgements) {

@@ -13,7 +13,7 @@
 //! know about variances follows from messages too.
 
 use super::algebra::invert_kernel;
-use super::lanes::{LANES, Lane, ZERO, add_scaled, each};
+use super::lanes::{LANES, Lane, ZERO, add_product, add_scaled, each};
 use super::model::Component;
 use super::moments::Moments;
 use crate::linear::symmetric::packed_len;
@@ -55,13 +55,10 @@ widest! {
 pub(super) fn roots(gram: &[Lane], variances: &[f64], noise: f64, roots: &mut [Lane]) {
     for (j, (root, variance)) in roots.iter_mut().zip(variances).enumerate() {
         let seen = gram[packed_len(j) + j];
-        *root = each(|lane| {
-            if seen[lane] > 0.0 {
-                variance.max(LEAST_RATIO * noise / seen[lane]).sqrt()
-            } else {
-                1.0
-            }
-        });
+        // Where nothing was seen any number will do.
+        let least: Lane = each(|lane| LEAST_RATIO * noise / seen[lane].max(1e-300));
+        let square: Lane = each(|lane| variance.max(least[lane]).min(1e200));
+        *root = each(|lane| square[lane].sqrt());
     }
 }
 
@@ -79,18 +76,15 @@ fn write_kernel(
     let (root, scaled) = scratch.split_at_mut(d);
     roots(gram, variances, noise, root);
     let (information, rest) = out.split_at_mut(packed_len(d));
-    let mut at = 0;
     for i in 0..d {
-        for j in 0..=i {
-            for lane in 0..LANES {
-                information[at][lane] = root[i][lane] * root[j][lane] * gram[at][lane];
-            }
-            at += 1;
+        let (start, own) = (packed_len(i), root[i]);
+        let rows = information[start..=start + i].iter_mut().zip(&gram[start..=start + i]);
+        for ((to, from), other) in rows.zip(root.iter()) {
+            *to = each(|lane| own[lane] * other[lane] * from[lane]);
         }
-        for lane in 0..LANES {
-            information[at - 1][lane] += noise;
-            scaled[i][lane] = root[i][lane] * moment[i][lane];
-        }
+        let (diagonal, b) = (information[start + i], moment[i]);
+        information[start + i] = each(|lane| diagonal[lane] + noise);
+        scaled[i] = each(|lane| own[lane] * b[lane]);
     }
     let mut log_det = ZERO;
     invert_kernel(information, d, &mut log_det);
@@ -98,22 +92,21 @@ fn write_kernel(
     super::algebra::times_kernel(information, scaled, pull);
     let mut explained = ZERO;
     for i in 0..d {
-        for lane in 0..LANES {
-            explained[lane] += scaled[i][lane] * pull[i][lane];
-            root[i][lane] = 1.0 / root[i][lane];
-            pull[i][lane] *= root[i][lane];
-        }
+        let (b, p, own) = (scaled[i], pull[i], root[i]);
+        add_product(&mut explained, &b, &p);
+        let inverse: Lane = each(|lane| 1.0 / own[lane]);
+        root[i] = inverse;
+        pull[i] = each(|lane| p[lane] * inverse[lane]);
     }
-    let mut at = 0;
     for i in 0..d {
-        for j in 0..=i {
-            let own = if i == j { 1.0 } else { 0.0 };
-            for lane in 0..LANES {
-                information[at][lane] =
-                    (own - noise * information[at][lane]) * root[i][lane] * root[j][lane];
-            }
-            at += 1;
+        let (start, own) = (packed_len(i), root[i]);
+        let diagonal = information[start + i];
+        for (to, other) in information[start..start + i].iter_mut().zip(root.iter()) {
+            let entry = *to;
+            *to = each(|lane| -noise * entry[lane] * own[lane] * other[lane]);
         }
+        information[start + i] =
+            each(|lane| (1.0 - noise * diagonal[lane]) * own[lane] * own[lane]);
     }
     let (squares, n) = (users.squares(), users.rewards());
     for lane in 0..LANES {

@@ -11,6 +11,7 @@
 //! | `fit`, `sample` | how is a population fitted, and to whom? |
 //! | `structure`, `candidates`, `proposal`, `splits` | how many cohorts are there? |
 //! | `covariance` | in which directions do users differ? |
+//! | `noise` | how noisy is each of them? |
 //! | [`Belief`] | what follows for one user? |
 //! | `judging` | … for many arms at once? |
 //! | [`Prior`] | … for one that comes alone? |
@@ -30,6 +31,7 @@ mod maximise;
 mod message;
 mod model;
 mod moments;
+mod noise;
 mod pass;
 mod posterior;
 mod prior;

@@ -53,6 +53,8 @@ pub struct Population {
     pub searched: f64,
     /// Rewards of the sample in which directions were looked for last.
     pub directions_tried: f64,
+    /// Rewards of the sample in which users' noise was compared last.
+    pub noise_tried: f64,
 }
 
 /// An orthonormal basis of the features.

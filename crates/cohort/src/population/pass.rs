@@ -169,6 +169,11 @@ impl<'a> Lens<'a> {
         }
     }
 
+    /// The population.
+    pub fn population(&self) -> &Population {
+        self.population
+    }
+
     /// How many components there are.
     pub fn components(&self) -> usize {
         self.probes.len()

@@ -13,6 +13,7 @@ use super::lanes::{LANES, Lane, ZERO, add_product, each};
 use super::message::roots;
 use super::model::Population;
 use super::moments::Moments;
+use super::noise;
 use super::pass::Lens;
 use crate::Contexts;
 use crate::linear::symmetric::packed_len;
@@ -43,6 +44,8 @@ pub struct ClassBelief {
 pub struct Belief {
     /// The classes it may belong to: at least one, at most two.
     pub classes: Vec<ClassBelief>,
+    /// σ_i², how noisy its rewards are.
+    pub noise: f64,
 }
 
 /// What of the mixture decisions look at: for ablations.
@@ -81,6 +84,10 @@ impl<'a> Believer<'a> {
         if let Some(basis) = &self.population.basis {
             users.rotate(basis);
         }
+        let weights = noise::weights(&self.lens, &users);
+        if let Some(weights) = &weights {
+            users.weigh(weights);
+        }
         let components = &self.population.components;
         let mut shares = vec![ZERO; components.len()];
         let mut messages = self.lens.room();
@@ -89,7 +96,10 @@ impl<'a> Believer<'a> {
         let likely: [Vec<(usize, f64)>; LANES] = std::array::from_fn(|lane| {
             likely(shares.iter().map(|share| share[lane]), self.outlook.soft)
         });
-        let mut beliefs: [Belief; LANES] = std::array::from_fn(|_| Belief { classes: Vec::new() });
+        let mut beliefs: [Belief; LANES] = std::array::from_fn(|lane| {
+            let weight = weights.map_or(1.0, |weights| weights[lane]);
+            Belief { classes: Vec::new(), noise: self.population.noise / weight }
+        });
         for class in 0..2 {
             let of_class = |c: usize| c.min(1) == class;
             if likely.iter().flatten().any(|(c, _)| of_class(*c)) {
@@ -195,9 +205,9 @@ impl ClassBelief {
 
 impl Belief {
     /// Of a user whose component is beyond doubt.
-    pub fn certain(component: usize, mean: Vec<f64>, covariance: Symmetric) -> Self {
+    pub fn certain(component: usize, mean: Vec<f64>, covariance: Symmetric, noise: f64) -> Self {
         let guesses = vec![Guess { component, share: 1.0, mean }];
-        Self { classes: vec![ClassBelief { covariance, guesses }] }
+        Self { classes: vec![ClassBelief { covariance, guesses }], noise }
     }
 
     /// Every component that the user may belong to.
@@ -303,12 +313,12 @@ impl Belief {
     }
 
     /// One reward, counted from the origin, for (x, 1): every guess learns it, and is the likelier the better it foresaw it.
-    pub fn learn(&mut self, x: &[f64], y: f64, noise: f64) {
+    pub fn learn(&mut self, x: &[f64], y: f64) {
         let mut gain = vec![0.0; x.len()];
         let mut most = f64::NEG_INFINITY;
         for class in &mut self.classes {
             class.covariance.times(x, &mut gain);
-            let variance = noise + dot(x, &gain).max(0.0);
+            let variance = self.noise + dot(x, &gain).max(0.0);
             let log_variance = variance.ln();
             for guess in &mut class.guesses {
                 let surprise = y - dot(x, &guess.mean);

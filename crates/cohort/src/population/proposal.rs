@@ -28,16 +28,16 @@ const MORE_PASSES: usize = 8;
 const MARGIN: f64 = 3.0;
 /// From one try to the next the rewards grow by this factor.
 const GROWTH: f64 = 1.5;
-/// Users and rewards of each below which nothing can be told.
+/// Users, and rewards of each in parts of the dimension, below which nothing can be told.
 const LEAST_USERS: f64 = 64.0;
-const LEAST_REWARDS: f64 = 4.0;
+const LEAST_REWARDS: f64 = 0.5;
 
 /// Takes on a mixture where that predicts users better, or where it explains them better than the one that is there.
 pub(super) fn propose_mixture(fitting: &mut Fitting) {
     let (population, scales) = (&fitting.population, &fitting.scales);
     if (population.components[0].weight < UNASSIGNED && population.certainty > CERTAIN)
         || scales.users < LEAST_USERS
-        || scales.rewards < LEAST_REWARDS * scales.users
+        || scales.rewards < LEAST_REWARDS * population.features() as f64 * scales.users
         || scales.rewards < GROWTH * population.tried
     {
         return;
@@ -59,14 +59,6 @@ fn predict_better(fitting: &mut Fitting) {
     for count in COHORTS {
         let found = grown(fitting, learn.clone(), count).population;
         let gain = predicted(&held_out, &found) - now;
-        if std::env::var("MIX_V").is_ok() {
-            eprintln!(
-                "n={:.0} K={count} gain {gain:.1} spread {:.4}/{:.4}",
-                fitting.scales.rewards / fitting.scales.users,
-                found.spread(1),
-                found.spread(0)
-            );
-        }
         if gain > best.as_ref().map_or(MARGIN, |(most, _)| *most) {
             best = Some((gain, found));
         }
@@ -87,9 +79,6 @@ fn explain_better(fitting: &mut Fitting) {
         let mut trial = grown(fitting, fitting.users.clone(), count);
         merge_and_remove(&mut trial);
         let found = promise(&trial);
-        if std::env::var("MIX_V").is_ok() {
-            eprintln!("n={:.0} K={count} -> {} promise {found:.1} against {best:.1}", fitting.scales.rewards/fitting.scales.users, trial.population.components.len()-1);
-        }
         if found > best {
             best = found;
             fitting.population = trial.population;

@@ -15,6 +15,10 @@ const FIRST_SPREADS: [f64; 2] = [0.02, 0.15];
 /// Nats that one more cohort must gain: less is noise.
 pub(super) const MARGIN: f64 = 1.0;
 
+/// One of so many cohorts may be removed at once.
+const AT_ONCE: usize = 8;
+/// Rewards of a user below which nothing tells cohorts apart.
+const LEAST_REWARDS: f64 = 1.5;
 /// Where nearly everybody has a cohort beyond doubt, the rewards grow by this factor from one search to the next.
 const GROWTH: f64 = 2.0;
 const SETTLED_AT_LARGE: f64 = 0.02;
@@ -26,7 +30,9 @@ pub(super) fn improve(fitting: &mut Fitting) {
     let settled = population.components.len() > 1
         && population.components[0].weight < SETTLED_AT_LARGE
         && population.certainty > SETTLED_CERTAINTY;
-    if settled && rewards < GROWTH * population.searched {
+    if rewards < LEAST_REWARDS * fitting.scales.users
+        || (settled && rewards < GROWTH * population.searched)
+    {
         return;
     }
     population.searched = rewards;
@@ -95,11 +101,16 @@ pub(super) fn merge_and_remove(fitting: &mut Fitting) -> Pass {
     }
 }
 
-/// One change that leaves fewer cohorts, if any gains.
+/// Changes that leave fewer cohorts, if any gain.
 fn merge_or_remove(fitting: &mut Fitting, pass: &Pass) -> bool {
-    if let Some(cohort) = superfluous(fitting, pass) {
+    let superfluous = superfluous(fitting, pass);
+    if !superfluous.is_empty() {
         let components = &mut fitting.population.components;
-        components.remove(cohort);
+        let mut at = 0;
+        components.retain(|_| {
+            at += 1;
+            !superfluous.contains(&(at - 1))
+        });
         let rest: f64 = components.iter().map(|component| component.weight).sum();
         for component in components.iter_mut() {
             component.weight /= rest;
@@ -107,22 +118,29 @@ fn merge_or_remove(fitting: &mut Fitting, pass: &Pass) -> bool {
         fitting.iterate(1);
         return true;
     }
-    if let Some((a, b)) = same(fitting, pass) {
-        let prior = Prior::of_cohorts(&fitting.population);
+    let same = same(fitting, pass);
+    if same.is_empty() {
+        return false;
+    }
+    let prior = Prior::of_cohorts(&fitting.population);
+    let components = &mut fitting.population.components;
+    for &(a, b) in &same {
         let mut both = pass.sums.components[a].clone();
         both.add(&pass.sums.components[b]);
-        let components = &mut fitting.population.components;
         components[a].weight += components[b].weight;
         prior.settle(&mut components[a], &both);
-        components.remove(b);
-        fitting.iterate(1);
-        return true;
     }
-    false
+    let mut at = 0;
+    components.retain(|_| {
+        at += 1;
+        same.iter().all(|(_, b)| *b != at - 1)
+    });
+    fitting.iterate(1);
+    true
 }
 
-/// The cohort whose users are best explained without it, if there is one.
-fn superfluous(fitting: &Fitting, pass: &Pass) -> Option<usize> {
+/// Cohorts whose users are better explained without them: the one that most are, and others where there are many.
+fn superfluous(fitting: &Fitting, pass: &Pass) -> Vec<usize> {
     let (components, users) = (&fitting.population.components, fitting.scales.users);
     let prior = Prior::of_cohorts(&fitting.population);
     let costs = prior.costs(&pass.sums.components);
@@ -131,13 +149,16 @@ fn superfluous(fitting: &Fitting, pass: &Pass) -> Option<usize> {
         let cost = (costs[c] + weight_cost(users)).min(least_cost(fitting));
         pass.absence[c] - users * (1.0 - components[c].weight).ln() + cost
     };
-    let (most, cohort) =
-        (1..components.len()).map(|c| (gain(c), c)).max_by(|a, b| a.0.total_cmp(&b.0))?;
-    (most > 0.0).then_some(cohort)
+    let mut gains: Vec<(f64, usize)> =
+        (1..components.len()).map(|c| (gain(c), c)).filter(|(gain, _)| *gain > 0.0).collect();
+    gains.sort_by(|a, b| b.0.total_cmp(&a.0));
+    // Where one goes its users may need another that would have gone, too.
+    gains.truncate(components.len().div_ceil(AT_ONCE));
+    gains.into_iter().map(|(_, c)| c).collect()
 }
 
-/// The two cohorts that are best explained as one, if there are such.
-fn same(fitting: &Fitting, pass: &Pass) -> Option<(usize, usize)> {
+/// Pairs of cohorts that are better explained as one, no cohort twice.
+fn same(fitting: &Fitting, pass: &Pass) -> Vec<(usize, usize)> {
     let (components, users) = (&fitting.population.components, fitting.scales.users);
     let (count, sums) = (components.len(), &pass.sums.components);
     let prior = Prior::of_cohorts(&fitting.population);
@@ -152,7 +173,7 @@ fn same(fitting: &Fitting, pass: &Pass) -> Option<(usize, usize)> {
         })
         .collect();
     let together = prior.log_integrals(&both);
-    let mut best: Option<(f64, usize, usize)> = None;
+    let mut found: Vec<(f64, usize, usize)> = Vec::new();
     for (&(a, b), together) in pairs.iter().zip(together) {
         let (pa, pb) = (components[a].weight, components[b].weight);
         let evidence = together.0 - alone[a].0 - alone[b].0 + weight_cost(users);
@@ -163,11 +184,20 @@ fn same(fitting: &Fitting, pass: &Pass) -> Option<(usize, usize)> {
         if gain > 0.0 {
             gain -= indecision(pass, count, a, b);
         }
-        if gain > 0.0 && best.is_none_or(|(most, ..)| gain > most) {
-            best = Some((gain, a, b));
+        if gain > 0.0 {
+            found.push((gain, a, b));
         }
     }
-    best.map(|(_, a, b)| (a, b))
+    found.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut taken = vec![false; count];
+    found.retain(|&(_, a, b)| {
+        let free = !taken[a] && !taken[b];
+        if free {
+            (taken[a], taken[b]) = (true, true);
+        }
+        free
+    });
+    found.into_iter().map(|(_, a, b)| (a, b)).collect()
 }
 
 /// The entropy of users' shares between two cohorts, which they would lose.

@@ -53,6 +53,7 @@ impl Chosen {
             given: Given {
                 cohorts: settings.choice("mixture") == "learned",
                 directions: settings.choice("directions") == "learned",
+                noise: set("sigma").is_none(),
                 sigma: set("sigma"),
             },
             outlook: Outlook {

@@ -22,8 +22,9 @@ pub(super) struct Everybody {
     undecided: Vec<Option<Box<Belief>>>,
     /// What is believed of users of whom nothing was seen.
     newcomer: Option<Belief>,
-    /// σ² and the origin of the population that posteriors rest on.
-    noise: f64,
+    /// σ_i² of every user.
+    noises: Vec<f64>,
+    /// What the population that posteriors rest on counts rewards from.
     origin: f64,
     /// Contexts with a last coordinate.
     padded: Vec<f64>,
@@ -40,7 +41,7 @@ impl Everybody {
             components: Vec::new(),
             undecided: Vec::new(),
             newcomer: None,
-            noise: 1.0,
+            noises: Vec::new(),
             origin: 0.0,
             padded: Vec::new(),
         }
@@ -50,7 +51,7 @@ impl Everybody {
     pub fn take_on(&mut self, population: &Population, ledger: &Ledger, outlook: Outlook) {
         let believer = Believer::new(population, outlook);
         let [newcomer, ..] = believer.believe(Moments::unseen(ledger.dim()));
-        (self.noise, self.origin) = (population.noise, population.origin);
+        self.origin = population.origin;
         let known = self.components.len();
         let answered = ledger.slots();
         // Some at a time: beliefs of very many users take more memory than the users.
@@ -101,15 +102,17 @@ impl Everybody {
         let users = users.max(self.components.len());
         self.bank.grow(users);
         self.components.resize(users, 0);
+        self.noises.resize(users, 1.0);
         self.undecided.resize_with(users, || None);
     }
 
     /// Puts a user where its posterior is this.
     fn believe(&mut self, user: usize, belief: Belief, rewards: f64) {
+        self.noises[user] = belief.noise;
         if let Some((only, covariance)) = belief.only() {
             let mut inverse = covariance.clone();
             for value in inverse.packed_mut() {
-                *value /= self.noise;
+                *value /= belief.noise;
             }
             self.bank.set_state(user, &only.mean, &inverse, rewards);
             self.components[user] = only.component;
@@ -126,9 +129,10 @@ impl Everybody {
         }
         let mut covariance: Symmetric = self.bank.inverse(user);
         for value in covariance.packed_mut() {
-            *value *= self.noise;
+            *value *= self.noises[user];
         }
-        Belief::certain(self.components[user], self.bank.estimate(user), covariance)
+        let (component, mean) = (self.components[user], self.bank.estimate(user));
+        Belief::certain(component, mean, covariance, self.noises[user])
     }
 
     /// The most probable component of one user.
@@ -153,8 +157,10 @@ impl Everybody {
         ledger: &Ledger,
         arms: &mut [Arm],
     ) {
-        let sigma = self.noise.sqrt();
-        let radius = |_, progress: Progress| exploration * widening(progress.updates) * sigma;
+        let noises = &self.noises;
+        let radius = |user: usize, progress: Progress| {
+            exploration * widening(progress.updates) * noises[user].sqrt()
+        };
         pad(contexts, 0.0, &mut self.padded);
         let padded = padded(&self.padded, contexts);
         self.bank.choose(&padded, Shape::Ellipsoid, radius, None, arms);
@@ -173,7 +179,7 @@ impl Everybody {
         match &self.undecided[user] {
             Some(belief) => belief.choose(contexts, width),
             None => {
-                let radius = width * self.noise.sqrt();
+                let radius = width * self.noises[user].sqrt();
                 pad(contexts, 0.0, &mut self.padded);
                 let padded = padded(&self.padded, contexts);
                 self.bank.choose_one(user, &padded, Shape::Ellipsoid, radius)
@@ -192,7 +198,7 @@ impl Everybody {
         match &self.undecided[user] {
             Some(belief) => belief.judge(contexts, width, judgements),
             None => {
-                let radius = width * self.noise.sqrt();
+                let radius = width * self.noises[user].sqrt();
                 pad(contexts, 0.0, &mut self.padded);
                 let padded = padded(&self.padded, contexts);
                 self.bank.judge_one(user, &padded, Shape::Ellipsoid, radius, judgements);
@@ -204,7 +210,7 @@ impl Everybody {
 
     /// One reward for everybody.
     pub fn learn(&mut self, contexts: &Contexts, arms: &[Arm], rewards: &[f64]) {
-        let (noise, origin) = (self.noise, self.origin);
+        let origin = self.origin;
         let counted: Vec<f64> = rewards.iter().map(|reward| reward - origin).collect();
         pad(contexts, 1.0, &mut self.padded);
         let padded = padded(&self.padded, contexts);
@@ -212,7 +218,7 @@ impl Everybody {
         (self.undecided.par_iter_mut().zip(arms).zip(&counted)).with_min_len(64).for_each(
             |((belief, arm), y)| {
                 if let Some(belief) = belief {
-                    belief.learn(padded.arm(*arm), *y, noise);
+                    belief.learn(padded.arm(*arm), *y);
                 }
             },
         );
@@ -223,7 +229,7 @@ impl Everybody {
         let mut x = context.to_vec();
         x.push(1.0);
         match &mut self.undecided[user] {
-            Some(belief) => belief.learn(&x, reward - self.origin, self.noise),
+            Some(belief) => belief.learn(&x, reward - self.origin),
             None => self.bank.learn_one(user, &x, reward - self.origin),
         }
     }

@@ -1,0 +1,158 @@
+//! How noisy each user is: w_i, by which its rewards count more or less than those of the user in the middle.
+//!
+//! ```text
+//! σ_i² ~ σ²·ν/χ²_ν,   q_i = E‖y − Xθ_i‖²/σ²,   w_i = σ²/E[σ_i²] = (ν + n_i)/(ν + q_i)
+//! ```
+//!
+//! ν is found by how much q_i/n_i differ between users beyond what chance does; where they do not, it is infinite
+//! and all of this is left out.
+
+use super::algebra::times;
+use super::lanes::{LANES, Lane, ZERO};
+use super::model::Population;
+use super::moments::Moments;
+use super::pass::{Lens, Messages};
+use crate::linear::symmetric::packed_len;
+
+/// Values of ν that are tried besides infinity.
+const TRIED: [f64; 7] = [32.0, 16.0, 8.0, 4.0, 2.0, 1.0, 0.5];
+/// Nats by which one of them must be better than infinity.
+const MARGIN: f64 = 5.0;
+/// Users with fewer rewards say nothing.
+const LEAST_REWARDS: f64 = 2.0;
+
+/// q_i of eight users, whose messages are these, under their likeliest components.
+fn residuals(lens: &Lens, messages: &Messages, shares: &[Lane]) -> Lane {
+    let population = lens.population();
+    let dim = population.features() + 1;
+    let mut out = ZERO;
+    for class in 0..2 {
+        let first = class;
+        let last = if class == 0 { 1 } else { shares.len() };
+        if messages[class].is_empty() {
+            continue;
+        }
+        let message = &messages[class];
+        let (information, pull) = message.split_at(packed_len(dim));
+        let variances = &population.variances[class];
+        let mut mean = vec![ZERO; dim];
+        let mut total = ZERO;
+        for lane in 0..LANES {
+            total[lane] = shares[first..last].iter().map(|share| share[lane]).sum();
+            let best = (first..last)
+                .fold(first, |a, b| if shares[b][lane] > shares[a][lane] { b } else { a });
+            for (to, from) in mean.iter_mut().zip(&population.components[best].mean) {
+                to[lane] = *from;
+            }
+        }
+        let mut product = vec![ZERO; dim];
+        times(information, &mean, &mut product);
+        let square = &message[message.len() - 1];
+        for lane in 0..LANES {
+            let mut q = square[lane];
+            for j in 0..dim {
+                let (m, p, h) = (mean[j][lane], pull[j][lane], product[j][lane]);
+                let g = p - h;
+                q += m * (h - 2.0 * p) - variances[j] * g * g
+                    + variances[j] * information[packed_len(j) + j][lane];
+            }
+            out[lane] += total[lane] * q.max(0.0);
+        }
+    }
+    out
+}
+
+/// w of eight users; 1 where the population knows no difference.
+pub fn weights(lens: &Lens, users: &Moments) -> Option<Lane> {
+    let alike = lens.population().noise_alike;
+    if alike.is_infinite() {
+        return None;
+    }
+    let mut messages = lens.room();
+    let mut shares = vec![ZERO; lens.components()];
+    lens.write(users, &mut messages);
+    lens.shares(&messages, &mut shares);
+    let q = residuals(lens, &messages, &shares);
+    let n = users.rewards();
+    Some(std::array::from_fn(|lane| (alike + n[lane]) / (alike + q[lane])))
+}
+
+/// The ν that the users of a sample speak for; statistics are unweighted.
+pub fn alike(population: &Population, users: &[Moments]) -> f64 {
+    let lens = Lens::new(population);
+    let mut messages = lens.room();
+    let mut shares = vec![ZERO; lens.components()];
+    let mut seen: Vec<(f64, f64)> = Vec::new();
+    for block in users {
+        lens.write(block, &mut messages);
+        lens.shares(&messages, &mut shares);
+        let q = residuals(&lens, &messages, &shares);
+        for lane in 0..LANES {
+            let n = block.rewards()[lane];
+            if n >= LEAST_REWARDS {
+                seen.push((q[lane].max(1e-12 * n), n));
+            }
+        }
+    }
+    let mut best = (likelihood(&seen, f64::INFINITY) + MARGIN, f64::INFINITY);
+    for alike in TRIED {
+        let found = likelihood(&seen, alike);
+        if found > best.0 {
+            best = (found, alike);
+        }
+    }
+    best.1
+}
+
+/// Σ ln p(q_i | n_i, ν) with the scale that fits best.
+fn likelihood(seen: &[(f64, f64)], alike: f64) -> f64 {
+    // The scale in the middle, by the fixed point of its own equation.
+    let rewards: f64 = seen.iter().map(|(_, n)| n).sum();
+    let mut scale = seen.iter().map(|(q, _)| q).sum::<f64>() / rewards.max(1.0);
+    if alike.is_finite() {
+        for _ in 0..30 {
+            let weighted = seen.iter().map(|(q, n)| q * (alike + n) / (alike + q / scale));
+            scale = weighted.sum::<f64>() / rewards;
+        }
+    }
+    seen.iter()
+        .map(|(q, n)| {
+            let q = q / scale;
+            let common = 0.5 * n * q.ln();
+            if alike.is_infinite() {
+                common - 0.5 * q - 0.5 * n * std::f64::consts::LN_2 - ln_gamma(0.5 * n)
+            } else {
+                common + 0.5 * alike * alike.ln() - 0.5 * (alike + n) * (alike + q).ln()
+                    + ln_gamma(0.5 * (alike + n))
+                    - ln_gamma(0.5 * alike)
+                    - ln_gamma(0.5 * n)
+            }
+        })
+        .sum()
+}
+
+/// ln Γ(x) for x > 0, by Stirling's series above 8.
+fn ln_gamma(x: f64) -> f64 {
+    let (mut x, mut below) = (x, 0.0);
+    while x < 8.0 {
+        below += x.ln();
+        x += 1.0;
+    }
+    let series = 1.0 / (12.0 * x) - 1.0 / (360.0 * x.powi(3)) + 1.0 / (1260.0 * x.powi(5));
+    (x - 0.5) * x.ln() - x + 0.5 * std::f64::consts::TAU.ln() + series - below
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ln_gamma_of_whole_numbers_is_that_of_factorials() {
+        let mut factorial: f64 = 1.0;
+        for n in 1..20 {
+            assert!((ln_gamma(f64::from(n)) - factorial.ln()).abs() < 1e-9);
+            factorial *= f64::from(n);
+        }
+        assert!((ln_gamma(0.5) - std::f64::consts::PI.sqrt().ln()).abs() < 1e-9);
+    }
+}
