@@ -17,13 +17,13 @@ use crate::linear::Symmetric;
 use crate::linear::symmetric::packed_len;
 
 /// Candidates that fail before a refit gives up.
-const FAILED_ATTEMPTS: usize = 4;
+const FAILED_ATTEMPTS: usize = 12;
 /// New cohorts of one refit at most.
 const MOST_NEW: usize = 40;
 /// Passes in which a candidate finds its users, at most.
 const MOST_PASSES: usize = 30;
 /// Users that are tried as candidates.
-const CANDIDATES: usize = 48;
+const CANDIDATES: usize = 64;
 /// Blocks of users that candidates are compared with first.
 const COMPARED: usize = 32;
 
@@ -108,7 +108,7 @@ impl CandidateSearch {
     pub fn add_cohorts(&mut self, population: &mut Population) -> bool {
         let before = population.components.len();
         // Where everybody has a cohort there is less to find.
-        let mut failed = if self.has_unassigned { 0 } else { FAILED_ATTEMPTS / 2 };
+        let mut failed = if self.has_unassigned { 0 } else { FAILED_ATTEMPTS - 2 };
         while failed < FAILED_ATTEMPTS && population.components.len() < before + MOST_NEW {
             // What users and places promise cannot be compared: they take turns.
             let Some(best) = self.most_promising(failed % 2 == 0) else { break };

@@ -59,6 +59,9 @@ impl Population {
                 population.polish(&sums, &scales, given);
             }
         }
+        if std::env::var("MIX_V").is_ok() {
+            eprintln!("n={:.1} cohorts {} at large {:.2} certain {:.2} noise {:.3} spread {:.4}/{:.4} level {:.5}/{:.5} dirs {}", ledger.rewards() / ledger.answered() as f64, population.components.len() - 1, population.components[0].weight, population.certainty, population.noise.sqrt(), population.spread(1), population.spread(0), population.variances[1][population.features()], population.variances[0][population.features()], population.directions);
+        }
         Some(population)
     }
 
@@ -86,8 +89,10 @@ impl Population {
         if given.directions {
             covariance::improve(&mut fitting);
         }
+        let t0 = std::time::Instant::now();
         if given.cohorts {
             structure::improve(&mut fitting);
+            if std::env::var("MIX_V").is_ok() { eprint!("[structure {:.1}ms] ", t0.elapsed().as_secs_f64()*1e3); }
             fitting.iterate(PASSES);
         }
         Some(fitting.population)
@@ -187,6 +192,7 @@ impl Scales {
             evidence: 0.0,
             certainty: 1.0,
             tried: 0.0,
+            searched: 0.0,
             directions_tried: 0.0,
         }
     }

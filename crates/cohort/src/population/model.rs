@@ -49,6 +49,8 @@ pub struct Population {
     pub certainty: f64,
     /// Rewards of the sample in which many cohorts at once were tried last.
     pub tried: f64,
+    /// Rewards of the sample in which the number of cohorts was looked at last.
+    pub searched: f64,
     /// Rewards of the sample in which directions were looked for last.
     pub directions_tried: f64,
 }

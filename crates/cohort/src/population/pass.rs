@@ -209,18 +209,19 @@ impl<'a> Lens<'a> {
         users: (&Lane, &Lane),
         shares: &[Lane],
         whole: bool,
-        sums: &mut PassSums,
+        to: &mut Accumulator,
     ) {
         let (active, rewards) = users;
         for (c, share) in shares.iter().enumerate() {
             let most = share.iter().copied().fold(0.0, f64::max);
             if most > NEGLIGIBLE {
-                let to = &mut sums.components[c];
-                to.users += share.iter().sum::<f64>();
-                to.rewards += share.iter().zip(rewards).map(|(s, n)| s * n).sum::<f64>();
-                accumulate(&mut to.message, share, &messages[c.min(1)], NEGLIGIBLE);
+                let sums = &mut to.sums.components[c];
+                sums.users += share.iter().sum::<f64>();
+                sums.rewards += share.iter().zip(rewards).map(|(s, n)| s * n).sum::<f64>();
+                to.add(c, share, &messages[c.min(1)]);
             }
         }
+        let sums = &mut to.sums;
         sums.users += active.iter().sum::<f64>();
         for lane in 0..LANES {
             sums.certain += shares.iter().map(|share| share[lane]).fold(0.0, f64::max);
@@ -358,6 +359,60 @@ pub(super) fn softmax(logs: &mut [Lane]) -> Lane {
     each(|lane| most[lane] + total[lane].ln())
 }
 
+/// Sums of one task while they are being made: eight users at a time where that fits into the cache.
+struct Accumulator {
+    sums: PassSums,
+    lanes: Vec<Lane>,
+    stride: usize,
+}
+
+/// Lanes of an accumulator at most.
+const MOST_LANES: usize = 1 << 13;
+
+impl Accumulator {
+    fn new(population: &Population) -> Self {
+        let stride = message_len(population.features() + 1);
+        let wanted = stride * population.components.len();
+        let lanes = if wanted <= MOST_LANES { vec![ZERO; wanted] } else { Vec::new() };
+        Self { sums: PassSums::new(population), lanes, stride }
+    }
+
+    fn add(&mut self, component: usize, share: &Lane, message: &[Lane]) {
+        let some = share.iter().filter(|share| **share > NEGLIGIBLE).count();
+        if some > 2 && !self.lanes.is_empty() {
+            let to = &mut self.lanes[component * self.stride..][..self.stride];
+            add_lanes(to, share, message);
+        } else {
+            accumulate(&mut self.sums.components[component].message, share, message, NEGLIGIBLE);
+        }
+    }
+
+    fn total(mut self) -> PassSums {
+        if !self.lanes.is_empty() {
+            let all = self.lanes.chunks_exact(self.stride);
+            for (sums, lanes) in self.sums.components.iter_mut().zip(all) {
+                for (sum, lane) in sums.message.iter_mut().zip(lanes) {
+                    *sum += lane.iter().sum::<f64>();
+                }
+            }
+        }
+        self.sums
+    }
+}
+
+widest! {
+    fn add_lanes(sums: &mut [Lane], share: &Lane, message: &[Lane]) = add_lanes_kernel
+}
+
+#[inline(always)]
+fn add_lanes_kernel(sums: &mut [Lane], share: &Lane, message: &[Lane]) {
+    for (sum, message) in sums.iter_mut().zip(message) {
+        for lane in 0..LANES {
+            sum[lane] += share[lane] * message[lane];
+        }
+    }
+}
+
 /// What a pass over some users finds, user by user.
 pub struct Pass {
     /// The sums.
@@ -384,6 +439,7 @@ impl Pass {
         let parts: Vec<Self> = (blocks.par_chunks(BLOCKS_PER_TASK))
             .map(|blocks| {
                 let mut part = Self::new(population);
+                let mut sums = Accumulator::new(population);
                 for (users, messages) in blocks {
                     let start = part.shares.len();
                     part.shares.resize(start + count, ZERO);
@@ -392,7 +448,7 @@ impl Pass {
                     let active = users.active();
                     keep_active(shares, &active);
                     for lane in 0..LANES {
-                        part.sums.evidence += active[lane] * logs[lane];
+                        sums.sums.evidence += active[lane] * logs[lane];
                     }
                     for (absence, share) in part.absence.iter_mut().zip(shares.iter()) {
                         // A product of eight for one logarithm.
@@ -401,8 +457,9 @@ impl Pass {
                     }
                     part.logs.push(logs);
                     let users = (&active, users.rewards());
-                    lens.add(messages, users, &part.shares[start..], whole, &mut part.sums);
+                    lens.add(messages, users, &part.shares[start..], whole, &mut sums);
                 }
+                part.sums = sums.total();
                 part
             })
             .collect();
@@ -460,7 +517,7 @@ impl PassSums {
     ) -> Self {
         let lens = Lens::new(population);
         let part = |first: usize| {
-            let mut sums = Self::new(population);
+            let mut sums = Accumulator::new(population);
             let mut messages = lens.room();
             let mut shares = vec![ZERO; lens.components()];
             for at in first..blocks.min(first + BLOCKS_PER_TASK) {
@@ -470,11 +527,11 @@ impl PassSums {
                 let active = users.active();
                 keep_active(&mut shares, &active);
                 for lane in 0..LANES {
-                    sums.evidence += active[lane] * logs[lane];
+                    sums.sums.evidence += active[lane] * logs[lane];
                 }
                 lens.add(&messages, (&active, users.rewards()), &shares, false, &mut sums);
             }
-            sums
+            sums.total()
         };
         let mut whole = Self::new(population);
         let firsts: Vec<usize> = (0..blocks).step_by(BLOCKS_PER_TASK).collect();

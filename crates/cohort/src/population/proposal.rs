@@ -10,7 +10,7 @@ use super::fit::Fitting;
 use super::model::{Component, Population};
 use super::moments::Moments;
 use super::pass::{Lens, Pass};
-use super::structure::{merge_and_remove, worth};
+use super::structure::merge_and_remove;
 use crate::linear::Symmetric;
 
 /// The share of users without a cohort from which on a mixture is tried.
@@ -18,11 +18,11 @@ const UNASSIGNED: f64 = 0.3;
 /// The probability of a user's likeliest component from which on a mixture is as good as settled.
 const CERTAIN: f64 = 0.9;
 /// Cohorts that a mixture begins with; one number after the other is tried.
-const COHORTS: [usize; 3] = [8, 16, 32];
+const COHORTS: [usize; 2] = [8, 32];
 /// Their variances at first, in parts of the population's: they shrink as cohorts move apart.
 const FIRST_SPREAD: f64 = 0.3;
 /// Passes over the first half, and over all afterwards.
-const PASSES: usize = 25;
+const PASSES: usize = 16;
 const MORE_PASSES: usize = 8;
 /// Nats by which it must be better.
 const MARGIN: f64 = 3.0;
@@ -80,28 +80,27 @@ fn predict_better(fitting: &mut Fitting) {
     }
 }
 
-/// A mixture that begins afresh, if it explains all users better than the one that is there.
+/// A mixture that begins afresh, if it would predict users better than the one that is there.
 fn explain_better(fitting: &mut Fitting) {
-    let pass = fitting.pass();
-    let mut best = worth(fitting, &pass) + MARGIN;
+    let mut best = promise(fitting) + MARGIN;
     for count in COHORTS {
         let mut trial = grown(fitting, fitting.users.clone(), count);
-        trial.stays.at_large = false;
-        trial.by_evidence = true;
-        let pass = merge_and_remove(&mut trial);
-        let found = worth(&trial, &pass);
+        merge_and_remove(&mut trial);
+        let found = promise(&trial);
         if std::env::var("MIX_V").is_ok() {
-            eprintln!(
-                "n={:.0} K={count} -> {} worth {found:.1} against {best:.1}",
-                fitting.scales.rewards / fitting.scales.users,
-                trial.population.components.len() - 1
-            );
+            eprintln!("n={:.0} K={count} -> {} promise {found:.1} against {best:.1}", fitting.scales.rewards/fitting.scales.users, trial.population.components.len()-1);
         }
         if found > best {
             best = found;
             fitting.population = trial.population;
         }
     }
+}
+
+/// How well a population explains its users, less one nat for each parameter, as in AIC: what it would predict of others.
+fn promise(fitting: &Fitting) -> f64 {
+    let parameters = (fitting.population.features() + 2) * fitting.population.cohorts().len();
+    predicted(&fitting.users, &fitting.population) - parameters as f64
 }
 
 /// So many cohorts, drawn from the population and fitted to some users.

@@ -4,6 +4,7 @@ use super::candidates::CandidateSearch;
 use super::covariance;
 use super::fit::Fitting;
 use super::maximise::Prior;
+use super::model::Population;
 use super::pass::{Pass, Sums};
 use super::proposal::propose_mixture;
 use super::splits::{TIGHTER, split_loose};
@@ -14,38 +15,54 @@ const FIRST_SPREADS: [f64; 2] = [0.02, 0.15];
 /// Nats that one more cohort must gain: less is noise.
 pub(super) const MARGIN: f64 = 1.0;
 
+/// Where nearly everybody has a cohort beyond doubt, the rewards grow by this factor from one search to the next.
+const GROWTH: f64 = 2.0;
+const SETTLED_AT_LARGE: f64 = 0.02;
+const SETTLED_CERTAINTY: f64 = 0.98;
+
 /// Changes the number of cohorts while that helps.
 pub(super) fn improve(fitting: &mut Fitting) {
+    let (population, rewards) = (&mut fitting.population, fitting.scales.rewards);
+    let settled = population.components.len() > 1
+        && population.components[0].weight < SETTLED_AT_LARGE
+        && population.certainty > SETTLED_CERTAINTY;
+    if settled && rewards < GROWTH * population.searched {
+        return;
+    }
+    population.searched = rewards;
     let mut pass = merge_and_remove(fitting);
     if split_loose(fitting, &pass) {
         pass = merge_and_remove(fitting);
     }
-    // A new cohort has the variances of the others, or smaller ones, since what looks like one loose
-    // cohort may hide several tight ones; the first tries small and large ones.
-    let [at_large, cohorts] = &fitting.population.variances;
-    let features = fitting.population.features();
+    for variances in tried_variances(&fitting.population) {
+        let mut search = CandidateSearch::new(fitting, &pass, variances);
+        if search.add_cohorts(&mut fitting.population) {
+            fitting.iterate(3);
+            merge_and_remove(fitting);
+            break;
+        }
+    }
+    propose_mixture(fitting);
+}
+
+/// A new cohort has the variances of the others, or smaller ones, since what looks like one loose
+/// cohort may hide several tight ones; the first tries small and large ones.
+fn tried_variances(population: &Population) -> Vec<Vec<f64>> {
+    let [at_large, cohorts] = &population.variances;
+    let features = population.features();
     let scaled = |of: &[f64], by: f64| {
         let mut variances: Vec<f64> = of.iter().map(|v| by * v).collect();
         variances[features] = of[features];
         variances
     };
     let total = |of: &[f64]| of[..features].iter().sum::<f64>();
-    let tries = if fitting.population.components.len() == 1 {
+    if population.components.len() == 1 {
         FIRST_SPREADS.map(|part| scaled(at_large, part)).to_vec()
     } else if total(cohorts) > FIRST_SPREADS[0] * total(at_large) {
         vec![cohorts.clone(), scaled(cohorts, TIGHTER)]
     } else {
         vec![cohorts.clone()]
-    };
-    for variances in tries {
-        let mut search = CandidateSearch::new(fitting, &pass, variances);
-        if search.add_cohorts(&mut fitting.population) {
-            fitting.iterate(3);
-            merge_and_remove(fitting);
-            return;
-        }
     }
-    propose_mixture(fitting);
 }
 
 /// What the weight of one more component costs: ½ ln N, as in BIC.
