@@ -81,12 +81,12 @@ fn refit(users: usize) -> anyhow::Result<Refit> {
     let warm = |threads: usize, times: usize| {
         let once = || {
             seconds(|| {
-                Population::fit(&ledger, Some(&first.population), &Given::default());
+                Population::fit(&ledger, Some(&first), &Given::default());
             })
         };
         on_threads(threads, || (0..times).map(|_| once()).fold(f64::INFINITY, f64::min))
     };
-    let cohorts = first.population.cohorts().len();
+    let cohorts = first.cohorts().len();
     let refit = Refit {
         users,
         first_seconds,
@@ -101,7 +101,7 @@ fn refit(users: usize) -> anyhow::Result<Refit> {
 /// Users of ten kinds with 50 rewards each, arms played at random.
 fn seen(users: usize) -> Ledger {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
-    let mut ledger = Ledger::new(users, DIM, None);
+    let mut ledger = Ledger::new(DIM, 1.0);
     let centres = unit_vectors(KINDS, DIM, &mut rng);
     let bound = 1.0 / (DIM as f64).sqrt();
     for user in 0..users {

@@ -353,8 +353,9 @@ impl Learner {
     fn cohorts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let found = self.with_cohort(py, |cohort, _| {
             let components = |population: &cohort::population::Population| {
-                let of = |c: &cohort::population::Component| (c.weight, c.centre.clone(), c.spread);
-                population.components.iter().map(of).collect::<Vec<_>>()
+                (population.components.iter().enumerate())
+                    .map(|(c, one)| (one.weight, population.centre(c), population.spread(c)))
+                    .collect::<Vec<_>>()
             };
             cohort.population().map_or(Vec::new(), components)
         })?;
@@ -372,7 +373,7 @@ impl Learner {
     /// σ and the level of rewards as learned; `None` before the first fit.
     fn noise(&self, py: Python<'_>) -> PyResult<Option<(f64, f64)>> {
         self.with_cohort(py, |cohort, _| {
-            cohort.population().map(|population| (population.noise.sqrt(), population.level))
+            cohort.population().map(|population| (population.noise.sqrt(), population.mean_level()))
         })
     }
 
@@ -387,10 +388,7 @@ impl Learner {
         let offer = Contexts::new(&nothing, self.dim).map_err(refused)?;
         let (rewards, memberships) = self.with_cohort(py, |cohort, users| {
             let seen = cohort.ledger();
-            let known = seen.users();
-            let rewards: Vec<f64> = (0..users)
-                .map(|user| if user < known { seen.rewards_of(user) } else { 0.0 })
-                .collect();
+            let rewards: Vec<f64> = (0..users).map(|user| seen.rewards_of(user)).collect();
             let likeliest = |user| cohort.explain(user, &offer)?.memberships.first().copied();
             let memberships: Vec<_> = (0..users).map(likeliest).collect();
             (rewards, memberships)

@@ -193,8 +193,8 @@ fn a_fit_beside_decisions_is_the_fit_in_between() {
         cohort::population::Population::fit(ledger, warm.as_ref(), &Default::default()).unwrap()
     };
     let (beside, again) = (fit(&snapshot), fit(policy.ledger()));
-    assert_eq!(format!("{:?}", beside.population), format!("{:?}", again.population));
-    policy.adopt(beside.population);
+    assert_eq!(format!("{beside:?}"), format!("{again:?}"));
+    policy.adopt(beside);
     let before = world.play(&mut policy, 100);
     assert!(before / 100.0 < 0.02, "{before}");
 }

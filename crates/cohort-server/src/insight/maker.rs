@@ -200,9 +200,9 @@ fn see(app: &mut App, recent: &Recent, numbers: &[usize]) -> Seen {
     let population =
         insight.and_then(|insight| insight.population()).map(|population| Population {
             noise: population.noise.sqrt(),
-            level: population.level,
-            components: (population.components.iter())
-                .map(|one| (one.weight, one.spread.sqrt(), one.centre.clone()))
+            level: population.mean_level(),
+            components: (population.components.iter().enumerate())
+                .map(|(c, one)| (one.weight, population.spread(c).sqrt(), population.centre(c)))
                 .collect(),
         });
     let started = Instant::now();

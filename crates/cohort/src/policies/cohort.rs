@@ -8,10 +8,11 @@
 //! ```
 //!
 //! Users that are served in rounds all have their posteriors carried along (`everybody`). Of users
-//! that come one at a time nothing is kept but statistics, from which a posterior is worked out when
-//! it is asked for (`Prior`); it is carried along only for those, some ten thousand, that had rewards
-//! of late (`beliefs`). So a million users take the memory of their statistics, and a refit, which
-//! can be done beside decisions, changes everybody at once.
+//! that come one at a time (`turns`) nothing is kept but statistics, from which a posterior is worked
+//! out when it is asked for (`Prior`); it is carried along only for those, some ten thousand, that had
+//! rewards of late (`beliefs`). So a million users take the memory of their statistics, and a refit,
+//! which can be done beside decisions, changes everybody at once. Users without rewards take nothing,
+//! whatever their numbers.
 //!
 //! Nothing depends on the horizon, and nothing need be set. `mixture`, `labels`, `doubt` and
 //! `sigma` take parts away, for comparison.
@@ -20,6 +21,10 @@ mod beliefs;
 mod chosen;
 mod everybody;
 mod insight;
+mod layout;
+mod old;
+mod saved;
+mod turns;
 
 use std::sync::LazyLock;
 
@@ -29,15 +34,11 @@ use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 
 use crate::cluster::partition::number_by_smallest_member;
-use crate::insight::Insight;
 use crate::linear::{argmax, dot};
 use crate::params::Settings;
-use crate::population::{
-    ArmReport, Belief, Explanation, Inherited, Ledger, Membership, Moments, Population, Prior,
-    memory_of,
-};
+use crate::population::{Belief, Ledger, Population, Prior, memory_of};
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Job, Judgement, Policy, Problem, Saved, Turns};
+use crate::{Arm, Contexts, Error, Policy, Problem, Turns};
 use beliefs::Beliefs;
 use chosen::Chosen;
 use everybody::Everybody;
@@ -58,6 +59,9 @@ const DRAWS: usize = 128;
 const CARRIED_BYTES: usize = 32 << 20;
 const ASKED_BYTES: usize = 8 << 20;
 
+/// Users of whom nothing was seen for every one that has answered, at most, in a list of all users.
+const GAPS: usize = 1024;
+
 /// The policy.
 pub struct Cohort {
     settings: Chosen,
@@ -72,8 +76,8 @@ pub struct Cohort {
     carried: Beliefs,
     /// … and some that were asked for, and follow from statistics and population alone.
     asked: Beliefs,
-    /// How many decisions each user had, where they are drawn.
-    draws: Vec<u64>,
+    /// How many times arms were drawn, for one user or for all in a round.
+    draws: u64,
     seed: u64,
 }
 
@@ -81,7 +85,7 @@ impl Cohort {
     /// For a problem, of which only the size and the seed are looked at.
     pub fn new(problem: &Problem, settings: &Settings) -> Result<Self, Error> {
         let chosen = Chosen::new(settings);
-        let mut cohort = Self {
+        Ok(Self {
             ledger: Ledger::new(problem.dim, memory_of(chosen.half_life)),
             settings: chosen,
             prior: None,
@@ -89,11 +93,9 @@ impl Cohort {
             everybody: None,
             carried: Beliefs::new(problem.dim, CARRIED_BYTES),
             asked: Beliefs::new(problem.dim, ASKED_BYTES),
-            draws: Vec::new(),
+            draws: 0,
             seed: problem.seed,
-        };
-        cohort.grow(problem.users);
-        Ok(cohort)
+        })
     }
 
     /// What users have in common, as of the last refit.
@@ -114,15 +116,22 @@ impl Cohort {
         self.take_on(population);
     }
 
-    /// Makes room for more users.
+    /// Makes room for more users that are served in rounds.
     fn grow(&mut self, users: usize) {
-        if let Some(everybody) = &mut self.everybody
-            && users > everybody.users()
-        {
-            everybody.grow(users);
+        let Some(everybody) = &mut self.everybody else { return };
+        let known = everybody.users();
+        if users <= known {
+            return;
         }
-        if self.settings.thompson && users > self.draws.len() {
-            self.draws.resize(users, 0);
+        everybody.grow(users);
+        let Some(prior) = &self.prior else { return };
+        // Some of them may have come alone before.
+        self.ledger.settle();
+        for user in known..users {
+            let Some(slot) = self.ledger.slot_of(user) else { continue };
+            let belief = self.carried.take(slot);
+            let belief = belief.unwrap_or_else(|| prior.believe(&self.ledger, slot));
+            everybody.believe(user, belief, self.ledger.count(slot));
         }
     }
 
@@ -163,30 +172,27 @@ impl Cohort {
         }
     }
 
-    /// What is believed of one user; of one that is not known what is believed of newcomers.
-    fn belief(&self, user: usize) -> Option<Belief> {
-        let prior = self.prior.as_ref()?;
-        Some(match (&self.everybody, self.carried.get(user)) {
-            (Some(everybody), _) if user < everybody.users() => everybody.belief(user),
-            (None, Some(carried)) => carried.clone(),
-            _ => afresh(prior, &self.ledger, user),
-        })
+    /// Posteriors that are carried along in rounds, if this user is served in rounds.
+    fn in_rounds(&self, user: usize) -> Option<&Everybody> {
+        self.everybody.as_ref().filter(|everybody| user < everybody.users())
     }
 
-    /// What is believed of a user that comes alone, worked out where it is not at hand.
-    fn ask(&mut self, user: usize) -> Option<&Belief> {
+    /// What is believed of one user; of one without rewards what is believed of newcomers.
+    fn belief(&self, user: usize) -> Option<Belief> {
         let prior = self.prior.as_ref()?;
-        if self.carried.get(user).is_some() {
-            return self.carried.get(user);
+        if let Some(everybody) = self.in_rounds(user) {
+            return Some(everybody.belief(user));
         }
-        Some(self.asked.get_or(user, || afresh(prior, &self.ledger, user)))
+        let Some(slot) = self.ledger.slot_of(user) else { return Some(prior.newcomer().clone()) };
+        let carried = self.carried.get(slot).cloned();
+        Some(carried.unwrap_or_else(|| prior.believe(&self.ledger.settled(), slot)))
     }
 
     /// How many standard deviations of optimism a user gets.
     fn width(&self, user: usize) -> f64 {
-        let rewards = match &self.everybody {
-            Some(everybody) if user < everybody.users() => everybody.rewards(user, &self.ledger),
-            _ => self.ledger.rewards_of(user),
+        let rewards = match self.in_rounds(user) {
+            Some(everybody) => everybody.rewards(user, &self.ledger),
+            None => self.ledger.rewards_of(user),
         };
         self.settings.exploration * widening(rewards)
     }
@@ -200,57 +206,25 @@ impl Cohort {
     fn draw(&self, user: usize, belief: &Belief, contexts: &Contexts) -> Arm {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         rng.set_stream(user as u64);
-        rng.set_word_pos(u128::from(self.draws[user]) << 20);
+        rng.set_word_pos(u128::from(self.draws) << 20);
         let theta = belief
             .draw(self.settings.exploration, rng.random(), || StandardNormal.sample(&mut rng));
         argmax(contexts.iter().map(|x| dot(x, &theta[..x.len()])))
     }
 
-    fn last_user(&self) -> usize {
-        let users = (0..self.ledger.slots()).map(|slot| self.ledger.user_of(slot));
-        users.filter(|user| *user != usize::MAX).max().unwrap_or(0)
-    }
-
-    /// Why an arm is played for a user; `None` while there is nothing to explain, or for a user
-    /// who is not known.
-    pub fn explain(&self, user: usize, contexts: &Contexts) -> Option<Explanation> {
-        let population = self.population()?;
-        if !self.knows(user) {
-            return None;
-        }
-        let belief = self.belief(user)?;
-        let memberships: Vec<Membership> = (belief.guesses())
-            .map(|guess| Membership { component: guess.component, share: guess.share })
-            .collect();
-        let users = match self.ledger.slot_of(user) {
-            Some(slot) => self.ledger.moments(&[slot]),
-            None => Moments::unseen(self.ledger.dim()),
-        };
-        let inherited = Inherited::new(users, &memberships, population);
-        let (width, level) = (self.width(user), belief.level());
-        let reports = contexts.iter().map(|x| {
-            let (mean, deviation) = belief.predict(x);
-            let (own, cohort, at_large) = inherited.parts(x, mean + level);
-            let (mean, population) =
-                (mean + level + population.origin, at_large + population.origin);
-            let width = width * deviation;
-            ArmReport { mean, own, cohort, population, deviation, width, score: mean + width }
-        });
-        Some(Explanation::new(memberships, reports.collect()))
+    /// How many users a list of all of them has; `None` where most of it would be gaps.
+    fn numbered(&self) -> Option<usize> {
+        let slots = self.ledger.slots();
+        let known = (0..slots).map(|slot| self.ledger.user_of(slot));
+        let last = known.filter(|user| *user != usize::MAX).max();
+        let in_rounds = self.everybody.as_ref().map_or(0, Everybody::users);
+        let users = last.map_or(0, |last| last + 1).max(in_rounds);
+        (users <= GAPS * (slots + in_rounds)).then_some(users)
     }
 
     /// Whether a user has answered, or is served in rounds.
     fn knows(&self, user: usize) -> bool {
-        let in_rounds = self.everybody.as_ref().is_some_and(|all| user < all.users());
-        in_rounds || self.ledger.rewards_of(user) > 0.0
-    }
-}
-
-/// What is believed of a user, from its statistics and the population alone.
-fn afresh(prior: &Prior, ledger: &Ledger, user: usize) -> Belief {
-    match ledger.slot_of(user) {
-        Some(slot) => prior.believe(ledger, slot),
-        None => prior.newcomer().clone(),
+        self.in_rounds(user).is_some() || self.ledger.rewards_of(user) > 0.0
     }
 }
 
@@ -285,9 +259,7 @@ impl Policy for Cohort {
                     *arm = self.draw(user, &belief, contexts);
                 }
             });
-            for draws in &mut self.draws {
-                *draws += 1;
-            }
+            self.draws += 1;
         } else if let Some(everybody) = &mut self.everybody {
             everybody.choose(contexts, self.settings.exploration, &self.ledger, arms);
         }
@@ -308,14 +280,15 @@ impl Policy for Cohort {
     }
 
     /// The most probable component of every user. Once there are cohorts, a user of none of them
-    /// is a cluster by itself; until then all are one.
+    /// is a cluster by itself; until then all are one. `None` where users' numbers are names rather than
+    /// places in a list.
     fn clusters(&self) -> Option<Vec<usize>> {
         let count = self.population()?.components.len();
-        let component = |user: usize| match &self.everybody {
+        let component = |user: usize| match self.in_rounds(user) {
             Some(everybody) => everybody.component(user),
             None => self.belief(user).map_or(0, |belief| belief.likeliest().component),
         };
-        let users = self.everybody.as_ref().map_or_else(|| self.last_user() + 1, Everybody::users);
+        let users = self.numbered()?;
         let mut labels: Vec<usize> = (0..users)
             .into_par_iter()
             .with_min_len(64)
@@ -330,109 +303,5 @@ impl Policy for Cohort {
 
     fn turns(&mut self) -> Option<&mut dyn Turns> {
         Some(self)
-    }
-}
-
-impl Turns for Cohort {
-    fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
-        self.grow(user + 1);
-        self.refit_if_due();
-        let width = self.width(user);
-        if self.prior.is_none() {
-            return self.blind(user, contexts);
-        }
-        if self.settings.thompson {
-            let arm = self.belief(user).map_or(0, |belief| self.draw(user, &belief, contexts));
-            self.draws[user] += 1;
-            return arm;
-        }
-        match &mut self.everybody {
-            Some(everybody) => everybody.choose_one(user, contexts, width),
-            None => self.ask(user).map_or(0, |belief| belief.choose(contexts, width)),
-        }
-    }
-
-    /// As `decide` with the rule `ucb`, on what was fitted last. Before the first refit nothing is
-    /// known, and all arms are alike.
-    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
-        judgements.fill(Judgement::default());
-        let width = self.width(user);
-        let Some(prior) = &self.prior else { return };
-        let origin = prior.population().origin;
-        match &mut self.everybody {
-            Some(everybody) if user < everybody.users() => {
-                everybody.judge(user, contexts, width, judgements);
-            }
-            _ if self.ledger.slot_of(user).is_none() => {
-                prior.newcomer().judge(contexts, width, judgements);
-            }
-            _ => {
-                if let Some(belief) = self.ask(user) {
-                    belief.judge(contexts, width, judgements);
-                }
-            }
-        }
-        for judgement in judgements {
-            judgement.expected += origin;
-        }
-    }
-
-    fn chances(
-        &mut self,
-        user: usize,
-        contexts: &Contexts,
-        seed: u64,
-        chances: &mut [f64],
-    ) -> bool {
-        if !self.settings.thompson {
-            return false;
-        }
-        match self.belief(user) {
-            None => chances.fill(1.0 / contexts.arms() as f64),
-            Some(belief) => {
-                let mut rng = ChaCha8Rng::seed_from_u64(seed);
-                let scale = self.settings.exploration;
-                let best = belief.draw_many(contexts, scale, DRAWS, &mut rng);
-                for (chance, best) in chances.iter_mut().zip(best) {
-                    *chance = best as f64 / DRAWS as f64;
-                }
-            }
-        }
-        true
-    }
-
-    fn is_due(&self) -> bool {
-        let rewards = self.ledger.rewards();
-        rewards > 0.0 && rewards >= self.fitted_rewards * self.settings.refit_ratio
-    }
-
-    fn catch_up(&mut self) {
-        self.refit_if_due();
-    }
-
-    fn insight(&self) -> Option<&dyn Insight> {
-        Some(self)
-    }
-
-    fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {
-        self.grow(user + 1);
-        if let Some(prior) = &self.prior {
-            let origin = prior.population().origin;
-            match &mut self.everybody {
-                Some(everybody) => everybody.learn_one(user, context, reward),
-                None => {
-                    let (asked, ledger) = (self.asked.take(user), &self.ledger);
-                    let believe = || asked.unwrap_or_else(|| afresh(prior, ledger, user));
-                    let belief = self.carried.get_or(user, believe);
-                    let mut x = context.to_vec();
-                    x.push(1.0);
-                    belief.learn(&x, reward - origin);
-                    if !belief.is_finite() {
-                        self.carried.take(user);
-                    }
-                }
-            }
-        }
-        self.ledger.learn_one(user, context, reward);
     }
 }

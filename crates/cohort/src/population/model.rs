@@ -76,6 +76,11 @@ impl Basis {
         &self.rows
     }
 
+    /// Its vectors, row by row, for good.
+    pub fn into_rows(self) -> Vec<f64> {
+        self.rows
+    }
+
     /// The coordinates of a vector of features in this basis. What follows the features stays.
     pub fn to(&self, x: &[f64]) -> Vec<f64> {
         let (features, rest) = x.split_at(self.dim);

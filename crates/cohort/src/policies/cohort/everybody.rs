@@ -13,21 +13,22 @@ use crate::population::{Belief, Believer, Ledger, Moments, Outlook, Population};
 use crate::{Arm, Contexts, Judgement};
 
 /// The posterior of every user.
+#[derive(Clone)]
 pub(super) struct Everybody {
     /// Users with one probable component: V⁻¹ is the posterior covariance over σ².
-    bank: Bank,
+    pub(super) bank: Bank,
     /// The component of each of those.
-    components: Vec<usize>,
+    pub(super) components: Vec<usize>,
     /// Users that may belong to several.
-    undecided: Vec<Option<Box<Belief>>>,
+    pub(super) undecided: Vec<Option<Box<Belief>>>,
     /// What is believed of users of whom nothing was seen.
-    newcomer: Option<Belief>,
+    pub(super) newcomer: Option<Belief>,
     /// σ_i² of every user.
-    noises: Vec<f64>,
+    pub(super) noises: Vec<f64>,
     /// What the population that posteriors rest on counts rewards from.
-    origin: f64,
+    pub(super) origin: f64,
     /// Contexts with a last coordinate.
-    padded: Vec<f64>,
+    pub(super) padded: Vec<f64>,
 }
 
 /// Users whose posteriors are worked out by one task.
@@ -53,11 +54,12 @@ impl Everybody {
         let [newcomer, ..] = believer.believe(Moments::unseen(ledger.dim()));
         self.origin = population.origin;
         let known = self.components.len();
-        let answered = ledger.slots();
         // Some at a time: beliefs of very many users take more memory than the users.
-        for first in (0..answered).step_by(64 * USERS_PER_TASK) {
-            let last = answered.min(first + 64 * USERS_PER_TASK);
-            let slots: Vec<usize> = (first..last).collect();
+        for first in (0..ledger.slots()).step_by(64 * USERS_PER_TASK) {
+            let last = ledger.slots().min(first + 64 * USERS_PER_TASK);
+            // Users that come alone are looked at when they come.
+            let in_rounds = |slot: &usize| ledger.user_of(*slot) < known;
+            let slots: Vec<usize> = (first..last).filter(in_rounds).collect();
             let beliefs: Vec<Belief> = (slots.par_chunks(8))
                 .with_min_len(USERS_PER_TASK / 8)
                 .flat_map_iter(|slots| {
@@ -65,12 +67,7 @@ impl Everybody {
                 })
                 .collect();
             for (slot, belief) in slots.into_iter().zip(beliefs) {
-                let user = ledger.user_of(slot);
-                if user == usize::MAX {
-                    continue;
-                }
-                self.make_room(user + 1);
-                self.believe(user, belief, ledger.count(slot));
+                self.believe(ledger.user_of(slot), belief, ledger.count(slot));
             }
         }
         // Those who never answered are newcomers for ever.
@@ -107,7 +104,7 @@ impl Everybody {
     }
 
     /// Puts a user where its posterior is this.
-    fn believe(&mut self, user: usize, belief: Belief, rewards: f64) {
+    pub fn believe(&mut self, user: usize, belief: Belief, rewards: f64) {
         self.noises[user] = belief.noise;
         if let Some((only, covariance)) = belief.only() {
             let mut inverse = covariance.clone();

@@ -3,7 +3,39 @@
 use super::Cohort;
 use crate::Contexts;
 use crate::insight::{Insight, Portrait, Whereabouts};
-use crate::population::{Belief, Explanation, Membership, Population};
+use crate::population::{
+    ArmReport, Belief, Explanation, Inherited, Membership, Moments, Population,
+};
+
+impl Cohort {
+    /// Why an arm is played for a user; `None` while there is nothing to explain, or for a user
+    /// who is not known.
+    pub fn explain(&self, user: usize, contexts: &Contexts) -> Option<Explanation> {
+        let population = self.population()?;
+        if !self.knows(user) {
+            return None;
+        }
+        let belief = self.belief(user)?;
+        let memberships: Vec<Membership> = (belief.guesses())
+            .map(|guess| Membership { component: guess.component, share: guess.share })
+            .collect();
+        let users = match self.ledger.slot_of(user) {
+            Some(slot) => self.ledger.settled().moments(&[slot]),
+            None => Moments::unseen(self.ledger.dim()),
+        };
+        let inherited = Inherited::new(users, &memberships, population);
+        let (width, level) = (self.width(user), belief.level());
+        let reports = contexts.iter().map(|x| {
+            let (mean, deviation) = belief.predict(x);
+            let (own, cohort, at_large) = inherited.parts(x, mean + level);
+            let (mean, population) =
+                (mean + level + population.origin, at_large + population.origin);
+            let width = width * deviation;
+            ArmReport { mean, own, cohort, population, deviation, width, score: mean + width }
+        });
+        Some(Explanation::new(memberships, reports.collect()))
+    }
+}
 
 impl Insight for Cohort {
     fn population(&self) -> Option<&Population> {

@@ -4,6 +4,7 @@
 //! Rounds wait and are written down several at a time, so that a user's sums are brought from
 //! memory once for all of them.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -125,6 +126,16 @@ impl Ledger {
             },
         );
         self.count_rounds(&rounds, longest);
+    }
+
+    /// This, or a copy in which no rounds wait: for those who may only look.
+    pub fn settled(&self) -> Cow<'_, Self> {
+        if self.waiting.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        let mut settled = self.clone();
+        settled.settle();
+        Cow::Owned(settled)
     }
 
     /// Rewards of rounds in the counts.

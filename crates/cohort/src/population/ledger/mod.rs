@@ -46,7 +46,6 @@ use self::rows::{Circle, RowPool};
 use super::lanes::{LANES, Lane};
 use crate::linear::symmetric::packed_len;
 
-pub use reading::{Block, Walk};
 pub use rows::Rows;
 
 /// The statistics of all users who have rewards.

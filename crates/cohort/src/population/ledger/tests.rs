@@ -122,19 +122,41 @@ fn few_rewards_take_little_more_than_their_numbers() {
     assert_eq!((sparse.answered(), sparse.rewards_of(usize::MAX)), (1, 1.0));
 }
 
+/// What versions before this one wrote: sums of (x, y, 1) of all users, eight at a time.
+fn old_bytes(memory: f64, users: usize, turns: &[(usize, &[f64], f64)]) -> Vec<u8> {
+    let dim = turns[0].1.len();
+    let len = packed_len(dim + 2);
+    let mut sums = vec![vec![0.0; len]; users.next_multiple_of(LANES)];
+    for (user, x, y) in turns {
+        let z: Vec<f64> = x.iter().copied().chain([*y, 1.0]).collect();
+        let pairs = (0..dim + 2).flat_map(|i| (0..=i).map(move |k| (i, k)));
+        for (sum, (i, k)) in sums[*user].iter_mut().zip(pairs) {
+            *sum = memory * *sum + z[i] * z[k];
+        }
+    }
+    let mut out = Vec::new();
+    crate::saved::write_count(&mut out, dim).unwrap();
+    crate::saved::write_numbers(&mut out, &[memory, turns.len() as f64]).unwrap();
+    crate::saved::write_count(&mut out, users).unwrap();
+    for block in sums.chunks(LANES) {
+        for at in 0..len {
+            let lanes: Vec<f64> = block.iter().map(|sums| sums[at]).collect();
+            crate::saved::write_numbers(&mut out, &lanes).unwrap();
+        }
+    }
+    out
+}
+
 #[test]
 fn sums_of_the_layout_before_come_over_and_go_on() {
     let values = [0.5, -0.2, 0.1, 0.3, 0.9, -0.4];
     let contexts = Contexts::new(&values, 2).unwrap();
-    let (mut old, mut new) = (Ledger::new(13, 2, Some(9.0)), Ledger::new(2, memory_of(Some(9.0))));
+    let mut new = Ledger::new(2, memory_of(Some(9.0)));
     // The first reward is 0: both count from there.
-    for t in 0..30 {
-        let (user, y) = (t * t % 13, t as f64 * 0.3);
-        old.learn_one(user, contexts.arm(t % 3), y);
-        new.learn_one(user, contexts.arm(t % 3), y);
-    }
-    let mut bytes = Vec::new();
-    old.save(&mut bytes).unwrap();
+    let turns: Vec<(usize, &[f64], f64)> =
+        (0..30).map(|t| (t * t % 13, contexts.arm(t % 3), t as f64 * 0.3)).collect();
+    turns.iter().for_each(|(user, x, y)| new.learn_one(*user, x, *y));
+    let bytes = old_bytes(new.memory(), 13, &turns);
     let mut loaded = new.load_old(&mut bytes.as_slice(), "test").unwrap();
     assert_eq!((loaded.rewards(), loaded.answered()), (30.0, new.answered()));
     assert!(loaded.answered() < 13, "some have no rewards");

@@ -1,0 +1,229 @@
+//! How what `cohort` learned is kept: statistics, the population, and posteriors that are carried
+//! along, since they are not, to the last bit, those that would be worked out afresh.
+//!
+//! ```text
+//! 3 | ledger | rewards of the last fit, draws | population? | carried beliefs | everybody?
+//! ```
+
+use std::io::{self, Read, Write};
+
+use super::beliefs::Beliefs;
+use super::everybody::Everybody;
+use super::layout::{self, Layout, Reader, Writer};
+use super::{Cohort, INFO, old};
+use crate::population::{Ledger, Population, Prior};
+use crate::saved::{
+    expect, not_alike, read_array, read_bank, read_count, write_bank, write_count, write_header,
+};
+use crate::{Error, Frozen, Saved, Shared};
+
+/// The layout that `save` writes.
+const VERSION: u32 = 3;
+/// The layout of what a fit found.
+const FITTED_VERSION: u32 = 2;
+
+/// All that is kept. Statistics and beliefs are shared with the policy until it learns.
+struct Kept {
+    ledger: Ledger,
+    fitted_rewards: f64,
+    draws: u64,
+    population: Option<Population>,
+    carried: Beliefs,
+    everybody: Option<Everybody>,
+}
+
+impl Cohort {
+    fn kept(&self) -> Kept {
+        Kept {
+            ledger: self.ledger.settled().into_owned(),
+            fitted_rewards: self.fitted_rewards,
+            draws: self.draws,
+            population: self.population().cloned(),
+            carried: self.carried.clone(),
+            everybody: self.everybody.clone(),
+        }
+    }
+
+    /// Knows this and nothing else.
+    fn take(&mut self, kept: Kept) {
+        let Kept { ledger, fitted_rewards, draws, population, carried, everybody } = kept;
+        let outlook = self.settings.outlook;
+        self.prior = population.map(|population| Prior::new(population, outlook));
+        (self.ledger, self.fitted_rewards, self.draws) = (ledger, fitted_rewards, draws);
+        (self.carried, self.everybody) = (carried, everybody);
+        self.asked.clear();
+    }
+
+    fn load_present(&self, from: &mut dyn Read) -> Result<Kept, Error> {
+        let what = INFO.name;
+        let dim = self.ledger.dim();
+        let ledger = self.ledger.load(from, what)?;
+        let mut fitted_rewards = 0.0;
+        Reader(from).numbers(std::slice::from_mut(&mut fitted_rewards))?;
+        let draws = read_count(from, what)? as u64;
+        let population = read_population(from, dim)?;
+        let components = population.as_ref().map_or(0, |population| population.components.len());
+        let mut carried = self.carried.empty();
+        for _ in 0..read_count(from, what)? {
+            let slot = read_count(from, what)?;
+            expect(what, "a user that is known", slot < ledger.slots(), true)?;
+            if let Some(belief) = layout::read_belief(from, dim, components)? {
+                carried.get_or(slot, || belief);
+            }
+        }
+        let everybody = match read_count(from, what)? {
+            0 => None,
+            _ => Some(read_everybody(from, dim, components)?),
+        };
+        Ok(Kept { ledger, fitted_rewards, draws, population, carried, everybody })
+    }
+
+    fn load_old(&self, from: &mut dyn Read) -> Result<Kept, Error> {
+        let ledger = self.ledger.load_old(from, INFO.name)?;
+        let old::Old { fitted_rewards, population, draws, in_rounds } =
+            old::read(from, ledger.dim())?;
+        let mut everybody = None;
+        if let Some(users) = in_rounds {
+            let mut all = Everybody::new(ledger.dim());
+            all.grow(users);
+            if let Some(population) = &population {
+                all.take_on(population, &ledger, self.settings.outlook);
+            }
+            everybody = Some(all);
+        }
+        let carried = self.carried.empty();
+        Ok(Kept { ledger, fitted_rewards, draws, population, carried, everybody })
+    }
+}
+
+fn write(kept: &Kept, out: &mut dyn Write) -> io::Result<()> {
+    write_header(out, VERSION)?;
+    kept.ledger.save(out)?;
+    Writer(out).numbers(&mut [kept.fitted_rewards])?;
+    write_count(out, kept.draws as usize)?;
+    write_population(out, kept.population.as_ref())?;
+    write_count(out, kept.carried.iter().count())?;
+    for (slot, belief) in kept.carried.iter() {
+        write_count(out, slot)?;
+        layout::write_belief(out, Some(belief))?;
+    }
+    write_count(out, kept.everybody.iter().len())?;
+    kept.everybody.as_ref().map_or(Ok(()), |everybody| write_everybody(out, everybody))
+}
+
+impl Saved for Cohort {
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        write(&self.kept(), out)
+    }
+
+    fn freeze(&self) -> io::Result<Frozen> {
+        let kept = self.kept();
+        Ok(Box::new(move |out| write(&kept, out)))
+    }
+
+    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+        let kept = match u32::from_le_bytes(read_array(from, INFO.name)?) {
+            old::VERSION => self.load_old(from)?,
+            version => {
+                expect(INFO.name, "layout version", version, VERSION)?;
+                self.load_present(from)?
+            }
+        };
+        self.take(kept);
+        Ok(())
+    }
+
+    fn share(&self) -> io::Result<Shared> {
+        Ok(Box::new(self.kept()))
+    }
+
+    fn take_over(&mut self, shared: Shared) -> Result<(), Error> {
+        let kept = shared.downcast::<Kept>().map_err(|_| not_alike(INFO.name))?;
+        self.ledger.expect_like(&kept.ledger, INFO.name)?;
+        self.take(*kept);
+        Ok(())
+    }
+}
+
+/// What a fit found that had seen so many rewards: for [`read_fitted`].
+pub(super) fn write_fitted(rewards: f64, population: Option<&Population>) -> Vec<u8> {
+    let write = |population| -> io::Result<Vec<u8>> {
+        let mut out = Vec::new();
+        write_header(&mut out, FITTED_VERSION)?;
+        Writer(&mut out).numbers(&mut [rewards])?;
+        write_population(&mut out, population)?;
+        Ok(out)
+    };
+    // A fit in which a number is not finite is none: what was fitted before stays.
+    write(population).or_else(|_| write(None)).unwrap_or_default()
+}
+
+/// How many rewards a fit had seen, and what it found, for users that this ledger is of.
+pub(super) fn read_fitted(
+    mut from: &[u8],
+    ledger: &Ledger,
+) -> Result<(f64, Option<Population>), Error> {
+    let found = match u32::from_le_bytes(read_array(&mut from, INFO.name)?) {
+        old::FITTED_VERSION => old::read_fitted(&mut from, ledger.dim(), ledger.origin())?,
+        version => {
+            expect(INFO.name, "layout version", version, FITTED_VERSION)?;
+            let mut rewards = 0.0;
+            Reader(&mut from).numbers(std::slice::from_mut(&mut rewards))?;
+            (rewards, read_population(&mut from, ledger.dim())?)
+        }
+    };
+    expect(INFO.name, "bytes after a fit", from.len(), 0)?;
+    Ok(found)
+}
+
+fn write_population(out: &mut dyn Write, population: Option<&Population>) -> io::Result<()> {
+    write_count(out, population.iter().len())?;
+    let Some(mut population) = population.cloned() else { return Ok(()) };
+    if !layout::is_sound(&population) {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a population is not sound"));
+    }
+    layout::population(&mut Writer(out), &mut population)
+}
+
+fn read_population(from: &mut dyn Read, dim: usize) -> Result<Option<Population>, Error> {
+    if read_count(from, INFO.name)? == 0 {
+        return Ok(None);
+    }
+    let mut population = layout::no_population(dim);
+    layout::population(&mut Reader(from), &mut population)?;
+    expect(INFO.name, "variances that are positive", layout::is_sound(&population), true)?;
+    Ok(Some(population))
+}
+
+fn write_everybody(out: &mut dyn Write, everybody: &Everybody) -> io::Result<()> {
+    let Everybody { bank, components, undecided, newcomer, noises, origin, .. } = everybody;
+    Writer(out).numbers(&mut [*origin])?;
+    layout::write_belief(out, newcomer.as_ref())?;
+    write_bank(out, bank, 1.0)?;
+    for ((component, noise), undecided) in components.iter().zip(noises).zip(undecided) {
+        write_count(out, *component)?;
+        Writer(out).numbers(&mut [*noise])?;
+        layout::write_belief(out, undecided.as_deref())?;
+    }
+    Ok(())
+}
+
+fn read_everybody(from: &mut dyn Read, dim: usize, limit: usize) -> Result<Everybody, Error> {
+    let mut origin = [0.0];
+    Reader(from).numbers(&mut origin)?;
+    let newcomer = layout::read_belief(from, dim, limit)?;
+    let bank = read_bank(from, INFO.name, dim + 1, 1.0)?;
+    let (mut components, mut noises, mut undecided) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..bank.learners() {
+        let component = read_count(from, INFO.name)?;
+        expect(INFO.name, "a component there is", component < limit.max(1), true)?;
+        components.push(component);
+        let mut noise = [0.0];
+        Reader(from).numbers(&mut noise)?;
+        expect(INFO.name, "noise that is positive", noise[0] > 0.0, true)?;
+        noises.push(noise[0]);
+        undecided.push(layout::read_belief(from, dim, limit)?.map(Box::new));
+    }
+    let [origin] = origin;
+    Ok(Everybody { bank, components, undecided, newcomer, noises, origin, ..Everybody::new(dim) })
+}

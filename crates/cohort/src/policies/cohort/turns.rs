@@ -1,0 +1,153 @@
+//! Users that come one at a time.
+
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+use super::{Cohort, DRAWS, saved};
+use crate::insight::Insight;
+use crate::population::{Belief, Population};
+use crate::{Arm, Contexts, Error, Job, Judgement, Saved, Turns};
+
+impl Cohort {
+    /// What is believed of a user that comes alone, worked out where it is not at hand.
+    fn ask(&mut self, user: usize) -> Option<&Belief> {
+        let prior = self.prior.as_ref()?;
+        let Some(slot) = self.ledger.slot_of(user) else { return Some(prior.newcomer()) };
+        if self.carried.get(slot).is_some() {
+            return self.carried.get(slot);
+        }
+        self.ledger.settle();
+        Some(self.asked.get_or(slot, || prior.believe(&self.ledger, slot)))
+    }
+}
+
+impl Turns for Cohort {
+    fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
+        self.refit_if_due();
+        if self.prior.is_none() {
+            return self.blind(user, contexts);
+        }
+        if self.settings.thompson {
+            let arm = self.belief(user).map_or(0, |belief| self.draw(user, &belief, contexts));
+            self.draws += 1;
+            return arm;
+        }
+        let width = self.width(user);
+        match &mut self.everybody {
+            Some(everybody) if user < everybody.users() => {
+                everybody.choose_one(user, contexts, width)
+            }
+            _ => self.ask(user).map_or(0, |belief| belief.choose(contexts, width)),
+        }
+    }
+
+    /// As `decide` with the rule `ucb`, on what was fitted last. Before the first refit nothing is
+    /// known, and all arms are alike.
+    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
+        judgements.fill(Judgement::default());
+        let width = self.width(user);
+        let Some(origin) = self.population().map(|population| population.origin) else { return };
+        match &mut self.everybody {
+            Some(everybody) if user < everybody.users() => {
+                everybody.judge(user, contexts, width, judgements);
+            }
+            _ => {
+                if let Some(belief) = self.ask(user) {
+                    belief.judge(contexts, width, judgements);
+                }
+            }
+        }
+        for judgement in judgements {
+            judgement.expected += origin;
+        }
+    }
+
+    fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {
+        match (&self.prior, &mut self.everybody) {
+            (None, _) => {}
+            (Some(_), Some(everybody)) if user < everybody.users() => {
+                everybody.learn_one(user, context, reward);
+            }
+            (Some(prior), _) => {
+                self.ledger.settle();
+                let ledger = &self.ledger;
+                // Of a user that is new, what follows is worked out when it is asked for.
+                if let Some(slot) = ledger.slot_of(user) {
+                    let origin = prior.population().origin;
+                    let asked = self.asked.take(slot);
+                    let believe = || asked.unwrap_or_else(|| prior.believe(ledger, slot));
+                    let belief = self.carried.get_or(slot, believe);
+                    let mut x = context.to_vec();
+                    x.push(1.0);
+                    belief.learn(&x, reward - origin);
+                    if !belief.is_finite() {
+                        self.carried.take(slot);
+                    }
+                }
+            }
+        }
+        self.ledger.learn_one(user, context, reward);
+    }
+
+    fn chances(
+        &mut self,
+        user: usize,
+        contexts: &Contexts,
+        seed: u64,
+        chances: &mut [f64],
+    ) -> bool {
+        if !self.settings.thompson {
+            return false;
+        }
+        match self.belief(user) {
+            None => chances.fill(1.0 / contexts.arms() as f64),
+            Some(belief) => {
+                let mut rng = ChaCha8Rng::seed_from_u64(seed);
+                let scale = self.settings.exploration;
+                let best = belief.draw_many(contexts, scale, DRAWS, &mut rng);
+                for (chance, best) in chances.iter_mut().zip(best) {
+                    *chance = best as f64 / DRAWS as f64;
+                }
+            }
+        }
+        true
+    }
+
+    fn is_due(&self) -> bool {
+        let rewards = self.ledger.rewards();
+        rewards > 0.0 && rewards >= self.fitted_rewards * self.settings.refit_ratio
+    }
+
+    fn catch_up(&mut self) {
+        self.refit_if_due();
+    }
+
+    fn job(&mut self) -> Option<Job> {
+        if !self.is_due() {
+            return None;
+        }
+        let (ledger, warm) = (self.ledger().clone(), self.population().cloned());
+        let given = self.settings.given;
+        Some(Box::new(move || {
+            let population = Population::fit(&ledger, warm.as_ref(), &given);
+            saved::write_fitted(ledger.rewards(), population.as_ref())
+        }))
+    }
+
+    fn install(&mut self, found: &[u8]) -> Result<(), Error> {
+        let (rewards, population) = saved::read_fitted(found, &self.ledger)?;
+        self.fitted_rewards = rewards;
+        if let Some(population) = population {
+            self.take_on(population);
+        }
+        Ok(())
+    }
+
+    fn insight(&self) -> Option<&dyn Insight> {
+        Some(self)
+    }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
+}
