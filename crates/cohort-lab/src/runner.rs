@@ -72,7 +72,7 @@ impl Player for Contender {
     }
 
     fn make(&self, problem: &Problem) -> Result<Box<dyn Policy>, Error> {
-        Ok((self.policy.build)(problem, &self.settings)?)
+        Ok(self.policy.make(problem, &self.settings)?)
     }
 }
 

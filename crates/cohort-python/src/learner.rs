@@ -188,7 +188,7 @@ impl Learner {
         let problem = Problem { rounds, seed, truth, ..Problem::new(users, dim) };
         let engine = match info.name == COHORT.name {
             true => Engine::Cohort(Box::new(Cohort::new(&problem, &settings).map_err(refused)?)),
-            false => Engine::Any((info.build)(&problem, &settings).map_err(refused)?),
+            false => Engine::Any(info.make(&problem, &settings).map_err(refused)?),
         };
         let state = Mutex::new(State { engine, users, in_round: false });
         Ok(Self { name: info.name, dim, state })

@@ -95,7 +95,7 @@ pub fn policies_with_turns() -> Vec<&'static str> {
     let usable = |info: &&registry::PolicyInfo| {
         let settings = info.check([]);
         settings
-            .and_then(|settings| (info.build)(&Problem::new(0, 1), &settings))
+            .and_then(|settings| info.make(&Problem::new(0, 1), &settings))
             .is_ok_and(|mut policy| policy.turns().is_some())
     };
     registry::POLICIES.iter().filter(usable).map(|info| info.name).collect()

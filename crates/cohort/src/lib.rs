@@ -8,6 +8,7 @@
 //! | [`Policy`], [`Turns`] | what is an algorithm? |
 //! | [`registry`] | which are there, and what can be set? |
 //! | [`policies`] | how does each one work? |
+//! | [`intercept`] | what if rewards have a level of their own? |
 //! | [`insight`] | what does a policy know, for people to look at? |
 //! | [`linear`] | what is known of a user? |
 //! | [`cluster`] | which users are alike? |
@@ -22,6 +23,7 @@ pub mod cluster;
 mod contexts;
 mod error;
 pub mod insight;
+pub mod intercept;
 pub mod linear;
 pub mod params;
 pub mod policies;

@@ -4,7 +4,7 @@
 use crate::error::nearest;
 use crate::params::{Param, Settings, Value};
 use crate::policies as p;
-use crate::{Error, Policy, Problem};
+use crate::{Error, Policy, Problem, intercept};
 
 /// Makes a policy for a problem from parameters that were checked.
 pub type Build = fn(&Problem, &Settings) -> Result<Box<dyn Policy>, Error>;
@@ -20,7 +20,7 @@ pub struct PolicyInfo {
     pub reference: &'static str,
     /// Its parameters, in groups that policies share.
     pub params: &'static [&'static [Param]],
-    /// Makes one.
+    /// Makes one, for contexts as they are; [`PolicyInfo::make`] is for everybody else.
     pub build: Build,
 }
 
@@ -61,6 +61,11 @@ impl PolicyInfo {
     ) -> Result<Settings, Error> {
         Settings::check(self.name, self.params, params)
     }
+
+    /// Makes the policy for a problem.
+    pub fn make(&self, problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Error> {
+        intercept::build(self.build, problem, settings)
+    }
 }
 
 /// Makes the policy of that name for a problem, with some of its parameters set.
@@ -70,5 +75,5 @@ pub fn build(
     params: impl IntoIterator<Item = (String, Value)>,
 ) -> Result<Box<dyn Policy>, Error> {
     let info = info(name)?;
-    (info.build)(problem, &info.check(params)?)
+    info.make(problem, &info.check(params)?)
 }

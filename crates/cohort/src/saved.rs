@@ -316,7 +316,7 @@ mod tests {
     /// Every policy that works one user at a time.
     fn with_turns() -> impl Iterator<Item = &'static str> {
         let has_turns = |info: &&registry::PolicyInfo| {
-            (info.check([]).and_then(|settings| (info.build)(&Problem::new(0, 3), &settings)))
+            (info.check([]).and_then(|settings| info.make(&Problem::new(0, 3), &settings)))
                 .is_ok_and(|mut policy| policy.turns().is_some())
         };
         registry::POLICIES.iter().filter(has_turns).map(|info| info.name)

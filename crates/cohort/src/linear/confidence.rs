@@ -6,6 +6,7 @@
 
 use std::ops::Bound;
 
+use crate::intercept::INTERCEPT;
 use crate::params::{Kind, NOT_NEGATIVE, PROBABILITY, Param, Settings};
 use crate::{Error, Problem};
 
@@ -71,6 +72,7 @@ pub const OFUL_PARAMS: &[Param] = &[
         "1/(3d), that of the paper's contexts",
         "ρ_min, smallest eigenvalue of the contexts' covariance (confidence = ball)",
     ),
+    INTERCEPT,
 ];
 
 /// ρ_min of the paper's contexts: Unif[−1/√d, 1/√d] has variance 1/(3d).

@@ -23,9 +23,9 @@ pub fn cluster_of_every_user(users: usize, clusters: usize, imbalance: f64) -> V
 
 /// The share of users that every cluster has.
 pub fn shares(clusters: &[usize], count: usize) -> Vec<f64> {
-    let mut shares = vec![0.0; count];
-    clusters.iter().for_each(|cluster| shares[*cluster] += 1.0 / clusters.len() as f64);
-    shares
+    let mut sizes = vec![0usize; count];
+    clusters.iter().for_each(|cluster| sizes[*cluster] += 1);
+    sizes.into_iter().map(|size| size as f64 / clusters.len() as f64).collect()
 }
 
 fn sizes(users: usize, clusters: usize, imbalance: f64) -> Vec<usize> {

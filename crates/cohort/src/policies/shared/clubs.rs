@@ -1,13 +1,15 @@
 //! What CLUB and SCLUB have in common: their parameters, the width of their exploration, and how
 //! unsure they are of an estimate.
 
+use crate::intercept::INTERCEPT;
 use crate::linear::sum_in_parts;
 use crate::params::{NOT_NEGATIVE, POSITIVE, Param, Settings};
 
-/// α and its multiple.
+/// α and its multiple, and the intercept.
 pub(crate) const EXPLORATION_PARAMS: &[Param] = &[
     Param::real("alpha", POSITIVE, 1.0, "α, the exploration of the algorithm's paper"),
     Param::real("exploration", NOT_NEGATIVE, 1.0, "multiplies α; 1 = α as it is"),
+    INTERCEPT,
 ];
 
 /// exploration·α.
