@@ -10,10 +10,11 @@ use cohort::policies::cohort::Cohort;
 use cohort::{Contexts, Policy, Problem, Turns, registry};
 use worlds::{Noise, World, clustered, identical, sphere};
 
-/// `name` or `name:key=value`.
+/// `name` or `name:key=value,key=value`.
 fn build(what: &str, world: &World) -> Box<dyn Policy> {
-    let (name, setting) = what.split_once(':').unwrap_or((what, ""));
-    let params = setting.split_once('=').map(|(key, value)| (key.to_owned(), Value::from(value)));
+    let (name, settings) = what.split_once(':').unwrap_or((what, ""));
+    let params = (settings.split(',').filter_map(|setting| setting.split_once('=')))
+        .map(|(key, value)| (key.to_owned(), Value::from(value)));
     registry::build(name, &world.problem(), params).unwrap()
 }
 
@@ -98,10 +99,12 @@ fn contexts_that_never_change_are_explored() {
 fn every_part_can_be_taken_away() {
     let make = |seed| clustered(seed, 40, 4, 0.1);
     let whole = regret("cohort", make, 150);
-    for part in ["mixture=none", "labels=hard", "doubt=none", "sigma=0.1"] {
+    for part in ["mixture=none", "directions=none", "labels=hard", "doubt=none", "sigma=0.1"] {
         assert!(regret(&format!("cohort:{part}"), make, 150).is_finite());
     }
-    assert!(whole <= 0.6 * regret("cohort:mixture=none", make, 150), "cohorts are what helps here");
+    // Four centres span three directions: without cohorts these help, too.
+    let neither = regret("cohort:mixture=none,directions=none", make, 150);
+    assert!(whole <= 0.6 * neither, "cohorts are what helps here: {whole} against {neither}");
     assert!(regret("cohort:exploration_rule=thompson", make, 150) <= 3.0 * whole);
 }
 

@@ -70,6 +70,8 @@ pub struct Cohort {
     prior: Option<Prior>,
     /// How many rewards there were at the last refit.
     fitted_rewards: f64,
+    /// How many of them those had who had most, when the last refit was taken on.
+    fitted_frequent: f64,
     /// Posteriors that are carried along, once users have been served in rounds.
     everybody: Option<Everybody>,
     /// Where users come one at a time: posteriors that were carried along since the last refit …
@@ -90,6 +92,7 @@ impl Cohort {
             settings: chosen,
             prior: None,
             fitted_rewards: 0.0,
+            fitted_frequent: 0.0,
             everybody: None,
             carried: Beliefs::new(problem.dim, CARRIED_BYTES),
             asked: Beliefs::new(problem.dim, ASKED_BYTES),
@@ -112,7 +115,8 @@ impl Cohort {
     /// Takes on a population that was fitted elsewhere, for what has been seen by now.
     pub fn adopt(&mut self, population: Population) {
         self.ledger.settle();
-        self.fitted_rewards = self.ledger.rewards();
+        (self.fitted_rewards, self.fitted_frequent) =
+            (self.ledger.rewards(), self.ledger.top_total(turns::FREQUENT));
         self.take_on(population);
     }
 
@@ -143,7 +147,8 @@ impl Cohort {
         self.ledger.settle();
         let (warm, given) = (self.prior.as_ref().map(Prior::population), &self.settings.given);
         if let Some(population) = Population::fit(&self.ledger, warm, given) {
-            self.fitted_rewards = self.ledger.rewards();
+            (self.fitted_rewards, self.fitted_frequent) =
+                (self.ledger.rewards(), self.ledger.top_total(turns::FREQUENT));
             self.take_on(population);
         }
     }

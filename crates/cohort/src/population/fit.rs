@@ -65,7 +65,8 @@ impl Population {
                 population.polish(&sums, &scales, given);
             }
         }
-        Some(population)
+        // Numbers so far apart that nothing is left of them say nothing: what was fitted before stays.
+        population.is_usable().then_some(population)
     }
 
     /// The first half: the structure of a sample of users.

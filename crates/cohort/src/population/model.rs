@@ -168,6 +168,23 @@ impl Population {
         self.variances_of(component)[..d].iter().sum::<f64>() / d as f64
     }
 
+    /// Whether all of its numbers are finite, weights and noise positive, and variances not negative.
+    pub fn is_usable(&self) -> bool {
+        let positive = |number: f64| number > 0.0 && number.is_finite();
+        let numbers = [self.origin, self.evidence, self.reach, self.certainty];
+        let sound = |one: &Component| {
+            let numbers = one.mean.iter().chain(one.doubt.packed());
+            positive(one.weight) && numbers.into_iter().all(|number| number.is_finite())
+        };
+        let variances = self.variances.iter().flatten();
+        positive(self.noise)
+            && self.noise_alike > 0.0
+            && self.reach >= 0.0
+            && numbers.iter().all(|number| number.is_finite())
+            && variances.into_iter().all(|one| *one >= 0.0 && one.is_finite())
+            && self.components.iter().all(sound)
+    }
+
     /// Which coordinates have one variance in common: ends of consecutive ranges.
     pub(super) fn groups(&self) -> Groups {
         Groups::new(self.features(), self.directions)

@@ -73,7 +73,7 @@ mod tests {
     use crate::linear::Symmetric;
 
     fn belief(mean: f64) -> Belief {
-        Belief::certain(0, vec![mean], Symmetric::identity(1, 1.0))
+        Belief::certain(0, vec![mean], Symmetric::identity(1, 1.0), 1.0)
     }
 
     fn mean_of(belief: &Belief) -> f64 {

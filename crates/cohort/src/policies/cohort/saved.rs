@@ -25,7 +25,8 @@ const FITTED_VERSION: u32 = 2;
 /// All that is kept. Statistics and beliefs are shared with the policy until it learns.
 struct Kept {
     ledger: Ledger,
-    fitted_rewards: f64,
+    /// Rewards at the last refit: all, and of those who had most.
+    fitted: [f64; 2],
     draws: u64,
     population: Option<Population>,
     carried: Beliefs,
@@ -36,7 +37,7 @@ impl Cohort {
     fn kept(&self) -> Kept {
         Kept {
             ledger: self.ledger.settled().into_owned(),
-            fitted_rewards: self.fitted_rewards,
+            fitted: [self.fitted_rewards, self.fitted_frequent],
             draws: self.draws,
             population: self.population().cloned(),
             carried: self.carried.clone(),
@@ -46,10 +47,11 @@ impl Cohort {
 
     /// Knows this and nothing else.
     fn take(&mut self, kept: Kept) {
-        let Kept { ledger, fitted_rewards, draws, population, carried, everybody } = kept;
+        let Kept { ledger, fitted, draws, population, carried, everybody } = kept;
         let outlook = self.settings.outlook;
         self.prior = population.map(|population| Prior::new(population, outlook));
-        (self.ledger, self.fitted_rewards, self.draws) = (ledger, fitted_rewards, draws);
+        [self.fitted_rewards, self.fitted_frequent] = fitted;
+        (self.ledger, self.draws) = (ledger, draws);
         (self.carried, self.everybody) = (carried, everybody);
         self.asked.clear();
     }
@@ -58,8 +60,8 @@ impl Cohort {
         let what = INFO.name;
         let dim = self.ledger.dim();
         let ledger = self.ledger.load(from, what)?;
-        let mut fitted_rewards = 0.0;
-        Reader(from).numbers(std::slice::from_mut(&mut fitted_rewards))?;
+        let mut fitted = [0.0; 2];
+        Reader(from).numbers(&mut fitted)?;
         let draws = read_count(from, what)? as u64;
         let population = read_population(from, dim)?;
         let components = population.as_ref().map_or(0, |population| population.components.len());
@@ -75,7 +77,7 @@ impl Cohort {
             0 => None,
             _ => Some(read_everybody(from, dim, components)?),
         };
-        Ok(Kept { ledger, fitted_rewards, draws, population, carried, everybody })
+        Ok(Kept { ledger, fitted, draws, population, carried, everybody })
     }
 
     fn load_old(&self, from: &mut dyn Read) -> Result<Kept, Error> {
@@ -92,14 +94,15 @@ impl Cohort {
             everybody = Some(all);
         }
         let carried = self.carried.empty();
-        Ok(Kept { ledger, fitted_rewards, draws, population, carried, everybody })
+        let fitted = [fitted_rewards, ledger.top_total(super::turns::FREQUENT)];
+        Ok(Kept { ledger, fitted, draws, population, carried, everybody })
     }
 }
 
 fn write(kept: &Kept, out: &mut dyn Write) -> io::Result<()> {
     write_header(out, VERSION)?;
     kept.ledger.save(out)?;
-    Writer(out).numbers(&mut [kept.fitted_rewards])?;
+    Writer(out).numbers(&mut { kept.fitted })?;
     write_count(out, kept.draws as usize)?;
     write_population(out, kept.population.as_ref())?;
     write_count(out, kept.carried.iter().count())?;

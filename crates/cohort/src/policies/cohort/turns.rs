@@ -8,6 +8,9 @@ use crate::insight::Insight;
 use crate::population::{Belief, Population};
 use crate::{Arm, Contexts, Error, Job, Judgement, Saved, Turns};
 
+/// Users with most rewards whose rewards decide, too, when a refit is due.
+pub(super) const FREQUENT: usize = 1024;
+
 impl Cohort {
     /// What is believed of a user that comes alone, worked out where it is not at hand.
     fn ask(&mut self, user: usize) -> Option<&Belief> {
@@ -114,8 +117,13 @@ impl Turns for Cohort {
     }
 
     fn is_due(&self) -> bool {
-        let rewards = self.ledger.rewards();
-        rewards > 0.0 && rewards >= self.fitted_rewards * self.settings.refit_ratio
+        let (rewards, ratio) = (self.ledger.rewards(), self.settings.refit_ratio);
+        if rewards == 0.0 || rewards >= self.fitted_rewards * ratio {
+            return rewards > 0.0;
+        }
+        // A few users who come often after very many who came once are soon worth a refit of their own.
+        self.ledger.answered() > FREQUENT
+            && self.ledger.top_total(FREQUENT) >= self.fitted_frequent * ratio
     }
 
     fn catch_up(&mut self) {
@@ -137,6 +145,7 @@ impl Turns for Cohort {
     fn install(&mut self, found: &[u8]) -> Result<(), Error> {
         let (rewards, population) = saved::read_fitted(found, &self.ledger)?;
         self.fitted_rewards = rewards;
+        self.fitted_frequent = self.ledger.top_total(FREQUENT);
         if let Some(population) = population {
             self.take_on(population);
         }
