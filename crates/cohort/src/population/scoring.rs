@@ -84,9 +84,8 @@ impl Score {
         });
         let matrix = Symmetric::from_packed(open.len(), packed.collect());
         right.iter_mut().zip(&root).for_each(|(value, root)| *value /= root);
-        match matrix.cholesky() {
-            Some(factor) => factor.solve(&mut right),
-            None => {}
+        if let Some(factor) = matrix.cholesky() {
+            factor.solve(&mut right);
         }
         right.iter().zip(&root).map(|(value, root)| value / root).collect()
     }
