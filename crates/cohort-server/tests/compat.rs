@@ -133,7 +133,13 @@ fn assert_alike(found: &mut State, expected: &mut State) {
             found.judge(&user, &contexts, &mut judged[0]);
             expected.judge(&user, &contexts, &mut judged[1]);
             for arm in 0..2 {
-                let (found, expected) = (judged[0][arm], judged[1][arm]);
+                let (one, other) = (judged[0][arm], judged[1][arm]);
+                if found.settings().policy == "cohort" {
+                    // Its model is another one since: what an old one learned is converted.
+                    assert!(one.score().is_finite() && other.score().is_finite(), "{user}");
+                    continue;
+                }
+                let (found, expected) = (one, other);
                 assert!((found.expected - expected.expected).abs() < 1e-9, "{user}");
                 assert!((found.bonus - expected.bonus).abs() < 1e-9, "{user}");
             }
