@@ -46,6 +46,21 @@ fn with_separable_clusters_it_beats_being_told_the_clusters() {
     assert!(cohort <= 0.35 * regret("linucb-ind", make, 250));
 }
 
+/// Many users whose rewards are all zero look like a cohort without noise.
+#[test]
+fn cohorts_that_foretell_nothing_are_not_used() {
+    let make = |seed| World { noise: Noise::Rare, ..sphere(seed, 100, 0.5) };
+    let (with, without) = (regret("cohort", make, 80), regret("cohort:mixture=none", make, 80));
+    assert!(with <= 1.01 * without, "{with} against {without}");
+    let mut world = make(1);
+    let mut policy = cohort(&world);
+    world.play(&mut policy, 80);
+    assert!(policy.population().unwrap().noise.sqrt() > 0.2);
+    // Where there are cohorts, the same rewards find them.
+    let make = |seed| World { noise: Noise::Rare, ..clustered(seed, 150, 3, 0.5) };
+    assert!(regret("cohort", make, 150) <= 0.9 * regret("cohort:mixture=none", make, 150));
+}
+
 #[test]
 fn it_finds_the_clusters_and_the_noise() {
     let mut world = clustered(5, 60, 4, 0.1);
@@ -275,8 +290,107 @@ fn a_half_life_follows_users_that_change() {
         world.play(&mut *policy, 300)
     };
     let (forgetting, remembering) =
-        (regret_after_change("cohort:half_life=40"), regret_after_change("cohort"));
+        (regret_after_change("cohort:half_life=40"), regret_after_change("cohort:half_life=never"));
     assert!(forgetting < 0.5 * remembering, "{forgetting} against {remembering}");
+    let watching = regret_after_change("cohort:half_life=auto");
+    assert!(watching < 0.5 * remembering, "{watching} against {remembering}");
+}
+
+/// Users of other kinds from one round on, in rounds and one at a time; and where nobody changes, nothing is
+/// forgotten.
+#[test]
+fn users_who_change_at_once_are_learned_anew() {
+    let play = |what: &str, jump: bool, alone: bool| {
+        let mut world = clustered(3, 40, 3, 0.1);
+        let mut policy = build(what, &world);
+        let mut regret = 0.0;
+        for half in 0..2 {
+            if jump && half == 1 {
+                world.thetas = clustered(4, 40, 3, 0.1).thetas;
+                world.thetas.rotate_left(world.dim);
+            }
+            regret += match alone {
+                false => world.play(&mut *policy, 150),
+                true => play_alone(&mut world, &mut *policy, 150),
+            };
+        }
+        (regret, world.trace.clone())
+    };
+    for alone in [false, true] {
+        let (watching, _) = play("cohort:half_life=auto", true, alone);
+        let (remembering, _) = play("cohort:half_life=never", true, alone);
+        assert!(watching < 0.4 * remembering, "{watching} against {remembering}");
+        assert_eq!(play("cohort:half_life=auto", false, alone).1, play("cohort", false, alone).1);
+    }
+}
+
+/// Mean regret per user of users who come one after the other.
+fn play_alone(world: &mut World, policy: &mut dyn Policy, rounds: usize) -> f64 {
+    let mut regret = 0.0;
+    for _ in 0..rounds {
+        for user in 0..world.users() {
+            let values = world.contexts();
+            let contexts = Contexts::new(&values, world.dim).unwrap();
+            let arm = policy.turns().unwrap().decide(user, &contexts);
+            let means: Vec<f64> = contexts.iter().map(|x| dot(x, world.theta(user))).collect();
+            regret += means.iter().copied().fold(f64::NEG_INFINITY, f64::max) - means[arm];
+            world.trace.push(arm);
+            let reward = world.reward(user, contexts.arm(arm));
+            policy.turns().unwrap().learn_one(user, contexts.arm(arm), reward);
+        }
+    }
+    regret / world.users() as f64
+}
+
+/// All was forgotten while a fit was under way: what it found is of users that are no more. What is saved on
+/// the way goes on as what was not.
+#[test]
+fn what_was_fitted_to_users_before_they_changed_is_not_taken_on() {
+    let watching = |world: &World| {
+        let params = [("half_life".to_owned(), "auto".into())];
+        let settings = registry::info("cohort").unwrap().check(params).unwrap();
+        Cohort::new(&world.problem(), &settings).unwrap()
+    };
+    let mut world = clustered(3, 40, 3, 0.1);
+    let mut policy = watching(&world);
+    play_alone(&mut world, &mut policy, 100);
+    while !policy.is_due() {
+        play_one(&mut world, &mut policy, 0);
+    }
+    let late = policy.job().unwrap();
+    policy.catch_up();
+    world.thetas = clustered(4, 40, 3, 0.1).thetas;
+    let mut restored = watching(&world);
+    for turn in 0..2000 {
+        play_one(&mut world, &mut policy, turn % 40);
+        if policy.population().is_none() {
+            break;
+        }
+        if turn % 50 == 0 {
+            let mut bytes = Vec::new();
+            Turns::saved(&mut policy).unwrap().save(&mut bytes).unwrap();
+            Turns::saved(&mut restored).unwrap().load(&mut bytes.as_slice()).unwrap();
+            let mut again = Vec::new();
+            Turns::saved(&mut restored).unwrap().save(&mut again).unwrap();
+            assert!(bytes == again, "saved, restored and saved");
+            std::mem::swap(&mut policy, &mut restored);
+        }
+    }
+    assert!(policy.population().is_none(), "all was forgotten");
+    policy.install(&late()).unwrap();
+    assert!(policy.population().is_none(), "and stays so");
+    policy.catch_up();
+    play_alone(&mut world, &mut policy, 2);
+    assert!(policy.population().is_some());
+}
+
+/// One reward of an arm that is the user's turn.
+fn play_one(world: &mut World, policy: &mut Cohort, user: usize) {
+    let values = world.contexts();
+    let contexts = Contexts::new(&values, world.dim).unwrap();
+    let arm = user % contexts.arms();
+    let reward = world.reward(user, contexts.arm(arm));
+    policy.learn_one(user, contexts.arm(arm), reward);
 }
 
 #[test]

@@ -116,9 +116,16 @@ impl Confidence {
         Self { sigma: self.sigma / (rewards as f64).sqrt(), ..self.clone() }
     }
 
-    /// The same with another δ.
-    pub fn with_delta(&self, delta: f64) -> Self {
-        Self { delta, ..self.clone() }
+    /// The same for another run: its own δ, and the rounds that run lasts. The ball's τ_min(δ)
+    /// depends on both, so neither changes without the other.
+    pub fn for_run(&self, dim: usize, rounds: usize, delta: f64) -> Self {
+        let shape = match self.shape {
+            Shape::Ball { rho_min, .. } => {
+                Shape::Ball { rho_min, tau_min: tau_min(rho_min, dim, rounds, delta) }
+            }
+            Shape::Ellipsoid => Shape::Ellipsoid,
+        };
+        Self { delta, shape, ..self.clone() }
     }
 
     /// The radius of a learner that has come so far:

@@ -7,7 +7,7 @@
 //! In the eigenbasis of V = QΛQᵀ, with c = Qᵀθ̂, stationarity gives θ_k = c_k·μλ_k/(μλ_k − 1) for
 //! a multiplier μ ≥ 1/λ_min, and the constraint becomes one *secular* equation in μ,
 //! `Σ_k λ_k c_k²/(μλ_k − 1)² = β²`, whose left side falls from ∞ to 0: one root, found by
-//! bisection and Newton. Where c is zero along the flattest axis the left side need not reach
+//! bisection on a logarithmic scale. Where c is zero along the flattest axis the left side need not reach
 //! β² (the "hard case" of trust-region problems): then μ = 1/λ_min, and what is missing goes
 //! along that axis.
 

@@ -5,6 +5,7 @@
 //! | [`symmetric`] | how is a symmetric matrix kept, factored, inverted, diagonalised? |
 //! | [`Statistics`] | what has been seen? (Σxxᵀ, Σxy, Σy², n) |
 //! | [`Confidence`] | how sure is one of it? |
+//! | [`Ridge`] | what does one learner that draws rest on? |
 //! | [`Oful`] | what follows for one learner? |
 //! | [`Oful::best_arm`] | which arm of one request is best for one learner? |
 //! | [`Bank`] | what follows for many learners at once? |
@@ -15,6 +16,7 @@ mod best_arm;
 mod confidence;
 mod largest_norm;
 mod oful;
+mod ridge;
 mod statistics;
 pub mod symmetric;
 
@@ -22,6 +24,8 @@ pub use bank::{Bank, InstructionSet};
 pub use confidence::{Confidence, OFUL_PARAMS, Progress, Shape, default_rho_min, tau_min};
 pub use largest_norm::largest_norm;
 pub use oful::Oful;
+pub use ridge::Ridge;
+pub(crate) use ridge::read_factor;
 pub use statistics::Statistics;
 pub use symmetric::Symmetric;
 

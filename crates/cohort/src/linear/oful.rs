@@ -6,9 +6,10 @@
 //! ```
 //!
 //! V⁻¹ and θ̂ follow each reward by Sherman–Morrison in O(d²), ln det V grows by ln(1 + xᵀV⁻¹x).
-//! V itself is kept beside, and V⁻¹, θ̂ and ln det V are solved afresh from it every
-//! [`REFRESH_UPDATES`] updates and whenever one update is so large that it would cancel more than
-//! half of the digits.
+//! V itself is kept beside, and V⁻¹, θ̂ and ln det V are solved afresh from it when the number of
+//! rewards is a multiple of [`REFRESH_UPDATES`], and whenever one update is so large that it would
+//! cancel more than half of the digits. An update of several rewards at once may step over a
+//! multiple: then the next refresh is at a later one.
 //!
 //! Reference: Abbasi-Yadkori, Pál, Szepesvári, *Improved Algorithms for Linear Stochastic
 //! Bandits*, NeurIPS 2011.
@@ -18,8 +19,10 @@ mod saved;
 use super::{Confidence, Progress, Shape, Statistics, Symmetric, argmax, dot};
 use crate::{Arm, Contexts};
 
-/// How many updates V⁻¹ is carried along before it is solved afresh: the refresh costs O(d³), so
-/// spread over this many updates it costs nothing, and the drift in between stays near 10⁻¹³.
+/// V⁻¹ is solved afresh when the number of rewards is a multiple of this. With one reward an update
+/// that is every so many updates: the refresh costs O(d³), so spread over them it costs nothing, and
+/// the drift in between stays near 10⁻¹³. With several rewards an update it is as often on average,
+/// not at fixed distances.
 pub const REFRESH_UPDATES: usize = 1024;
 
 /// xᵀV⁻¹x beyond which a rank-one update cancels too many digits (V⁻¹ loses a factor 1 + xᵀV⁻¹x).
@@ -173,6 +176,16 @@ impl Oful {
         self.moment.copy_from_slice(moment);
         self.estimate.copy_from_slice(estimate);
         (self.log_det, self.updates) = (rest[0], rest[1] as usize);
+    }
+
+    /// V.
+    pub fn precision(&self) -> &Symmetric {
+        &self.precision
+    }
+
+    /// Σxy.
+    pub fn moment(&self) -> &[f64] {
+        &self.moment
     }
 
     /// θ̂.

@@ -222,18 +222,62 @@ pub struct Cholesky {
 }
 
 impl Cholesky {
+    /// That of `scale`·I.
+    pub fn identity(dim: usize, scale: f64) -> Self {
+        Self { lower: Symmetric::identity(dim, scale.sqrt()) }
+    }
+
+    /// L, packed.
+    pub fn packed(&self) -> &[f64] {
+        &self.lower.packed
+    }
+
+    /// From L, packed; `None` where a number on the diagonal is not positive.
+    pub fn from_packed(dim: usize, packed: Vec<f64>) -> Option<Self> {
+        let lower = Symmetric::from_packed(dim, packed);
+        (0..dim).all(|i| lower.at(i, i) > 0.0).then_some(Self { lower })
+    }
+
+    /// A ← A + xxᵀ in O(d²), by Givens rotations: L stays a factor whatever is added. Leaves
+    /// nothing of x.
+    pub fn add_outer(&mut self, x: &mut [f64]) {
+        let packed = &mut self.lower.packed;
+        for k in 0..x.len() {
+            let diagonal = packed[packed_len(k) + k];
+            let length = diagonal.hypot(x[k]);
+            let (cosine, sine) = (diagonal / length, x[k] / length);
+            packed[packed_len(k) + k] = length;
+            for i in k + 1..x.len() {
+                let below = &mut packed[packed_len(i) + k];
+                let old = *below;
+                *below = cosine * old + sine * x[i];
+                x[i] = cosine * x[i] - sine * old;
+            }
+        }
+    }
+
     /// x with A x = b, in place.
     pub fn solve(&self, b: &mut [f64]) {
-        let d = b.len();
-        for i in 0..d {
+        self.forward(b);
+        self.backward(b);
+    }
+
+    /// x with L x = b, in place: its squared length is bᵀA⁻¹b.
+    pub fn forward(&self, b: &mut [f64]) {
+        for i in 0..b.len() {
             let row = self.lower.row(i);
             let known: f64 = (0..i).map(|j| row[j] * b[j]).sum();
             b[i] = (b[i] - known) / row[i];
         }
-        for i in (0..d).rev() {
-            b[i] /= self.lower.at(i, i);
+    }
+
+    /// x with Lᵀ x = b, in place: it has covariance A⁻¹ where b has covariance I.
+    pub fn backward(&self, b: &mut [f64]) {
+        for i in (0..b.len()).rev() {
+            let row = self.lower.row(i);
+            b[i] /= row[i];
             for j in 0..i {
-                b[j] -= self.lower.at(i, j) * b[i];
+                b[j] -= row[j] * b[i];
             }
         }
     }
@@ -360,6 +404,29 @@ mod tests {
             pack_outer_doubled(&x, &mut outer);
             let quadratic = super::super::dot(&outer, matrix.packed());
             prop_assert!((quadratic - matrix.quadratic(&x)).abs() < 1e-12);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_factor_follows_what_is_added(
+            matrix in positive_definite(6),
+            x in prop::collection::vec(-3.0..3.0f64, 6),
+        ) {
+            let mut factor = matrix.cholesky().unwrap();
+            factor.add_outer(&mut x.clone());
+            let mut sum = matrix.clone();
+            sum.add_outer(1.0, &x);
+            for (carried, fresh) in factor.packed().iter().zip(sum.cholesky().unwrap().packed()) {
+                prop_assert!((carried - fresh).abs() < 1e-10);
+            }
+            let mut half = x.clone();
+            factor.forward(&mut half);
+            let mut solved = x.clone();
+            factor.solve(&mut solved);
+            let (square, product) =
+                (super::super::dot(&half, &half), super::super::dot(&x, &solved));
+            prop_assert!((square - product).abs() < 1e-10);
         }
     }
 

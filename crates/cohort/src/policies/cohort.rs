@@ -7,6 +7,9 @@
 //! at rewards 1, r, r², …:  refit the population from all statistics, and everybody's posterior
 //! ```
 //!
+//! A population with cohorts is fitted beside one without, and used as long as it foretells the
+//! rewards of some users ([`Panel`]) better ([`Fitted`]).
+//!
 //! Users that are served in rounds all have their posteriors carried along (`everybody`). Of users
 //! that come one at a time (`turns`) nothing is kept but statistics, from which a posterior is worked
 //! out when it is asked for (`Prior`); it is carried along only for those, some ten thousand, that had
@@ -14,15 +17,20 @@
 //! which can be done beside decisions, changes everybody at once. Users without rewards take nothing,
 //! whatever their numbers.
 //!
+//! The same users tell when all that was seen misleads, since users have changed (`drift`): then everything is
+//! learned anew.
+//!
 //! Nothing depends on the horizon, and nothing need be set. `mixture`, `labels`, `doubt` and
 //! `sigma` take parts away, for comparison.
 
 mod beliefs;
 mod chosen;
+mod drift;
 mod everybody;
 mod insight;
 mod layout;
 mod old;
+mod pacing;
 mod saved;
 mod turns;
 
@@ -36,11 +44,12 @@ use rayon::prelude::*;
 use crate::cluster::partition::number_by_smallest_member;
 use crate::linear::{argmax, dot};
 use crate::params::Settings;
-use crate::population::{Belief, Ledger, Population, Prior, memory_of};
+use crate::population::{Belief, Fitted, Ledger, Panel, Population, Prior, memory_of};
 use crate::registry::PolicyInfo;
 use crate::{Arm, Contexts, Error, Policy, Problem, Turns};
 use beliefs::Beliefs;
 use chosen::Chosen;
+use drift::Watch;
 use everybody::Everybody;
 
 /// What is known of it before it is made.
@@ -66,18 +75,26 @@ const GAPS: usize = 1024;
 pub struct Cohort {
     settings: Chosen,
     ledger: Ledger,
-    /// What users have in common, as of the last refit.
+    /// What users have in common, as of the last refit: what was found …
+    fitted: Option<Fitted>,
+    /// … and what of it is used.
     prior: Option<Prior>,
+    /// Users by whose rewards it is judged, where cohorts are learned.
+    panel: Option<Panel>,
     /// How many rewards there were at the last refit.
     fitted_rewards: f64,
     /// How many of them those had who had most, when the last refit was taken on.
     fitted_frequent: f64,
+    /// A refit under way, for users that come one at a time.
+    refit: Option<pacing::Refit>,
     /// Posteriors that are carried along, once users have been served in rounds.
     everybody: Option<Everybody>,
     /// Where users come one at a time: posteriors that were carried along since the last refit …
     carried: Beliefs,
     /// … and some that were asked for, and follow from statistics and population alone.
     asked: Beliefs,
+    /// Whether users changed.
+    watch: Watch,
     /// How many times arms were drawn, for one user or for all in a round.
     draws: u64,
     seed: u64,
@@ -90,12 +107,16 @@ impl Cohort {
         Ok(Self {
             ledger: Ledger::new(problem.dim, memory_of(chosen.half_life)),
             settings: chosen,
+            fitted: None,
             prior: None,
+            panel: None,
             fitted_rewards: 0.0,
             fitted_frequent: 0.0,
+            refit: None,
             everybody: None,
             carried: Beliefs::new(problem.dim, CARRIED_BYTES),
             asked: Beliefs::new(problem.dim, ASKED_BYTES),
+            watch: Watch::default(),
             draws: 0,
             seed: problem.seed,
         })
@@ -117,7 +138,7 @@ impl Cohort {
         self.ledger.settle();
         (self.fitted_rewards, self.fitted_frequent) =
             (self.ledger.rewards(), self.ledger.top_total(turns::FREQUENT));
-        self.take_on(population);
+        self.take_on(Fitted::only(population));
     }
 
     /// Makes room for more users that are served in rounds.
@@ -141,27 +162,34 @@ impl Cohort {
 
     /// Refits once the rewards seen have grown by the ratio since the last time.
     fn refit_if_due(&mut self) {
+        self.finish_refit();
         if !self.is_due() {
             return;
         }
         self.ledger.settle();
-        let (warm, given) = (self.prior.as_ref().map(Prior::population), &self.settings.given);
-        if let Some(population) = Population::fit(&self.ledger, warm, given) {
+        let (before, panel) = (self.fitted.as_ref(), self.panel.as_ref());
+        let (given, outlook) = (&self.settings.given, self.settings.outlook);
+        if let Some(fitted) = Fitted::fit(&self.ledger, before, panel, given, outlook) {
             (self.fitted_rewards, self.fitted_frequent) =
                 (self.ledger.rewards(), self.ledger.top_total(turns::FREQUENT));
-            self.take_on(population);
+            self.take_on(fitted);
         }
     }
 
-    /// Takes on a population: everybody's posterior afresh.
-    fn take_on(&mut self, population: Population) {
+    /// Takes on what a fit found: everybody's posterior afresh.
+    fn take_on(&mut self, fitted: Fitted) {
+        self.refit = None;
+        self.ledger.settle();
         self.carried.clear();
         self.asked.clear();
+        let population = fitted.used().clone();
         if let Some(everybody) = &mut self.everybody {
-            self.ledger.settle();
             everybody.take_on(&population, &self.ledger, self.settings.outlook);
         }
         self.prior = Some(Prior::new(population, self.settings.outlook));
+        let judged = self.settings.given.cohorts || self.settings.watched;
+        self.panel = judged.then(|| Panel::new(&self.ledger));
+        self.fitted = Some(fitted);
     }
 
     /// From now on posteriors are carried along: users are served in rounds.
@@ -171,10 +199,13 @@ impl Cohort {
         }
         let mut everybody = Everybody::new(self.ledger.dim());
         everybody.grow(users);
-        self.everybody = Some(everybody);
-        if let Some(population) = self.prior.as_ref().map(|prior| prior.population().clone()) {
-            self.take_on(population);
+        if let Some(prior) = &self.prior {
+            self.ledger.settle();
+            everybody.take_on(prior.population(), &self.ledger, self.settings.outlook);
+            self.carried.clear();
+            self.asked.clear();
         }
+        self.everybody = Some(everybody);
     }
 
     /// Posteriors that are carried along in rounds, if this user is served in rounds.
@@ -272,6 +303,9 @@ impl Policy for Cohort {
 
     fn learn(&mut self, contexts: &Contexts, arms: &[Arm], rewards: &[f64]) {
         self.grow(arms.len());
+        if let Some(panel) = &mut self.panel {
+            panel.see_round(contexts, arms, rewards, &self.ledger);
+        }
         self.ledger.learn(contexts, arms, rewards);
         match &mut self.everybody {
             Some(everybody) if self.prior.is_some() => everybody.learn(contexts, arms, rewards),
@@ -282,6 +316,7 @@ impl Policy for Cohort {
                 self.asked.clear();
             }
         }
+        self.look_for_drift();
     }
 
     /// The most probable component of every user. Once there are cohorts, a user of none of them

@@ -52,17 +52,17 @@ struct OracleCentres {
 }
 
 /// What the policy is told.
-struct Told {
+pub(super) struct Told {
     dim: usize,
     centres: Vec<f64>,
     scatter: Vec<f64>,
     level: f64,
     level_spread: f64,
     /// How many centres there are, and in how many directions a user may differ from its own.
-    count: usize,
-    directions: usize,
+    pub(super) count: usize,
+    pub(super) directions: usize,
     /// A row of `users` before the first reward.
-    prior: Vec<f64>,
+    pub(super) prior: Vec<f64>,
     /// σ² of everybody, and of every user where they differ.
     variance: f64,
     variances: Vec<f64>,
@@ -70,12 +70,21 @@ struct Told {
 
 /// What follows from contexts for all users.
 #[derive(Default)]
-struct Offer {
+pub(super) struct Offer {
     arms: usize,
     /// What every centre expects of every arm: a row per centre.
-    expected: Vec<f64>,
+    pub(super) expected: Vec<f64>,
     /// v of every arm: a row per arm.
-    along: Vec<f64>,
+    pub(super) along: Vec<f64>,
+}
+
+impl Offer {
+    /// The reward of every arm for a user of one centre who is z away from it.
+    pub(super) fn rewards(&self, centre: usize, z: &[f64]) -> Vec<f64> {
+        let along = |arm: usize| &self.along[arm * z.len()..(arm + 1) * z.len()];
+        let expected = &self.expected[centre * self.arms..(centre + 1) * self.arms];
+        expected.iter().enumerate().map(|(arm, mean)| mean + dot(along(arm), z)).collect()
+    }
 }
 
 #[derive(Clone, Default)]
@@ -117,7 +126,7 @@ fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Erro
 }
 
 impl Told {
-    fn new(problem: &Problem, truth: &Truth, sigma: Option<f64>) -> Self {
+    pub(super) fn new(problem: &Problem, truth: &Truth, sigma: Option<f64>) -> Self {
         let dim = problem.dim;
         let (centres, weights, scatter) = match truth.law {
             Some(law) => (law.centres.to_vec(), law.weights.to_vec(), law.scatter.to_vec()),
@@ -155,11 +164,11 @@ impl Told {
         }
     }
 
-    fn variance(&self, user: usize) -> f64 {
+    pub(super) fn variance(&self, user: usize) -> f64 {
         self.variances.get(user).copied().unwrap_or(self.variance)
     }
 
-    fn look_at<'a>(
+    pub(super) fn look_at<'a>(
         &self,
         contexts: impl ExactSizeIterator<Item = &'a [f64]> + Clone,
         to: &mut Offer,

@@ -1,205 +1,669 @@
-//! Small dense algebra for eight matrices at once, one in each lane.
+//! Small dense algebra for eight matrices at once, one in each lane: packed, row by row.
+//!
+//! All three steps of an inverse, A = LLᵀ, L⁻¹ and L⁻ᵀL⁻¹, work in place on tiles of `T` × `T` lanes that stay in
+//! registers. Where a matrix comes from and where its inverse goes may be fused into the first and the last
+//! step ([`Entries`], [`Sink`]).
 
-use super::lanes::{LANES, Lane, ZERO, add_product, each};
+use std::marker::PhantomData;
+
+use super::lanes::Lane;
 use crate::linear::symmetric::packed_len;
+use crate::simd::{self, Kernel, Simd};
 
 /// Pivots below this share of their diagonal entry count as this: rounding has left nothing else.
 const LEAST_PIVOT: f64 = 1e-14;
+/// No pivot is smaller.
+const LEAST: f64 = 1e-300;
+/// Rows after which the mantissas of pivots, each below 2, are multiplied no further.
+const MANTISSAS: usize = 512;
 
-widest! {
-    /// The factor L of A = LLᵀ in place, packed, with reciprocals on its diagonal, and ln det A.
-    pub fn factor(a: &mut [Lane], dim: usize, log_det: &mut Lane) = factor_kernel
+/// Where the entries of a matrix come from.
+///
+/// # Safety
+/// An implementation may rely on j ≤ i < dim, and must allow any such i and j where [`Entries::allows`] says so.
+pub(super) unsafe trait Entries: Copy {
+    /// Whether there are entries for matrices of this dimension.
+    fn allows(&self, dim: usize) -> bool;
+
+    /// Entry (i, j) of the matrix that is to be factored into `a`.
+    ///
+    /// # Safety
+    /// j ≤ i < dim, for a dimension that is allowed.
+    unsafe fn entry<S: Simd>(&self, simd: S, a: Packed, i: usize, j: usize) -> S::V;
 }
 
-widest! {
-    /// A⁻¹ in place, packed, and ln det A, of positive definite matrices.
-    pub fn invert(a: &mut [Lane], dim: usize, log_det: &mut Lane) = invert_kernel
+/// Where the entries of an inverse go.
+///
+/// # Safety
+/// As of [`Entries`].
+pub(super) unsafe trait Sink: Copy {
+    /// Whether entries of matrices of this dimension can be kept.
+    fn allows(&self, dim: usize) -> bool;
+
+    /// What is kept of entry (i, j).
+    ///
+    /// # Safety
+    /// j ≤ i < dim, for a dimension that is allowed.
+    unsafe fn keep<S: Simd>(&self, simd: S, i: usize, j: usize, value: S::V) -> S::V;
 }
 
-widest! {
-    /// out = A b, A packed.
-    pub fn times(a: &[Lane], b: &[Lane], out: &mut [Lane]) = times_kernel
+/// Packed matrices that are at least so large: kernels check once and not at every entry, which costs more than
+/// the arithmetic where matrices are small.
+#[derive(Clone, Copy)]
+pub(super) struct Packed<'a> {
+    lanes: *mut Lane,
+    dim: usize,
+    borrowed: PhantomData<&'a mut [Lane]>,
 }
 
-widest! {
-    /// x with Lx = b in place, L from [`factor`], and ‖x‖².
-    pub fn solve_lower(l: &[Lane], b: &mut [Lane], square: &mut Lane) = solve_lower_kernel
+impl<'a> Packed<'a> {
+    #[inline(always)]
+    fn new(a: &'a mut [Lane], dim: usize) -> Self {
+        assert!(a.len() >= packed_len(dim), "{} lanes for dimension {dim}", a.len());
+        Self { lanes: a.as_mut_ptr(), dim, borrowed: PhantomData }
+    }
+
+    /// Entry (i, j).
+    ///
+    /// # Safety
+    /// j ≤ i < dim.
+    #[inline(always)]
+    unsafe fn get<S: Simd>(self, simd: S, i: usize, j: usize) -> S::V {
+        debug_assert!(j <= i && i < self.dim);
+        // SAFETY: below packed_len(dim), which `new` has checked.
+        unsafe { simd.load(&*self.lanes.add(packed_len(i) + j)) }
+    }
+
+    /// The same, to write to.
+    ///
+    /// # Safety
+    /// j ≤ i < dim.
+    #[inline(always)]
+    unsafe fn set<S: Simd>(self, simd: S, i: usize, j: usize, value: S::V) {
+        debug_assert!(j <= i && i < self.dim);
+        // SAFETY: as above; no reference into the lanes is alive beside this one.
+        unsafe { simd.store(value, &mut *self.lanes.add(packed_len(i) + j)) }
+    }
 }
 
-#[inline(always)]
-fn solve_lower_kernel(l: &[Lane], b: &mut [Lane], square: &mut Lane) {
-    *square = ZERO;
-    for i in 0..b.len() {
-        let row = &l[packed_len(i)..=packed_len(i) + i];
-        let known = dot(&row[..i], &b[..i]);
-        for lane in 0..LANES {
-            b[i][lane] = (b[i][lane] - known[lane]) * row[i][lane];
-            square[lane] += b[i][lane] * b[i][lane];
+/// The matrix is there already, and its inverse is kept as it is.
+#[derive(Clone, Copy)]
+pub(super) struct InPlace;
+
+// SAFETY: `Packed` has all entries of its dimension.
+unsafe impl Entries for InPlace {
+    #[inline(always)]
+    fn allows(&self, _: usize) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    unsafe fn entry<S: Simd>(&self, simd: S, a: Packed, i: usize, j: usize) -> S::V {
+        // SAFETY: as asked for.
+        unsafe { a.get(simd, i, j) }
+    }
+}
+
+// SAFETY: nothing is looked up.
+unsafe impl Sink for InPlace {
+    #[inline(always)]
+    fn allows(&self, _: usize) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    unsafe fn keep<S: Simd>(&self, _simd: S, _i: usize, _j: usize, value: S::V) -> S::V {
+        value
+    }
+}
+
+/// The factor L of A = LLᵀ in place, packed, with reciprocals on its diagonal, and ln det A.
+pub fn factor(a: &mut [Lane], dim: usize, log_det: &mut Lane) {
+    simd::run(Factor { a, dim, log_det });
+}
+
+/// A⁻¹ in place, packed, and ln det A, of positive definite matrices.
+pub fn invert(a: &mut [Lane], dim: usize, log_det: &mut Lane) {
+    simd::run(Invert { a, dim, log_det });
+}
+
+/// out = A b, A packed.
+pub fn times(a: &[Lane], b: &[Lane], out: &mut [Lane]) {
+    simd::run(Times { a, b, out });
+}
+
+/// x with Lx = b in place, L from [`factor`], and ‖x‖².
+pub fn solve_lower(l: &[Lane], b: &mut [Lane], square: &mut Lane) {
+    simd::run(SolveLower { l, b, square });
+}
+
+/// out = S C S of symmetric matrices, all packed.
+pub fn sandwich(s: &[Lane], c: &[Lane], dim: usize, out: &mut [Lane]) {
+    let mut full = vec![Lane::splat(0.0); 3 * dim * dim];
+    simd::run(Sandwich { s, c, dim, full: &mut full, out });
+}
+
+struct Sandwich<'a> {
+    s: &'a [Lane],
+    c: &'a [Lane],
+    dim: usize,
+    /// Room for three full matrices.
+    full: &'a mut [Lane],
+    out: &'a mut [Lane],
+}
+
+impl Kernel for Sandwich<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { s, c, dim, full, out } = self;
+        let (s_full, rest) = full.split_at_mut(dim * dim);
+        let (c_full, product) = rest.split_at_mut(dim * dim);
+        for (packed, full) in [(s, &mut *s_full), (c, &mut *c_full)] {
+            for i in 0..dim {
+                for j in 0..=i {
+                    let entry = packed[packed_len(i) + j];
+                    full[i * dim + j] = entry;
+                    full[j * dim + i] = entry;
+                }
+            }
         }
+        // Both are symmetric: entries of products are dot products of rows.
+        rows_by_rows(simd, s_full, c_full, dim, |i| (i * dim, dim), product);
+        rows_by_rows(simd, product, s_full, dim, |i| (packed_len(i), i + 1), out);
     }
 }
 
-/// Columns worked on at once: as many sums as need not wait for each other.
-const COLUMNS: usize = 4;
-
-/// Σ_k a[k]·b[k] in two independent sums.
+/// Entries (i, j) of A Bᵀ; `place` says where row i goes and how many of its entries are wanted.
 #[inline(always)]
-fn dot(a: &[Lane], b: &[Lane]) -> Lane {
-    let (mut even, mut odd) = (ZERO, ZERO);
-    let (pairs_a, pairs_b) = (a.chunks_exact(2), b.chunks_exact(2));
-    if let (Some(a), Some(b)) = (pairs_a.remainder().first(), pairs_b.remainder().first()) {
-        add_product(&mut even, a, b);
-    }
-    for (a, b) in pairs_a.zip(pairs_b) {
-        add_product(&mut even, &a[0], &b[0]);
-        add_product(&mut odd, &a[1], &b[1]);
-    }
-    each(|lane| even[lane] + odd[lane])
-}
-
-#[inline(always)]
-pub(super) fn factor_kernel(a: &mut [Lane], dim: usize, log_det: &mut Lane) {
-    let (mut product, mut logs) = ([1.0; LANES], ZERO);
-    for i in 0..dim {
-        let (above, row) = a.split_at_mut(packed_len(i));
+fn rows_by_rows<S: Simd>(
+    simd: S,
+    a: &[Lane],
+    b: &[Lane],
+    dim: usize,
+    place: impl Fn(usize) -> (usize, usize),
+    out: &mut [Lane],
+) {
+    let mut i = 0;
+    while i < dim {
+        let height = S::TILE.min(dim - i);
+        let (_, wanted) = place(i + height - 1);
         let mut j = 0;
-        while j + COLUMNS <= i {
-            // Four entries of the row at once: what they owe to columns before them …
-            let other = |m: usize| &above[packed_len(j + m)..=packed_len(j + m) + j + m];
-            let (r0, r1, r2, r3) = (other(0), other(1), other(2), other(3));
-            let (mut s0, mut s1, mut s2, mut s3) = (ZERO, ZERO, ZERO, ZERO);
-            for ((((own, a), b), c), d) in row[..j].iter().zip(r0).zip(r1).zip(r2).zip(r3) {
-                add_product(&mut s0, own, a);
-                add_product(&mut s1, own, b);
-                add_product(&mut s2, own, c);
-                add_product(&mut s3, own, d);
+        while j < wanted {
+            let width = S::TILE.min(dim - j);
+            if height == 4 && width == 4 {
+                let rows = [0, 1, 2, 3].map(|r| &a[(i + r) * dim..(i + r + 1) * dim]);
+                let columns = [0, 1, 2, 3].map(|c| &b[(j + c) * dim..(j + c + 1) * dim]);
+                let sums = dots::<S, 4, 4>(simd, rows, columns, dim);
+                for r in 0..4 {
+                    let (start, wanted) = place(i + r);
+                    for c in (0..4).filter(|c| j + c < wanted) {
+                        simd.store(sums[r][c], &mut out[start + j + c]);
+                    }
+                }
+            } else {
+                for r in 0..height {
+                    let (start, wanted) = place(i + r);
+                    let own = &a[(i + r) * dim..(i + r + 1) * dim];
+                    for c in (0..width).filter(|c| j + c < wanted) {
+                        let other = &b[(j + c) * dim..(j + c + 1) * dim];
+                        let [[sum]] = dots::<S, 1, 1>(simd, [own], [other], dim);
+                        simd.store(sum, &mut out[start + j + c]);
+                    }
+                }
             }
-            // … and to each other.
-            let settle = |rest: &Lane, sum: &Lane, by: &Lane| -> Lane {
-                each(|lane| (rest[lane] - sum[lane]) * by[lane])
-            };
-            let x0 = settle(&row[j], &s0, &r0[j]);
-            add_product(&mut s1, &x0, &r1[j]);
-            let x1 = settle(&row[j + 1], &s1, &r1[j + 1]);
-            add_product(&mut s2, &x0, &r2[j]);
-            add_product(&mut s2, &x1, &r2[j + 1]);
-            let x2 = settle(&row[j + 2], &s2, &r2[j + 2]);
-            add_product(&mut s3, &x0, &r3[j]);
-            add_product(&mut s3, &x1, &r3[j + 1]);
-            add_product(&mut s3, &x2, &r3[j + 2]);
-            let x3 = settle(&row[j + 3], &s3, &r3[j + 3]);
-            row[j..j + COLUMNS].copy_from_slice(&[x0, x1, x2, x3]);
-            j += COLUMNS;
+            j += width;
         }
-        for j in j..i {
-            let other = &above[packed_len(j)..=packed_len(j) + j];
-            let known = dot(&row[..j], &other[..j]);
-            let rest = row[j];
-            row[j] = each(|lane| (rest[lane] - known[lane]) * other[j][lane]);
-        }
-        let known = dot(&row[..i], &row[..i]);
-        let diagonal = row[i];
-        for lane in 0..LANES {
-            let least = (LEAST_PIVOT * diagonal[lane]).max(1e-300);
-            let pivot = (diagonal[lane] - known[lane]).max(least);
-            product[lane] *= pivot;
-            row[i][lane] = 1.0 / pivot.sqrt();
-        }
-        // A few pivots to a logarithm: their product can neither overflow nor vanish.
-        if i % 3 == 2 || i + 1 == dim {
-            for lane in 0..LANES {
-                logs[lane] += product[lane].clamp(1e-300, 1e300).ln();
-                product[lane] = 1.0;
-            }
-        }
+        i += height;
     }
-    *log_det = logs;
 }
 
-#[inline(always)]
-pub(super) fn invert_kernel(a: &mut [Lane], dim: usize, log_det: &mut Lane) {
-    factor_kernel(a, dim, log_det);
-    // L⁻¹ row by row: x_ij = −x_ii Σ_{j ≤ k < i} l_ik x_kj.
-    for i in 0..dim {
-        let (above, row) = a.split_at_mut(packed_len(i));
-        let own = row[i];
-        let mut j = 0;
-        while j + COLUMNS <= i {
-            let (mut s0, mut s1, mut s2, mut s3) = (ZERO, ZERO, ZERO, ZERO);
-            // The first three rows end within these columns.
-            let x = |k: usize, m: usize| &above[packed_len(k) + j + m];
-            add_product(&mut s0, &row[j], x(j, 0));
-            add_product(&mut s0, &row[j + 1], x(j + 1, 0));
-            add_product(&mut s1, &row[j + 1], x(j + 1, 1));
-            add_product(&mut s0, &row[j + 2], x(j + 2, 0));
-            add_product(&mut s1, &row[j + 2], x(j + 2, 1));
-            add_product(&mut s2, &row[j + 2], x(j + 2, 2));
-            for k in j + 3..i {
-                let l = &row[k];
-                let x = &above[packed_len(k) + j..packed_len(k) + j + COLUMNS];
-                add_product(&mut s0, l, &x[0]);
-                add_product(&mut s1, l, &x[1]);
-                add_product(&mut s2, l, &x[2]);
-                add_product(&mut s3, l, &x[3]);
-            }
-            let negative = |s: &Lane| -> Lane { each(|lane| -own[lane] * s[lane]) };
-            let all = [negative(&s0), negative(&s1), negative(&s2), negative(&s3)];
-            row[j..j + COLUMNS].copy_from_slice(&all);
-            j += COLUMNS;
-        }
-        for j in j..i {
-            let mut sum = ZERO;
-            for k in j..i {
-                add_product(&mut sum, &row[k], &above[packed_len(k) + j]);
-            }
-            row[j] = each(|lane| -own[lane] * sum[lane]);
-        }
+struct Factor<'a> {
+    a: &'a mut [Lane],
+    dim: usize,
+    log_det: &'a mut Lane,
+}
+
+impl Kernel for Factor<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let log_det = factor_from(simd, self.a, self.dim, InPlace);
+        simd.store(log_det, self.log_det);
     }
-    // A⁻¹ = L⁻ᵀL⁻¹: entry (i, j) needs rows from i on, which are still those of L⁻¹.
-    for i in 0..dim {
-        let mut j = 0;
-        while j + COLUMNS <= i + 1 {
-            let (mut s0, mut s1, mut s2, mut s3) = (ZERO, ZERO, ZERO, ZERO);
-            for k in i..dim {
-                let start = packed_len(k);
-                let x = &a[start + i];
-                let y = &a[start + j..start + j + COLUMNS];
-                add_product(&mut s0, x, &y[0]);
-                add_product(&mut s1, x, &y[1]);
-                add_product(&mut s2, x, &y[2]);
-                add_product(&mut s3, x, &y[3]);
+}
+
+struct Invert<'a> {
+    a: &'a mut [Lane],
+    dim: usize,
+    log_det: &'a mut Lane,
+}
+
+impl Kernel for Invert<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let log_det = factor_from(simd, self.a, self.dim, InPlace);
+        simd.store(log_det, self.log_det);
+        invert_lower(simd, self.a, self.dim);
+        square_into(simd, self.a, self.dim, InPlace);
+    }
+}
+
+struct Times<'a> {
+    a: &'a [Lane],
+    b: &'a [Lane],
+    out: &'a mut [Lane],
+}
+
+impl Kernel for Times<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { a, b, out } = self;
+        for i in 0..b.len() {
+            let own = simd.load(&b[i]);
+            let row = &a[packed_len(i)..=packed_len(i) + i];
+            let mut sum = simd.mul(simd.load(&row[i]), own);
+            let before = row[..i].iter().zip(&b[..i]).zip(&mut out[..i]);
+            for ((entry, b), out) in before {
+                let entry = simd.load(entry);
+                sum = simd.mul_add(entry, simd.load(b), sum);
+                simd.store(simd.mul_add(entry, own, simd.load(out)), out);
             }
-            let start = packed_len(i) + j;
-            a[start..start + COLUMNS].copy_from_slice(&[s0, s1, s2, s3]);
-            j += COLUMNS;
-        }
-        for j in j..=i {
-            let mut sum = ZERO;
-            for k in i..dim {
-                add_product(&mut sum, &a[packed_len(k) + i], &a[packed_len(k) + j]);
-            }
-            a[packed_len(i) + j] = sum;
+            simd.store(sum, &mut out[i]);
         }
     }
 }
 
-#[inline(always)]
-pub(super) fn times_kernel(a: &[Lane], b: &[Lane], out: &mut [Lane]) {
-    out.fill(ZERO);
-    let mut at = 0;
-    for i in 0..b.len() {
-        let mut sum = ZERO;
-        for j in 0..i {
-            for lane in 0..LANES {
-                sum[lane] += a[at][lane] * b[j][lane];
-                out[j][lane] += a[at][lane] * b[i][lane];
+struct SolveLower<'a> {
+    l: &'a [Lane],
+    b: &'a mut [Lane],
+    square: &'a mut Lane,
+}
+
+impl Kernel for SolveLower<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { l, b, square } = self;
+        let mut total = simd.splat(0.0);
+        for i in 0..b.len() {
+            let row = &l[packed_len(i)..=packed_len(i) + i];
+            let (known, unknown) = b.split_at_mut(i);
+            let [[sum]] = dots::<S, 1, 1>(simd, [&row[..i]], [known], i);
+            let x = simd.mul(simd.sub(simd.load(&unknown[0]), sum), simd.load(&row[i]));
+            simd.store(x, &mut unknown[0]);
+            total = simd.mul_add(x, x, total);
+        }
+        simd.store(total, square);
+    }
+}
+
+/// Runs `$body` with `$rows`, `$tile` as the numbers of rows of a tile and of columns: all of them, or in the last
+/// rows fewer.
+macro_rules! for_each_block {
+    ($simd:ident, $dim:ident, |$first:ident| $call:ident($($arg:expr),*)) => {
+        if S::TILE == 4 {
+            let mut $first = 0;
+            while $first < $dim {
+                match $dim - $first {
+                    1 => $call::<S, _, 1, 4>($simd, $($arg),*),
+                    2 => $call::<S, _, 2, 4>($simd, $($arg),*),
+                    3 => $call::<S, _, 3, 4>($simd, $($arg),*),
+                    _ => $call::<S, _, 4, 4>($simd, $($arg),*),
+                }
+                $first += 4;
             }
-            at += 1;
+        } else {
+            let mut $first = 0;
+            while $first < $dim {
+                match $dim - $first {
+                    1 => $call::<S, _, 1, 2>($simd, $($arg),*),
+                    _ => $call::<S, _, 2, 2>($simd, $($arg),*),
+                }
+                $first += 2;
+            }
         }
-        for lane in 0..LANES {
-            out[i][lane] += sum[lane] + a[at][lane] * b[i][lane];
+    };
+}
+
+/// ln det of a product of pivots.
+struct LogDet<S: Simd> {
+    mantissa: S::V,
+    exponent: S::V,
+}
+
+/// A = LLᵀ: writes L into `a`, with reciprocals on its diagonal, and returns ln det A.
+#[inline(always)]
+pub(super) fn factor_from<S: Simd>(
+    simd: S,
+    a: &mut [Lane],
+    dim: usize,
+    entries: impl Entries,
+) -> S::V {
+    assert!(entries.allows(dim), "entries of another dimension");
+    let a = Packed::new(a, dim);
+    let mut log_det = LogDet::<S> { mantissa: simd.splat(1.0), exponent: simd.splat(0.0) };
+    // SAFETY: blocks end with the dimension, which was checked.
+    unsafe { for_each_block!(simd, dim, |first| factor_rows(a, first, entries, &mut log_det)) };
+    log_det.total(simd)
+}
+
+/// L⁻¹ from L, in place.
+#[inline(always)]
+pub(super) fn invert_lower<S: Simd>(simd: S, a: &mut [Lane], dim: usize) {
+    let a = Packed::new(a, dim);
+    // SAFETY: blocks end with the dimension.
+    unsafe { for_each_block!(simd, dim, |first| invert_rows(a, first, ())) };
+}
+
+/// XᵀX from lower triangular X, in place.
+#[inline(always)]
+pub(super) fn square_into<S: Simd>(simd: S, a: &mut [Lane], dim: usize, sink: impl Sink) {
+    assert!(sink.allows(dim), "a sink of another dimension");
+    let a = Packed::new(a, dim);
+    // SAFETY: blocks end with the dimension, which was checked.
+    unsafe { for_each_block!(simd, dim, |first| square_rows(a, first, sink)) };
+}
+
+impl<S: Simd> LogDet<S> {
+    #[inline(always)]
+    fn add(&mut self, simd: S, pivot: S::V) {
+        let (mantissa, exponent) = simd.mantissa_exponent(pivot);
+        self.mantissa = simd.mul(self.mantissa, mantissa);
+        self.exponent = simd.add(self.exponent, exponent);
+    }
+
+    #[inline(always)]
+    fn shorten(&mut self, simd: S) {
+        let (mantissa, exponent) = simd.mantissa_exponent(self.mantissa);
+        self.mantissa = mantissa;
+        self.exponent = simd.add(self.exponent, exponent);
+    }
+
+    #[inline(always)]
+    fn total(mut self, simd: S) -> S::V {
+        self.shorten(simd);
+        let rest = simd.ln_1p(simd.sub(self.mantissa, simd.splat(1.0)));
+        simd.mul_add(self.exponent, simd.splat(std::f64::consts::LN_2), rest)
+    }
+}
+
+/// Σ_k rows[r][k]·columns[c][k] over k < len.
+#[inline(always)]
+fn dots<S: Simd, const R: usize, const C: usize>(
+    simd: S,
+    rows: [&[Lane]; R],
+    columns: [&[Lane]; C],
+    len: usize,
+) -> [[S::V; C]; R] {
+    let mut sums = [[simd.splat(0.0); C]; R];
+    let (mut own, mut other) = (rows, columns);
+    for row in &mut own {
+        *row = &row[..len];
+    }
+    for column in &mut other {
+        *column = &column[..len];
+    }
+    for k in 0..len {
+        let mut b = [simd.splat(0.0); C];
+        for c in 0..C {
+            b[c] = simd.load(&other[c][k]);
         }
-        at += 1;
+        for r in 0..R {
+            let a = simd.load(&own[r][k]);
+            for c in 0..C {
+                sums[r][c] = simd.mul_add(a, b[c], sums[r][c]);
+            }
+        }
+    }
+    sums
+}
+
+/// Rows `first`, … of L.
+///
+/// # Safety
+/// first + R ≤ dim; first is a multiple of T.
+#[inline(always)]
+unsafe fn factor_rows<S: Simd, E: Entries, const R: usize, const T: usize>(
+    simd: S,
+    a: Packed,
+    first: usize,
+    entries: E,
+    log_det: &mut LogDet<S>,
+) {
+    let (zero, one) = (simd.splat(0.0), simd.splat(1.0));
+    // SAFETY of all entries: rows are below first + R, columns at most at the row.
+    unsafe {
+        let mut column = 0;
+        while column < first {
+            let mut sums = [[zero; T]; R];
+            for k in 0..column {
+                let mut b = [zero; T];
+                for c in 0..T {
+                    b[c] = a.get(simd, column + c, k);
+                }
+                for r in 0..R {
+                    let l = a.get(simd, first + r, k);
+                    for c in 0..T {
+                        sums[r][c] = simd.mul_add(l, b[c], sums[r][c]);
+                    }
+                }
+            }
+            let mut solved = [[zero; T]; R];
+            for c in 0..T {
+                for r in 0..R {
+                    let entry = entries.entry(simd, a, first + r, column + c);
+                    solved[r][c] = simd.sub(entry, sums[r][c]);
+                }
+            }
+            for c in 0..T {
+                for m in 0..c {
+                    let other = a.get(simd, column + c, column + m);
+                    for r in 0..R {
+                        solved[r][c] = simd.sub_mul(solved[r][m], other, solved[r][c]);
+                    }
+                }
+                let own = a.get(simd, column + c, column + c);
+                for r in 0..R {
+                    solved[r][c] = simd.mul(solved[r][c], own);
+                }
+            }
+            for r in 0..R {
+                for c in 0..T {
+                    a.set(simd, first + r, column + c, solved[r][c]);
+                }
+            }
+            column += T;
+        }
+        let mut sums = [[zero; R]; R];
+        for k in 0..first {
+            let mut b = [zero; R];
+            for r in 0..R {
+                b[r] = a.get(simd, first + r, k);
+            }
+            for r in 0..R {
+                for c in 0..=r {
+                    sums[r][c] = simd.mul_add(b[r], b[c], sums[r][c]);
+                }
+            }
+        }
+        let mut own = [[zero; R]; R];
+        for c in 0..R {
+            for r in c..R {
+                let entry = entries.entry(simd, a, first + r, first + c);
+                let mut rest = simd.sub(entry, sums[r][c]);
+                for m in 0..c {
+                    rest = simd.sub_mul(own[r][m], own[c][m], rest);
+                }
+                if r == c {
+                    let floor = simd.splat(LEAST);
+                    let least = simd.mul(entry, simd.splat(LEAST_PIVOT));
+                    let least = simd.where_greater(least, floor, least, floor);
+                    let pivot = simd.where_greater(rest, least, rest, least);
+                    log_det.add(simd, pivot);
+                    own[c][c] = simd.div(one, simd.root(pivot));
+                } else {
+                    own[r][c] = simd.mul(rest, own[c][c]);
+                }
+            }
+        }
+        for r in 0..R {
+            for c in 0..=r {
+                a.set(simd, first + r, first + c, own[r][c]);
+            }
+        }
+    }
+    if first.is_multiple_of(MANTISSAS) {
+        log_det.shorten(simd);
+    }
+}
+
+/// Rows `first`, … of L⁻¹: x_ij = −x_ii Σ_{j ≤ k < i} l_ik x_kj.
+///
+/// # Safety
+/// first + R ≤ dim; first is a multiple of T.
+#[inline(always)]
+unsafe fn invert_rows<S: Simd, U, const R: usize, const T: usize>(
+    simd: S,
+    a: Packed,
+    first: usize,
+    _: U,
+) {
+    let zero = simd.splat(0.0);
+    // SAFETY of all entries: rows are below first + R, columns at most at the row.
+    unsafe {
+        // The inverse of the block on the diagonal.
+        let mut own = [[zero; R]; R];
+        for r in 0..R {
+            own[r][r] = a.get(simd, first + r, first + r);
+            for c in 0..r {
+                let mut sum = zero;
+                for k in c..r {
+                    sum = simd.mul_add(a.get(simd, first + r, first + k), own[k][c], sum);
+                }
+                own[r][c] = simd.sub(zero, simd.mul(own[r][r], sum));
+            }
+        }
+        let mut column = 0;
+        while column < first {
+            let mut sums = [[zero; T]; R];
+            // The first rows end within these columns.
+            for m in 0..T {
+                for r in 0..R {
+                    let l = a.get(simd, first + r, column + m);
+                    for c in 0..=m {
+                        let x = a.get(simd, column + m, column + c);
+                        sums[r][c] = simd.mul_add(l, x, sums[r][c]);
+                    }
+                }
+            }
+            for k in column + T..first {
+                let mut b = [zero; T];
+                for c in 0..T {
+                    b[c] = a.get(simd, k, column + c);
+                }
+                for r in 0..R {
+                    let l = a.get(simd, first + r, k);
+                    for c in 0..T {
+                        sums[r][c] = simd.mul_add(l, b[c], sums[r][c]);
+                    }
+                }
+            }
+            for r in 0..R {
+                for c in 0..T {
+                    let mut value = zero;
+                    for s in 0..=r {
+                        value = simd.sub_mul(own[r][s], sums[s][c], value);
+                    }
+                    a.set(simd, first + r, column + c, value);
+                }
+            }
+            column += T;
+        }
+        for r in 0..R {
+            for c in 0..=r {
+                a.set(simd, first + r, first + c, own[r][c]);
+            }
+        }
+    }
+}
+
+/// Rows `first`, … of XᵀX: entry (i, j) needs rows of X from i on, which are still there.
+///
+/// # Safety
+/// first + R ≤ dim; first is a multiple of T.
+#[inline(always)]
+unsafe fn square_rows<S: Simd, K: Sink, const R: usize, const T: usize>(
+    simd: S,
+    a: Packed,
+    first: usize,
+    sink: K,
+) {
+    let zero = simd.splat(0.0);
+    // SAFETY of all entries: rows are below dim, columns at most at the row.
+    unsafe {
+        let mut column = 0;
+        while column < first {
+            let mut sums = [[zero; T]; R];
+            for m in 0..R {
+                for c in 0..T {
+                    let y = a.get(simd, first + m, column + c);
+                    for r in 0..=m {
+                        let x = a.get(simd, first + m, first + r);
+                        sums[r][c] = simd.mul_add(x, y, sums[r][c]);
+                    }
+                }
+            }
+            for k in first + R..a.dim {
+                let mut b = [zero; T];
+                for c in 0..T {
+                    b[c] = a.get(simd, k, column + c);
+                }
+                for r in 0..R {
+                    let x = a.get(simd, k, first + r);
+                    for c in 0..T {
+                        sums[r][c] = simd.mul_add(x, b[c], sums[r][c]);
+                    }
+                }
+            }
+            for r in 0..R {
+                for c in 0..T {
+                    let value = sink.keep(simd, first + r, column + c, sums[r][c]);
+                    a.set(simd, first + r, column + c, value);
+                }
+            }
+            column += T;
+        }
+        let mut sums = [[zero; R]; R];
+        for m in 0..R {
+            for r in 0..=m {
+                let x = a.get(simd, first + m, first + r);
+                for c in 0..=r {
+                    sums[r][c] = simd.mul_add(x, a.get(simd, first + m, first + c), sums[r][c]);
+                }
+            }
+        }
+        for k in first + R..a.dim {
+            for r in 0..R {
+                let x = a.get(simd, k, first + r);
+                for c in 0..=r {
+                    sums[r][c] = simd.mul_add(x, a.get(simd, k, first + c), sums[r][c]);
+                }
+            }
+        }
+        for r in 0..R {
+            for c in 0..=r {
+                let value = sink.keep(simd, first + r, first + c, sums[r][c]);
+                a.set(simd, first + r, first + c, value);
+            }
+        }
     }
 }
 
@@ -207,6 +671,7 @@ pub(super) fn times_kernel(a: &[Lane], b: &[Lane], out: &mut [Lane]) {
 mod tests {
     use super::*;
     use crate::linear::Symmetric;
+    use crate::population::lanes::{LANES, ZERO, each};
 
     fn matrices(dim: usize) -> Vec<Symmetric> {
         (0..LANES)

@@ -5,16 +5,18 @@
 use rayon::prelude::*;
 
 use super::algebra;
-use super::fit::Fitting;
+use super::fit::{Fitting, inverse_work};
 use super::lanes::{LANES, Lane, ZERO, each};
 use super::maximise::Prior;
-use super::message::{accumulate, likelihood, message_len, probe, write};
+use super::message::{Prepared, accumulate, likelihood, message_len, probe, write};
 use super::model::{Component, Population};
 use super::moments::Moments;
 use super::pass::{BLOCKS_PER_TASK, Pass, Sums};
 use super::structure::{MARGIN, weight_cost};
 use crate::linear::Symmetric;
 use crate::linear::symmetric::packed_len;
+use crate::pace::spend;
+use crate::simd::{self, Kernel, Simd};
 
 /// Candidates that fail before a refit gives up.
 const FAILED_ATTEMPTS: usize = 12;
@@ -22,13 +24,17 @@ const FAILED_ATTEMPTS: usize = 12;
 const MOST_NEW: usize = 40;
 /// Passes in which a candidate finds its users, at most.
 const MOST_PASSES: usize = 30;
-/// A candidate that gains less than this part of its cost after so many passes is given up.
-const HOPELESS: f64 = 0.3;
-const HOPELESS_AFTER: usize = 4;
-/// Users that are tried as candidates.
+/// A candidate that does not promise to gain its cost after so many passes is given up.
+const HOPELESS_AFTER: usize = 3;
+/// The part of what one pass gained that the next may gain, at most.
+const MOST_PART: f64 = 0.9;
+/// A candidate that gains more than its cost is a cohort once a pass adds less than this part of its gain.
+const ENOUGH: f64 = 0.05;
+/// Users that are tried as candidates, and blocks of users that candidates are compared with first: in R^15, and at least.
+/// Comparing costs D³ for each of both.
 const CANDIDATES: usize = 64;
-/// Blocks of users that candidates are compared with first.
 const COMPARED: usize = 32;
+const LEAST: usize = 8;
 
 /// Where new cohorts are tried.
 pub(super) struct CandidateSearch {
@@ -65,14 +71,17 @@ impl CandidateSearch {
         let Fitting { users, population, scales, .. } = &*fitting;
         let dim = population.features() + 1;
         let turn = scales.rewards as usize;
+        let prepared = Prepared::new(&variances, population.noise);
         let blocks: Vec<UserBlock> = (users.par_iter().enumerate().with_min_len(4))
             .map(|(at, users)| {
                 let mut messages = vec![ZERO; message_len(dim)];
-                write(users, &variances, population.noise, &mut messages);
+                write(users, &prepared, &mut messages);
                 UserBlock { messages, logs: pass.logs[at], active: users.active() }
             })
             .collect();
-        let compared = evenly(blocks.len(), COMPARED, turn / 3);
+        let fewer = |most: usize| (16 * most / dim).clamp(LEAST, most);
+        spend(blocks.len() as f64 * inverse_work(dim));
+        let compared = evenly(blocks.len(), fewer(COMPARED), turn / 3);
         let prior = Prior::of_cohorts(population);
         let mut search = Self {
             dim,
@@ -97,9 +106,12 @@ impl CandidateSearch {
         let some = |from: &[(usize, usize)], most: usize| {
             evenly(from.len(), most, turn / 7).into_iter().map(|at| from[at]).collect::<Vec<_>>()
         };
-        let mut chosen = some(&unassigned, CANDIDATES);
-        chosen.extend(some(&everyone, (CANDIDATES - chosen.len()).max(CANDIDATES / 4)));
+        let most = fewer(CANDIDATES);
+        let mut chosen = some(&unassigned, most);
+        chosen.extend(some(&everyone, (most - chosen.len()).max(most / 4)));
         let axes = axes(users, population, pass);
+        let integrals = chosen.len() * search.compared.len();
+        spend(integrals as f64 * inverse_work(dim) / 3.0);
         search.candidates = (chosen.par_iter())
             .map(|(block, lane)| search.user_candidate(*block, *lane))
             .chain(axes.into_par_iter().map(|cohort| search.place_candidate(cohort)))
@@ -170,7 +182,7 @@ impl CandidateSearch {
             own[packed_len(j) + j] += self.prior.precision[j];
             own[packed_len(d) + j] += self.prior.precision[j] * self.prior.mean[j];
         }
-        let mut joint: Vec<Lane> = own.iter().map(|own| [*own; LANES]).collect();
+        let mut joint: Vec<Lane> = own.iter().map(|own| Lane::splat(*own)).collect();
         let (mut alone, mut together) = (ZERO, ZERO);
         half_square_less_log_det(&mut joint, d, &mut alone);
         let logs = (self.compared.iter())
@@ -204,7 +216,7 @@ impl CandidateSearch {
 
     /// The cohort that a candidate becomes, what it gains, and users' logs with it.
     fn grow(&self, candidate: &Candidate) -> (f64, Component, Vec<Lane>) {
-        let users: f64 = self.blocks.iter().flat_map(|block| block.active).sum();
+        let users: f64 = self.blocks.iter().flat_map(|block| block.active.0).sum();
         let mut cohort = candidate.cohort.clone();
         // First from the users it was compared with, by what the candidate alone says.
         let mut sums = Sums::new(self.dim);
@@ -213,8 +225,9 @@ impl CandidateSearch {
             block.add(&block.join(new, cohort.weight).1, &mut sums);
         }
         let mut among: f64 =
-            self.compared.iter().flat_map(|block| self.blocks[*block].active).sum();
+            self.compared.iter().flat_map(|block| self.blocks[*block].active.0).sum();
         let mut gain = f64::NEG_INFINITY;
+        let mut rise = f64::INFINITY;
         let mut logs = Vec::new();
         let mut cost = f64::INFINITY;
         for pass in 0..MOST_PASSES {
@@ -222,9 +235,14 @@ impl CandidateSearch {
             self.prior.settle(&mut cohort, &sums);
             let next = self.trial(&cohort);
             cost = self.prior.cost(&cohort) + weight_cost(users);
-            let hopeless = pass >= HOPELESS_AFTER && next.gain < HOPELESS * cost;
-            let settled = next.gain < gain + 0.1 || hopeless;
-            (gain, sums, among, logs) = (next.gain, next.sums, users, next.logs);
+            let next_rise = next.gain - gain;
+            // What is still to come if every pass gains the same part of what the one before did.
+            let part = (next_rise / rise).clamp(0.0, MOST_PART);
+            let promised = next.gain + next_rise * part / (1.0 - part);
+            let hopeless = pass >= HOPELESS_AFTER && promised < cost;
+            let found = next.gain > cost + MARGIN && next_rise < ENOUGH * next.gain;
+            let settled = next_rise < 0.1 || hopeless || found;
+            (gain, rise, sums, among, logs) = (next.gain, next_rise, next.sums, users, next.logs);
             if settled {
                 break;
             }
@@ -235,6 +253,7 @@ impl CandidateSearch {
     /// A new cohort beside all that is there.
     fn trial(&self, cohort: &Component) -> Trial {
         let probe = probe(cohort);
+        spend(inverse_work(self.dim) + (self.blocks.len() * self.dim * self.dim) as f64);
         let parts: Vec<Trial> = (self.blocks.par_chunks(BLOCKS_PER_TASK))
             .map(|blocks| {
                 let mut part = Trial { sums: Sums::new(self.dim), gain: 0.0, logs: Vec::new() };
@@ -269,26 +288,7 @@ impl UserBlock {
     /// With a new component of that weight and those log likelihoods: the gain of all, everyone's
     /// share in it, and everyone's logs.
     fn join(&self, new: &Lane, weight: f64) -> (f64, Lane, Lane) {
-        let (go, stay) = (weight.ln(), (1.0 - weight).ln());
-        let mut gains = 0.0;
-        let (mut shares, mut logs) = (ZERO, self.logs);
-        for lane in 0..LANES {
-            if self.active[lane] == 0.0 {
-                continue;
-            }
-            // ln((1 − w)·e^log + w·e^new) − log
-            let odds = new[lane] - self.logs[lane] + go;
-            if odds < stay - 40.0 {
-                gains += stay;
-                logs[lane] += stay;
-                continue;
-            }
-            let gain = odds.max(stay) + (-(odds - stay).abs()).exp().ln_1p();
-            gains += gain;
-            shares[lane] = (odds - gain).exp();
-            logs[lane] += gain;
-        }
-        (gains, shares, logs)
+        simd::run(Join { block: self, new, go: weight.ln(), stay: (1.0 - weight).ln() })
     }
 
     fn add(&self, shares: &Lane, sums: &mut Sums) {
@@ -296,6 +296,35 @@ impl UserBlock {
             sums.users += shares.iter().sum::<f64>();
             accumulate(&mut sums.message, shares, &self.messages, 1e-6);
         }
+    }
+}
+
+struct Join<'a> {
+    block: &'a UserBlock,
+    new: &'a Lane,
+    go: f64,
+    stay: f64,
+}
+
+impl Kernel for Join<'_> {
+    type Output = (f64, Lane, Lane);
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> (f64, Lane, Lane) {
+        let (logs, active) = (simd.load(&self.block.logs), simd.load(&self.block.active));
+        let (zero, stay) = (simd.splat(0.0), simd.splat(self.stay));
+        // ln((1 − w)·e^log + w·e^new) − log
+        let odds = simd.add(simd.sub(simd.load(self.new), logs), simd.splat(self.go));
+        let apart = simd.sub(odds, stay);
+        let below = simd.sub(zero, simd.larger(apart, simd.sub(zero, apart)));
+        let gain = simd.add(simd.larger(odds, stay), simd.ln_1p(simd.exp(below)));
+        let share = simd.mul(active, simd.exp(simd.sub(odds, gain)));
+        let gain = simd.mul(active, gain);
+        let (mut gains, mut shares, mut with) = (ZERO, ZERO, ZERO);
+        simd.store(gain, &mut gains);
+        simd.store(share, &mut shares);
+        simd.store(simd.add(logs, gain), &mut with);
+        (gains.iter().sum(), shares, with)
     }
 }
 
@@ -363,8 +392,8 @@ pub(super) fn deviations(
 ) -> Vec<Lane> {
     let dim = users.dim();
     let mut message = vec![ZERO; message_len(dim)];
-    write(users, variances, noise, &mut message);
-    let mean: Vec<Lane> = component.mean.iter().map(|m| [*m; LANES]).collect();
+    write(users, &Prepared::new(variances, noise), &mut message);
+    let mean: Vec<Lane> = component.mean.iter().map(|m| Lane::splat(*m)).collect();
     let mut product = vec![ZERO; dim];
     algebra::times(&message[..packed_len(dim)], &mean, &mut product);
     (0..dim)

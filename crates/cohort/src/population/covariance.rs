@@ -8,11 +8,12 @@
 //!
 //! with ρ = Σ tr H_i² / (N tr H̄²), which is 1 where all users know the same coordinates.
 
-use super::fit::Fitting;
+use super::fit::{Fitting, inverse_work};
 use super::model::{Basis, Groups, Population};
 use super::structure::{MARGIN, worth};
 use crate::linear::Symmetric;
 use crate::linear::symmetric::packed_len;
+use crate::pace::spend;
 
 /// Numbers of directions that are tried.
 const TRIED: [usize; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
@@ -64,6 +65,7 @@ pub(super) fn improve(fitting: &mut Fitting) {
     let mut best = worth(fitting, &pass) + MARGIN;
     let mut kept = (fitting.population.clone(), fitting.users.clone());
     let turn = Basis::new(rows, features);
+    spend(4.0 * fitting.users.len() as f64 * inverse_work(features + 1));
     fitting.users.iter_mut().for_each(|users| users.rotate(&turn));
     let turned = fitting.population.turned(&turn);
     let users = fitting.users.clone();

@@ -1,9 +1,10 @@
 //! Why an arm is played for a user, in numbers that add up.
 
+use super::believer::Posterior;
 use super::lanes::Lane;
+use super::message::Prepared;
 use super::model::{LEAST_VARIANCE, Population};
 use super::moments::{Moments, all};
-use super::posterior::Posterior;
 use crate::Arm;
 use crate::linear::dot;
 
@@ -88,8 +89,10 @@ impl Inherited {
         for membership in memberships {
             let c = membership.component;
             let component = &population.components[c];
-            let mut posterior =
-                Posterior::new(&silent, population.variances_of(c), population.noise);
+            let posterior = Posterior::new(
+                &silent,
+                &Prepared::new(population.variances_of(c), population.noise),
+            );
             // A cohort's centre is in part the population's: μ_c = C (Σpull + μ_0/Δ_0).
             let mut from_population = component.mean.clone();
             if c > 0 {
@@ -98,7 +101,7 @@ impl Inherited {
                     .collect();
                 component.doubt.times(&pulled, &mut from_population);
             }
-            let mut shrink = |from: &mut dyn Iterator<Item = f64>, to: &mut [f64]| {
+            let shrink = |from: &mut dyn Iterator<Item = f64>, to: &mut [f64]| {
                 let centre: Vec<Lane> = from.map(all).collect();
                 for (to, mean) in to.iter_mut().zip(posterior.mean(&centre)) {
                     *to += membership.share * mean[0];

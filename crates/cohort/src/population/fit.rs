@@ -20,6 +20,7 @@ use super::sample::sample;
 use super::{covariance, noise, structure};
 use crate::linear::Symmetric;
 use crate::linear::symmetric::packed_len;
+use crate::pace::spend;
 
 /// Passes of a refit before it looks at the structure, and after.
 const PASSES: usize = 2;
@@ -30,7 +31,10 @@ const FIRST_PASSES: usize = 15;
 /// From one look at how different users' noise is to the next the rewards grow by this factor.
 const NOISE_GROWTH: f64 = 1.5;
 /// Passes over all users after the structure was found on a sample of them.
-const POLISHING: usize = 2;
+const POLISHING: usize = 1;
+
+/// Nats a user by which the evidence changes from one pass to the next where further passes change nothing of note.
+const SETTLED: f64 = 2e-5;
 
 /// What a fit is not to learn, and is told instead: for ablations.
 #[derive(Clone, Copy, Debug)]
@@ -43,11 +47,13 @@ pub struct Given {
     pub noise: bool,
     /// σ, if it is not to be learned.
     pub sigma: Option<f64>,
+    /// σ² is not below this.
+    pub least_noise: f64,
 }
 
 impl Default for Given {
     fn default() -> Self {
-        Self { cohorts: true, directions: true, noise: true, sigma: None }
+        Self { cohorts: true, directions: true, noise: true, sigma: None, least_noise: 0.0 }
     }
 }
 
@@ -55,16 +61,10 @@ impl Population {
     /// The population behind all that was seen, starting from an earlier fit where there is one.
     /// `None` while no reward and no context was anything but zero.
     pub fn fit(ledger: &Ledger, warm: Option<&Population>, given: &Given) -> Option<Population> {
-        let chosen = sample(ledger, warm);
-        let users = ledger.moments_of(&chosen);
+        let slots = sample(ledger, warm);
+        let users = ledger.moments_of(&slots);
         let mut population = Self::fit_sample(users, ledger.origin(), warm, given)?;
-        if chosen.len() < ledger.answered() {
-            let scales = Scales::of(&ledger.moments_of(&chosen))?;
-            for _ in 0..POLISHING {
-                let sums = population.sums(ledger);
-                population.polish(&sums, &scales, given);
-            }
-        }
+        population.polish(ledger, &slots, given);
         // Numbers so far apart that nothing is left of them say nothing: what was fitted before stays.
         population.is_usable().then_some(population)
     }
@@ -76,28 +76,21 @@ impl Population {
         warm: Option<&Population>,
         given: &Given,
     ) -> Option<Population> {
-        let scales = Scales::of(&users)?;
+        let mut scales = Scales::of(&users)?;
+        scales.floor = given.least_noise;
         let first = users.first()?.dim() - 1;
         let mut population = match warm {
             Some(warm) => warm.clone(),
             None => scales.first_guess(first, origin),
         };
         users.par_iter_mut().for_each(|users| population.prepare(users, false));
-        if given.noise && scales.rewards > NOISE_GROWTH * population.noise_tried {
-            population.noise_tried = scales.rewards;
-            population.noise_alike = noise::alike(&population, &users);
-        }
-        let lens = Lens::new(&population);
-        let weights = |users: &mut Moments| {
-            if let Some(weights) = noise::weights(&lens, users) {
-                users.weigh(&weights);
-            }
-        };
-        users.par_iter_mut().for_each(weights);
         if let Some(sigma) = given.sigma {
             population.noise = (sigma * sigma).max(scales.least_noise());
         }
         let mut fitting = Fitting::new(users, population, scales, *given);
+        if given.noise {
+            fitting.weigh_users();
+        }
         let early = fitting.scales.rewards < first as f64 * fitting.scales.users;
         fitting.iterate(match warm {
             None => FIRST_PASSES,
@@ -138,9 +131,18 @@ impl Population {
         }
     }
 
-    /// Takes over what all users say.
-    fn polish(&mut self, sums: &PassSums, scales: &Scales, given: &Given) {
-        self.maximise(sums, scales, Stays { noise: given.sigma.is_some(), at_large: false });
+    /// Takes over what all users say, after a fit to some of them.
+    pub(super) fn polish(&mut self, ledger: &Ledger, sample: &[usize], given: &Given) {
+        if sample.len() == ledger.answered() {
+            return;
+        }
+        let Some(mut scales) = Scales::of(&ledger.moments_of(sample)) else { return };
+        scales.floor = given.least_noise;
+        let stays = Stays { noise: given.sigma.is_some(), at_large: false };
+        for _ in 0..POLISHING {
+            let sums = self.sums(ledger);
+            self.maximise(&sums, &scales, stays);
+        }
     }
 }
 
@@ -157,6 +159,8 @@ pub(super) struct Scales {
     squares: f64,
     /// The mean of all rewards, from the ledger's origin.
     mean: f64,
+    /// What σ² is not below, whatever these say.
+    floor: f64,
 }
 
 impl Scales {
@@ -179,7 +183,7 @@ impl Scales {
         // Before rewards differ their distance from zero is all there is to go by.
         let centred = squares - mean * total;
         let squares = if centred > 1e-12 * squares { centred } else { squares };
-        let scales = Self { users: count, rewards, lengths, squares, mean };
+        let scales = Self { users: count, rewards, lengths, squares, mean, floor: 0.0 };
         // What is beyond these could not be squared again.
         let usable = |value: f64| (1e-100..1e100).contains(&value);
         (usable(rewards) && usable(lengths) && usable(squares)).then_some(scales)
@@ -196,7 +200,7 @@ impl Scales {
     }
 
     pub fn least_noise(&self) -> f64 {
-        self.noise() * 1e-10
+        (self.noise() * 1e-10).max(self.floor)
     }
 
     fn first_guess(&self, features: usize, origin: f64) -> Population {
@@ -236,6 +240,11 @@ fn nearly(a: &Written, b: &Written) -> bool {
     a.2 == b.2 && close(a.1, b.1) && all(&a.0[0], &b.0[0]) && (!a.2 || all(&a.0[1], &b.0[1]))
 }
 
+/// What an inverse of eight matrices costs.
+pub(super) fn inverse_work(dim: usize) -> f64 {
+    (dim as f64).powi(3) / 2.0 + 50.0 * dim as f64
+}
+
 /// Variances, noise, and whether there are cohorts.
 type Written = ([Vec<f64>; 2], f64, bool);
 
@@ -268,24 +277,51 @@ impl Fitting {
         }
     }
 
-    /// Expectation and maximisation, several times.
+    /// Expectation and maximisation, so many times at most: until the evidence gains next to nothing.
     pub fn iterate(&mut self, passes: usize) {
+        let mut before = f64::NEG_INFINITY;
         for _ in 0..passes {
             let pass = self.pass();
             self.population.maximise(&pass.sums, &self.scales, self.stays);
+            if (pass.sums.evidence - before).abs() < SETTLED * self.scales.users {
+                break;
+            }
+            before = pass.sums.evidence;
         }
     }
 
     /// Expectation.
     pub fn pass(&mut self) -> Pass {
         self.write_messages();
+        self.spend_pass();
         Pass::over(&self.users, &self.messages, &self.population, false)
     }
 
     /// Expectation with all of the outer products.
     pub fn whole_pass(&mut self) -> Pass {
         self.write_messages();
+        self.spend_pass();
         Pass::over(&self.users, &self.messages, &self.population, true)
+    }
+
+    /// Weighs users' rewards by how noisy they are, where users differ in that.
+    fn weigh_users(&mut self) {
+        if self.scales.rewards > NOISE_GROWTH * self.population.noise_tried {
+            self.population.noise_tried = self.scales.rewards;
+            self.write_messages();
+            let lens = Lens::new(&self.population);
+            let alike = noise::alike(&lens, &self.users, &self.messages);
+            self.population.noise_alike = alike;
+        }
+        if self.population.noise_alike.is_finite() {
+            let lens = Lens::new(&self.population);
+            self.users.par_iter_mut().for_each(|users| {
+                if let Some(weights) = noise::weights(&lens, users) {
+                    users.weigh(&weights);
+                }
+            });
+            self.written = None;
+        }
     }
 
     fn write_messages(&mut self) {
@@ -296,14 +332,22 @@ impl Fitting {
             return;
         }
         let lens = Lens::new(population);
-        self.messages = (self.users.par_iter().with_min_len(4))
-            .map(|users| {
-                let mut messages = lens.room();
-                lens.write(users, &mut messages);
-                messages
-            })
-            .collect();
+        self.messages.resize_with(self.users.len(), Messages::default);
+        (self.users.par_iter().zip(&mut self.messages).with_min_len(4)).for_each(
+            |(users, messages)| {
+                lens.make_room(messages);
+                lens.write(users, messages);
+            },
+        );
+        let classes = if has_cohorts { 2.0 } else { 1.0 };
+        spend(classes * self.users.len() as f64 * inverse_work(self.population.features() + 1));
         self.written = Some(now);
+    }
+
+    /// A dot product and a sum for each component, of messages of D² numbers.
+    fn spend_pass(&self) {
+        let (dim, components) = (self.population.features() + 1, self.population.components.len());
+        spend((self.users.len() * (components + 2) * dim * dim) as f64);
     }
 
     /// Users are looked at in another basis from now on.

@@ -1,16 +1,9 @@
-//! Eight users at once: every number of a block is an array of one value per user, so that the
-//! algebra of a refit is straight loops that the compiler turns into vector code.
-//!
-//! No operation reorders another's sum, so results are the same bits whatever the machine has.
+//! Eight users at once: every number of a block is one value per user.
 
-/// Users per block: eight f64 fill a 512-bit register.
-pub const LANES: usize = 8;
+pub use crate::simd::{LANES, Lane};
 
-/// One number for each user of a block.
-pub type Lane = [f64; LANES];
-
-/// The same number for everybody.
-pub const ZERO: Lane = [0.0; LANES];
+/// Zero for everybody.
+pub const ZERO: Lane = Lane::splat(0.0);
 
 /// a + b·c, user by user.
 #[inline(always)]
@@ -31,5 +24,5 @@ pub fn add_scaled(a: &mut Lane, b: &Lane, c: f64) {
 /// f of every user's number.
 #[inline(always)]
 pub fn each(f: impl Fn(usize) -> f64) -> Lane {
-    std::array::from_fn(f)
+    Lane(std::array::from_fn(f))
 }

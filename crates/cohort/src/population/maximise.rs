@@ -1,7 +1,7 @@
 //! Maximisation: centres, weights, variances and noise from the sums of a pass.
 
 use super::lanes::{LANES, Lane, ZERO};
-use super::message::{message_len, write};
+use super::message::{Prepared, message_len, write};
 use super::model::{Component, LEAST_VARIANCE, Population};
 use super::moments::{Moments, all};
 use super::pass::{ClassSums, PassSums, Sums};
@@ -56,7 +56,7 @@ impl Population {
         let dim = self.features() + 1;
         let users = as_user(sums);
         let mut message = vec![ZERO; message_len(dim)];
-        write(&users, &self.variances[0], 1.0, &mut message);
+        write(&users, &Prepared::new(&self.variances[0], 1.0), &mut message);
         to.users += 1.0;
         for (sum, message) in to.message[..packed_len(dim) + dim].iter_mut().zip(&message) {
             *sum += message[0];
@@ -361,7 +361,7 @@ fn next_reach(before: &Population, at_large: &Sums, scales: &Scales) -> f64 {
     variances[features] = 1e6 * scales.noise() + 1e6 * before.components[0].mean[features].powi(2);
     let dim = features + 1;
     let mut message = vec![ZERO; message_len(dim)];
-    write(&users, &variances, 1.0, &mut message);
+    write(&users, &Prepared::new(&variances, 1.0), &mut message);
     let mut score = Score::new(1);
     for i in 0..features {
         let g = message[packed_len(dim) + i][0];

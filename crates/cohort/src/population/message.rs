@@ -2,21 +2,22 @@
 //! variances Δ (diagonal in the population's basis) and the noise are fixed.
 //!
 //! ```text
-//! K = σ²I + XΔXᵀ,   G = σ²I + Δ½VΔ½
+//! K = σ²I + XΔXᵀ,   G = I + RVR,   R = Δ½/σ
 //! ln p(y | μ) = log + ⟨pull, μ⟩ − ½ μᵀ information μ
-//! information = XᵀK⁻¹X = Δ^−½(I − σ²G⁻¹)Δ^−½,   pull = XᵀK⁻¹y = Δ^−½G⁻¹Δ½b
-//! log = −½ (yᵀK⁻¹y + ln det K),   ln det K = ln det G + (n − D) ln σ²
+//! information = XᵀK⁻¹X = R⁻¹(I − G⁻¹)R⁻¹/σ²,   pull = XᵀK⁻¹y = R⁻¹G⁻¹Rb/σ²
+//! log = −½ (yᵀK⁻¹y + ln det K),   ln det K = ln det G + n ln σ²,   yᵀK⁻¹y = (Σy² − (Rb)ᵀG⁻¹Rb)/σ²
 //! ```
 //!
 //! (up to a number that depends on nothing but n). Components with the same Δ share a user's
 //! message: the expected log likelihood under each is then one dot product. All that scoring needs to
 //! know about variances follows from messages too.
 
-use super::algebra::invert_kernel;
-use super::lanes::{LANES, Lane, ZERO, add_product, add_scaled, each};
+use super::algebra::{Entries, Packed, Sink, factor_from, invert_lower, square_into};
+use super::lanes::{LANES, Lane, ZERO, each};
 use super::model::Component;
 use super::moments::Moments;
 use crate::linear::symmetric::packed_len;
+use crate::simd::{self, Kernel, Simd, with_scratch};
 
 /// A prior variance is never below this share of what the user's own rewards leave uncertain: the
 /// difference is beyond notice, and nothing cancels.
@@ -32,87 +33,174 @@ pub fn message_len(dim: usize) -> usize {
     probe_len(dim) + 1
 }
 
-/// Writes the messages of eight users.
-pub fn write(users: &Moments, variances: &[f64], noise: f64, out: &mut [Lane]) {
-    let mut scratch = vec![ZERO; 2 * users.dim()];
-    let log_noise = noise.ln();
-    write_with(users, variances, noise, log_noise, out, &mut scratch);
-}
-
-widest! {
-    fn write_with(
-        users: &Moments,
-        variances: &[f64],
-        noise: f64,
-        log_noise: f64,
-        out: &mut [Lane],
-        scratch: &mut [Lane],
-    ) = write_kernel
-}
-
-/// √Δ as it is used for eight users.
-#[inline(always)]
-pub(super) fn roots(gram: &[Lane], variances: &[f64], noise: f64, roots: &mut [Lane]) {
-    for (j, (root, variance)) in roots.iter_mut().zip(variances).enumerate() {
-        let seen = gram[packed_len(j) + j];
-        // Where nothing was seen any number will do.
-        let least: Lane = each(|lane| LEAST_RATIO * noise / seen[lane].max(1e-300));
-        let square: Lane = each(|lane| variance.max(least[lane]).min(1e200));
-        *root = each(|lane| square[lane].sqrt());
-    }
-}
-
-#[inline(always)]
-fn write_kernel(
-    users: &Moments,
-    variances: &[f64],
+/// Prior variances and noise, prepared for messages.
+#[derive(Clone, Debug)]
+pub struct Prepared {
     noise: f64,
     log_noise: f64,
-    out: &mut [Lane],
-    scratch: &mut [Lane],
-) {
+    /// √(Δ/σ²).
+    roots: Vec<f64>,
+    /// What must have been seen of a coordinate for its variance to be used as it is.
+    seen: Vec<f64>,
+}
+
+impl Prepared {
+    /// For prior variances, coordinate by coordinate, and the noise.
+    pub fn new(variances: &[f64], noise: f64) -> Self {
+        Self {
+            noise,
+            log_noise: noise.ln(),
+            roots: variances.iter().map(|v| (v / noise).clamp(1e-200, 1e200).sqrt()).collect(),
+            seen: variances.iter().map(|v| LEAST_RATIO * noise / v).collect(),
+        }
+    }
+
+    /// σ².
+    pub fn noise(&self) -> f64 {
+        self.noise
+    }
+
+    /// R as it is used for eight users.
+    pub fn roots(&self, gram: &[Lane], out: &mut [Lane]) {
+        for (j, (out, root)) in out.iter_mut().zip(&self.roots).enumerate() {
+            let seen = &gram[packed_len(j) + j];
+            let enough = |seen: &f64| *seen >= self.seen[j] || *seen == 0.0;
+            *out =
+                if seen.iter().all(enough) {
+                    Lane::splat(*root)
+                } else {
+                    // Where nothing was seen any number will do.
+                    each(|lane| {
+                        if enough(&seen[lane]) { *root } else { (LEAST_RATIO / seen[lane]).sqrt() }
+                    })
+                };
+        }
+    }
+}
+
+/// Writes the messages of eight users.
+pub fn write(users: &Moments, prepared: &Prepared, out: &mut [Lane]) {
     let d = users.dim();
-    let (gram, moment) = (users.gram(), users.moment());
-    let (root, scaled) = scratch.split_at_mut(d);
-    roots(gram, variances, noise, root);
-    let (information, rest) = out.split_at_mut(packed_len(d));
-    for i in 0..d {
-        let (start, own) = (packed_len(i), root[i]);
-        let rows = information[start..=start + i].iter_mut().zip(&gram[start..=start + i]);
-        for ((to, from), other) in rows.zip(root.iter()) {
-            *to = each(|lane| own[lane] * other[lane] * from[lane]);
+    with_scratch(2 * d, |scratch| {
+        let (roots, scaled) = scratch.split_at_mut(d);
+        prepared.roots(users.gram(), roots);
+        simd::run(Write { users, prepared, out, roots, scaled });
+    });
+}
+
+struct Write<'a> {
+    users: &'a Moments,
+    prepared: &'a Prepared,
+    out: &'a mut [Lane],
+    roots: &'a mut [Lane],
+    scaled: &'a mut [Lane],
+}
+
+/// I + RVR.
+#[derive(Clone, Copy)]
+pub(super) struct Whitened<'a> {
+    /// V, packed.
+    pub gram: &'a [Lane],
+    /// R.
+    pub roots: &'a [Lane],
+}
+
+// SAFETY: `allows` has looked at how much there is.
+unsafe impl Entries for Whitened<'_> {
+    #[inline(always)]
+    fn allows(&self, dim: usize) -> bool {
+        self.gram.len() >= packed_len(dim) && self.roots.len() >= dim
+    }
+
+    #[inline(always)]
+    unsafe fn entry<S: Simd>(&self, simd: S, _: Packed, i: usize, j: usize) -> S::V {
+        // SAFETY: j ≤ i < dim, which is allowed.
+        let (gram, own, other) = unsafe {
+            (
+                self.gram.get_unchecked(packed_len(i) + j),
+                self.roots.get_unchecked(i),
+                self.roots.get_unchecked(j),
+            )
+        };
+        let (gram, roots) = (simd.load(gram), simd.mul(simd.load(own), simd.load(other)));
+        let own = simd.splat(if i == j { 1.0 } else { 0.0 });
+        simd.mul_add(gram, roots, own)
+    }
+}
+
+/// R⁻¹(I − G⁻¹)R⁻¹/σ²; R⁻¹/σ is at hand.
+#[derive(Clone, Copy)]
+struct Unwhitened<'a>(&'a [Lane]);
+
+// SAFETY: `allows` has looked at how much there is.
+unsafe impl Sink for Unwhitened<'_> {
+    #[inline(always)]
+    fn allows(&self, dim: usize) -> bool {
+        self.0.len() >= dim
+    }
+
+    #[inline(always)]
+    unsafe fn keep<S: Simd>(&self, simd: S, i: usize, j: usize, value: S::V) -> S::V {
+        // SAFETY: j ≤ i < dim, which is allowed.
+        let (own, other) = unsafe { (self.0.get_unchecked(i), self.0.get_unchecked(j)) };
+        let inverse = simd.mul(simd.load(own), simd.load(other));
+        let own = simd.splat(if i == j { 1.0 } else { 0.0 });
+        simd.mul(simd.sub(own, value), inverse)
+    }
+}
+
+impl Kernel for Write<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { users, prepared, out, roots, scaled } = self;
+        let d = users.dim();
+        let (information, rest) = out.split_at_mut(packed_len(d));
+        let (pull, tail) = rest.split_at_mut(d);
+        let whitened = Whitened { gram: users.gram(), roots };
+        let log_det = factor_from(simd, information, d, whitened);
+        invert_lower(simd, information, d);
+        // w = L⁻¹Rb, then G⁻¹Rb = L⁻ᵀw.
+        for (i, (scaled, b)) in scaled.iter_mut().zip(users.moment()).enumerate() {
+            simd.store(simd.mul(simd.load(&roots[i]), simd.load(b)), scaled);
         }
-        let (diagonal, b) = (information[start + i], moment[i]);
-        information[start + i] = each(|lane| diagonal[lane] + noise);
-        scaled[i] = each(|lane| own[lane] * b[lane]);
-    }
-    let mut log_det = ZERO;
-    invert_kernel(information, d, &mut log_det);
-    let (pull, tail) = rest.split_at_mut(d);
-    super::algebra::times_kernel(information, scaled, pull);
-    let mut explained = ZERO;
-    for i in 0..d {
-        let (b, p, own) = (scaled[i], pull[i], root[i]);
-        add_product(&mut explained, &b, &p);
-        let inverse: Lane = each(|lane| 1.0 / own[lane]);
-        root[i] = inverse;
-        pull[i] = each(|lane| p[lane] * inverse[lane]);
-    }
-    for i in 0..d {
-        let (start, own) = (packed_len(i), root[i]);
-        let diagonal = information[start + i];
-        for (to, other) in information[start..start + i].iter_mut().zip(root.iter()) {
-            let entry = *to;
-            *to = each(|lane| -noise * entry[lane] * own[lane] * other[lane]);
+        let mut explained = simd.splat(0.0);
+        for i in 0..d {
+            let row = &information[packed_len(i)..=packed_len(i) + i];
+            let (mut even, mut odd) = (simd.splat(0.0), simd.splat(0.0));
+            let (pairs, others) = (row.chunks_exact(2), scaled[..=i].chunks_exact(2));
+            for (x, s) in pairs.remainder().iter().zip(others.remainder()) {
+                even = simd.mul(simd.load(x), simd.load(s));
+            }
+            for (x, s) in pairs.zip(others) {
+                even = simd.mul_add(simd.load(&x[0]), simd.load(&s[0]), even);
+                odd = simd.mul_add(simd.load(&x[1]), simd.load(&s[1]), odd);
+            }
+            let w = simd.add(even, odd);
+            explained = simd.mul_add(w, w, explained);
+            for (pull, x) in pull[..i].iter_mut().zip(row) {
+                simd.store(simd.mul_add(simd.load(x), w, simd.load(pull)), pull);
+            }
+            simd.store(simd.mul(simd.load(&row[i]), w), &mut pull[i]);
         }
-        information[start + i] =
-            each(|lane| (1.0 - noise * diagonal[lane]) * own[lane] * own[lane]);
-    }
-    let (squares, n) = (users.squares(), users.rewards());
-    for lane in 0..LANES {
-        let square = (squares[lane] - explained[lane]).max(0.0) / noise;
-        tail[0][lane] = -0.5 * (square + log_det[lane] + (n[lane] - d as f64) * log_noise);
-        tail[1][lane] = square;
+        // R⁻¹/σ from here on.
+        let over = simd.splat(1.0 / prepared.noise.sqrt());
+        for (root, pull) in roots.iter_mut().zip(pull) {
+            let inverse = simd.div(over, simd.load(root));
+            simd.store(inverse, root);
+            simd.store(simd.mul(simd.mul(simd.load(pull), inverse), over), pull);
+        }
+        square_into(simd, information, d, Unwhitened(roots));
+        let (mut explaining, mut log) = (ZERO, ZERO);
+        simd.store(explained, &mut explaining);
+        simd.store(log_det, &mut log);
+        let (squares, n) = (users.squares(), users.rewards());
+        for lane in 0..LANES {
+            let square = (squares[lane] - explaining[lane]).max(0.0) / prepared.noise;
+            tail[0][lane] = -0.5 * (square + log[lane] + n[lane] * prepared.log_noise);
+            tail[1][lane] = square;
+        }
     }
 }
 
@@ -134,26 +222,63 @@ pub fn probe(component: &Component) -> Vec<f64> {
     probe
 }
 
-widest! {
-    /// The expected log likelihood of eight users under one component.
-    pub fn likelihood(message: &[Lane], probe: &[f64], out: &mut Lane) = likelihood_kernel
+/// The expected log likelihood of eight users under one component.
+pub fn likelihood(message: &[Lane], probe: &[f64], out: &mut Lane) {
+    simd::run(Likelihoods { message, probes: &[probe], out: std::slice::from_mut(out) });
 }
 
-#[inline(always)]
-fn likelihood_kernel(message: &[Lane], probe: &[f64], out: &mut Lane) {
-    // Four sums that need not wait for each other.
-    let message = &message[..probe.len()];
-    let mut sums = [ZERO; 4];
-    let (messages, probes) = (message.chunks_exact(4), probe.chunks_exact(4));
-    for (message, probe) in messages.remainder().iter().zip(probes.remainder()) {
-        add_scaled(&mut sums[0], message, *probe);
-    }
-    for (message, probe) in messages.zip(probes) {
-        for k in 0..4 {
-            add_scaled(&mut sums[k], &message[k], probe[k]);
+/// The expected log likelihoods of eight users under several components.
+pub fn likelihoods(message: &[Lane], probes: &[Vec<f64>], out: &mut [Lane]) {
+    simd::run(Likelihoods { message, probes, out });
+}
+
+struct Likelihoods<'a, P> {
+    message: &'a [Lane],
+    probes: &'a [P],
+    out: &'a mut [Lane],
+}
+
+impl<P: AsRef<[f64]>> Kernel for Likelihoods<'_, P> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let mut at = 0;
+        while at + 4 <= self.probes.len() {
+            let message = &self.message[..self.probes[at].as_ref().len()];
+            let probe = |k: usize| &self.probes[at + k].as_ref()[..message.len()];
+            let (a, b, c, d) = (probe(0), probe(1), probe(2), probe(3));
+            let mut sums = [simd.splat(0.0); 4];
+            for (k, lane) in message.iter().enumerate() {
+                let lane = simd.load(lane);
+                sums[0] = simd.mul_add(lane, simd.splat(a[k]), sums[0]);
+                sums[1] = simd.mul_add(lane, simd.splat(b[k]), sums[1]);
+                sums[2] = simd.mul_add(lane, simd.splat(c[k]), sums[2]);
+                sums[3] = simd.mul_add(lane, simd.splat(d[k]), sums[3]);
+            }
+            for (out, sum) in self.out[at..at + 4].iter_mut().zip(sums) {
+                simd.store(sum, out);
+            }
+            at += 4;
+        }
+        for (probe, out) in self.probes[at..].iter().zip(&mut self.out[at..]) {
+            // Sums that need not wait for each other.
+            let probe = probe.as_ref();
+            let message = &self.message[..probe.len()];
+            let mut sums = [simd.splat(0.0); 4];
+            let (messages, probes) = (message.chunks_exact(4), probe.chunks_exact(4));
+            for (message, probe) in messages.remainder().iter().zip(probes.remainder()) {
+                sums[0] = simd.mul_add(simd.load(message), simd.splat(*probe), sums[0]);
+            }
+            for (message, probe) in messages.zip(probes) {
+                for k in 0..4 {
+                    sums[k] = simd.mul_add(simd.load(&message[k]), simd.splat(probe[k]), sums[k]);
+                }
+            }
+            let (low, high) = (simd.add(sums[0], sums[1]), simd.add(sums[2], sums[3]));
+            simd.store(simd.add(low, high), out);
         }
     }
-    *out = each(|lane| (sums[0][lane] + sums[1][lane]) + (sums[2][lane] + sums[3][lane]));
 }
 
 /// `sums += Σ share·message` over eight users.
@@ -169,15 +294,28 @@ pub fn accumulate(sums: &mut [f64], share: &Lane, message: &[Lane], least: f64) 
     }
 }
 
-widest! {
-    fn accumulate_all(sums: &mut [f64], share: &Lane, message: &[Lane]) = accumulate_kernel
+fn accumulate_all(sums: &mut [f64], share: &Lane, message: &[Lane]) {
+    simd::run(AccumulateAll { sums, share, message });
 }
 
-#[inline(always)]
-fn accumulate_kernel(sums: &mut [f64], share: &Lane, message: &[Lane]) {
-    for (sum, message) in sums.iter_mut().zip(message) {
-        let p: Lane = each(|lane| share[lane] * message[lane]);
-        *sum += ((p[0] + p[4]) + (p[1] + p[5])) + ((p[2] + p[6]) + (p[3] + p[7]));
+struct AccumulateAll<'a> {
+    sums: &'a mut [f64],
+    share: &'a Lane,
+    message: &'a [Lane],
+}
+
+impl Kernel for AccumulateAll<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let share = simd.load(self.share);
+        let mut product = ZERO;
+        for (sum, message) in self.sums.iter_mut().zip(self.message) {
+            simd.store(simd.mul(share, simd.load(message)), &mut product);
+            let p = &product;
+            *sum += ((p[0] + p[4]) + (p[1] + p[5])) + ((p[2] + p[6]) + (p[3] + p[7]));
+        }
     }
 }
 
@@ -225,7 +363,7 @@ mod tests {
             }
             let users = ledger.moments(&[0]);
             let mut message = vec![ZERO; message_len(4)];
-            write(&users, &variances, noise, &mut message);
+            write(&users, &Prepared::new(&variances, noise), &mut message);
             let component = Component { weight: 1.0, mean: mu.clone(), doubt: Symmetric::zero(4) };
             let mut log = ZERO;
             likelihood(&message, &probe(&component), &mut log);

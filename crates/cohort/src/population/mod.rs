@@ -9,7 +9,9 @@
 //! | `pass` | who belongs where, and what do all users say together? |
 //! | `maximise`, `scoring` | what follows for centres, weights, variances and noise? |
 //! | `fit`, `sample` | how is a population fitted, and to whom? |
+//! | [`Fitted`], [`Panel`] | do cohorts foretell rewards that they were not fitted to? |
 //! | `structure`, `candidates`, `proposal`, `splits` | how many cohorts are there? |
+//! | `drift` | are users still what they were? |
 //! | `covariance` | in which directions do users differ? |
 //! | `noise` | how noisy is each of them? |
 //! | [`Belief`] | what follows for one user? |
@@ -21,10 +23,13 @@
 mod lanes;
 
 mod algebra;
+mod believer;
 mod candidates;
 mod covariance;
+mod drift;
 mod explanation;
 mod fit;
+mod fitted;
 mod judging;
 mod ledger;
 mod maximise;
@@ -32,6 +37,7 @@ mod message;
 mod model;
 mod moments;
 mod noise;
+mod panel;
 mod pass;
 mod posterior;
 mod prior;
@@ -43,12 +49,18 @@ mod scoring;
 mod splits;
 mod structure;
 
+pub use believer::{Believer, Outlook};
+pub(crate) use believer::{Certain, Eight};
+pub use drift::has_jumped;
 pub(crate) use explanation::Inherited;
 pub use explanation::{ArmReport, Explanation, Membership};
 pub use fit::Given;
+pub use fitted::{Fitted, Verdict};
 pub use ledger::{Ledger, memory_of};
 pub use model::{Basis, Component, Population};
 pub use moments::Moments;
+pub(crate) use panel::Member;
+pub use panel::{Panel, Recall};
 pub use pass::{ClassSums, PassSums, Sums};
-pub use posterior::{Belief, Believer, ClassBelief, Guess, Outlook};
+pub use posterior::{Belief, ClassBelief, Guess};
 pub use prior::Prior;

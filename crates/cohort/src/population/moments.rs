@@ -4,6 +4,7 @@
 use super::lanes::{LANES, Lane, ZERO, each};
 use super::model::Basis;
 use crate::linear::symmetric::packed_len;
+use crate::simd::{self, Kernel, Simd, with_scratch};
 
 /// Σ z zᵀ of z = (x, 1, y) for eight users: with D = d + 1, the Gram matrix of (x, 1) packed, the
 /// moment Σ(x, 1)y, and Σy².
@@ -55,7 +56,7 @@ impl Moments {
 
     /// 1 for users that have rewards, else 0.
     pub fn active(&self) -> Lane {
-        self.rewards.map(|n| f64::from(n > 0.0))
+        Lane(self.rewards.map(|n| f64::from(n > 0.0)))
     }
 
     /// The same contexts, every reward zero.
@@ -76,59 +77,90 @@ impl Moments {
 
     /// The same in another basis of the features.
     pub fn rotate(&mut self, basis: &Basis) {
-        let d = self.dim - 1;
-        let mut scratch = vec![ZERO; d * d];
-        rotate(&mut self.numbers, basis.rows(), &mut scratch, d);
+        rotate(&mut self.numbers, basis.rows(), self.dim - 1);
     }
 }
 
-widest! {
-    /// UVUᵀ, UΣx and UΣxy in place; the rows of U are the basis.
-    fn rotate(numbers: &mut [Lane], basis: &[f64], scratch: &mut [Lane], d: usize) = rotate_kernel
+/// UAUᵀ of packed matrices in place, where U turns the first `d` coordinates and leaves the others; its rows are these.
+pub fn rotate(numbers: &mut [Lane], rows: &[f64], d: usize) {
+    with_scratch(2 * d * d, |scratch| simd::run(Rotate { numbers, rows, d, scratch }));
 }
 
-#[inline(always)]
-fn rotate_kernel(numbers: &mut [Lane], basis: &[f64], scratch: &mut [Lane], d: usize) {
-    let place = |i: usize, k: usize| if i < k { packed_len(k) + i } else { packed_len(i) + k };
-    // scratch = U V
-    for i in 0..d {
-        for k in 0..d {
-            let mut sum = ZERO;
-            for m in 0..d {
-                let u = basis[i * d + m];
-                let v = &numbers[place(m, k)];
-                for lane in 0..LANES {
-                    sum[lane] += u * v[lane];
-                }
-            }
-            scratch[i * d + k] = sum;
-        }
-    }
-    for i in 0..d {
-        for k in 0..=i {
-            let mut sum = ZERO;
-            for m in 0..d {
-                let u = basis[k * d + m];
-                let v = &scratch[i * d + m];
-                for lane in 0..LANES {
-                    sum[lane] += u * v[lane];
-                }
-            }
-            numbers[packed_len(i) + k] = sum;
-        }
-    }
-    for row in [packed_len(d), packed_len(d + 1)] {
+struct Rotate<'a> {
+    numbers: &'a mut [Lane],
+    rows: &'a [f64],
+    d: usize,
+    /// Room for two full matrices.
+    scratch: &'a mut [Lane],
+}
+
+impl Kernel for Rotate<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { numbers, rows, d, scratch } = self;
+        let (full, product) = scratch.split_at_mut(d * d);
         for i in 0..d {
-            scratch[i] = ZERO;
-            for m in 0..d {
-                let u = basis[i * d + m];
-                let v = numbers[row + m];
-                for lane in 0..LANES {
-                    scratch[i][lane] += u * v[lane];
-                }
+            for k in 0..=i {
+                full[i * d + k] = numbers[packed_len(i) + k];
+                full[k * d + i] = numbers[packed_len(i) + k];
             }
         }
-        numbers[row..row + d].copy_from_slice(&scratch[..d]);
+        // AUᵀ, then UAUᵀ: entries are sums over a row of A, of which four are made at once.
+        for i in 0..d {
+            turn(simd, rows, &full[i * d..(i + 1) * d], &mut product[i * d..(i + 1) * d]);
+        }
+        for i in 0..d {
+            for k in 0..d {
+                full[k * d + i] = product[i * d + k];
+            }
+        }
+        for k in 0..d {
+            turn(simd, rows, &full[k * d..(k + 1) * d], &mut product[..d]);
+            for i in k..d {
+                numbers[packed_len(i) + k] = product[i];
+            }
+        }
+        // What the other coordinates have in common with the first.
+        let mut row = d;
+        while packed_len(row) + d < numbers.len() {
+            let start = packed_len(row);
+            full[..d].copy_from_slice(&numbers[start..start + d]);
+            turn(simd, rows, &full[..d], &mut numbers[start..start + d]);
+            row += 1;
+        }
+    }
+}
+
+/// out = U x.
+#[inline(always)]
+fn turn<S: Simd>(simd: S, rows: &[f64], x: &[Lane], out: &mut [Lane]) {
+    let d = x.len();
+    let mut i = 0;
+    while i + 4 <= d {
+        let row = |k: usize| &rows[(i + k) * d..(i + k + 1) * d];
+        let (a, b, c, e) = (row(0), row(1), row(2), row(3));
+        let mut sums = [simd.splat(0.0); 4];
+        for (m, x) in x.iter().enumerate() {
+            let x = simd.load(x);
+            sums[0] = simd.mul_add(x, simd.splat(a[m]), sums[0]);
+            sums[1] = simd.mul_add(x, simd.splat(b[m]), sums[1]);
+            sums[2] = simd.mul_add(x, simd.splat(c[m]), sums[2]);
+            sums[3] = simd.mul_add(x, simd.splat(e[m]), sums[3]);
+        }
+        for (out, sum) in out[i..i + 4].iter_mut().zip(sums) {
+            simd.store(sum, out);
+        }
+        i += 4;
+    }
+    while i < d {
+        let mut sum = simd.splat(0.0);
+        for (x, u) in x.iter().zip(&rows[i * d..(i + 1) * d]) {
+            sum = simd.mul_add(simd.load(x), simd.splat(*u), sum);
+        }
+        simd.store(sum, &mut out[i]);
+        i += 1;
     }
 }
 

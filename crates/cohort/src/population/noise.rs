@@ -8,8 +8,7 @@
 //! and all of this is left out.
 
 use super::algebra::times;
-use super::lanes::{LANES, Lane, ZERO};
-use super::model::Population;
+use super::lanes::{LANES, Lane, ZERO, each};
 use super::moments::Moments;
 use super::pass::{Lens, Messages};
 use crate::linear::symmetric::packed_len;
@@ -18,6 +17,8 @@ use crate::linear::symmetric::packed_len;
 const TRIED: [f64; 7] = [32.0, 16.0, 8.0, 4.0, 2.0, 1.0, 0.5];
 /// Nats by which one of them must be better than infinity.
 const MARGIN: f64 = 5.0;
+/// Standard deviations by which users' residuals must differ more than chance makes them to be compared at all.
+const NOTABLE: f64 = 1.0;
 /// Users with fewer rewards say nothing.
 const LEAST_REWARDS: f64 = 2.0;
 
@@ -62,6 +63,18 @@ fn residuals(lens: &Lens, messages: &Messages, shares: &[Lane]) -> Lane {
     out
 }
 
+/// Whether a user's rewards say how noisy they are. Those that are all the same do not: rewards that take few
+/// values, and one of them most of the time, are the same by chance, and not without noise.
+fn says(users: &Moments) -> [bool; LANES] {
+    let (n, squares) = (users.rewards(), users.squares());
+    let (weight, total) =
+        (&users.gram()[packed_len(users.dim()) - 1], &users.moment()[users.dim() - 1]);
+    std::array::from_fn(|lane| {
+        let centred = squares[lane] - total[lane] * total[lane] / weight[lane];
+        n[lane] >= LEAST_REWARDS && centred > 1e-9 * squares[lane]
+    })
+}
+
 /// w of eight users; 1 where the population knows no difference.
 pub fn weights(lens: &Lens, users: &Moments) -> Option<Lane> {
     let alike = lens.population().noise_alike;
@@ -74,25 +87,27 @@ pub fn weights(lens: &Lens, users: &Moments) -> Option<Lane> {
     lens.shares(&messages, &mut shares);
     let q = residuals(lens, &messages, &shares);
     let n = users.rewards();
-    Some(std::array::from_fn(|lane| (alike + n[lane]) / (alike + q[lane])))
+    let said = says(users);
+    Some(each(|lane| if said[lane] { (alike + n[lane]) / (alike + q[lane]) } else { 1.0 }))
 }
 
-/// The ν that the users of a sample speak for; statistics are unweighted.
-pub fn alike(population: &Population, users: &[Moments]) -> f64 {
-    let lens = Lens::new(population);
-    let mut messages = lens.room();
+/// The ν that the users of a sample speak for; statistics, and messages, are unweighted.
+pub fn alike(lens: &Lens, users: &[Moments], messages: &[Messages]) -> f64 {
     let mut shares = vec![ZERO; lens.components()];
     let mut seen: Vec<(f64, f64)> = Vec::new();
-    for block in users {
-        lens.write(block, &mut messages);
-        lens.shares(&messages, &mut shares);
-        let q = residuals(&lens, &messages, &shares);
+    for (block, messages) in users.iter().zip(messages) {
+        lens.shares(messages, &mut shares);
+        let q = residuals(lens, messages, &shares);
+        let said = says(block);
         for lane in 0..LANES {
             let n = block.rewards()[lane];
-            if n >= LEAST_REWARDS {
+            if said[lane] {
                 seen.push((q[lane].max(1e-12 * n), n));
             }
         }
+    }
+    if !differ(&seen) {
+        return f64::INFINITY;
     }
     let mut best = (likelihood(&seen, f64::INFINITY) + MARGIN, f64::INFINITY);
     for alike in TRIED {
@@ -104,7 +119,17 @@ pub fn alike(population: &Population, users: &[Moments]) -> f64 {
     best.1
 }
 
-/// Σ ln p(q_i | n_i, ν) with the scale that fits best.
+/// Whether q_i/n_i differ more between users than chance makes them: Σ (q − ns)²/2ns², whose mean is the number of users
+/// where all have the same noise.
+fn differ(seen: &[(f64, f64)]) -> bool {
+    let (users, rewards) = (seen.len() as f64, seen.iter().map(|(_, n)| n).sum::<f64>());
+    let scale = seen.iter().map(|(q, _)| q).sum::<f64>() / rewards.max(1.0);
+    let sum: f64 = seen.iter().map(|(q, n)| (q / scale - n).powi(2) / (2.0 * n)).sum();
+    let deviation = ((2.0 + 12.0 * users / rewards) * users).sqrt();
+    sum > users + NOTABLE * deviation
+}
+
+/// Σ ln p(q_i | n_i, ν) with the scale that fits best, without what does not depend on ν.
 fn likelihood(seen: &[(f64, f64)], alike: f64) -> f64 {
     // The scale in the middle, by the fixed point of its own equation.
     let rewards: f64 = seen.iter().map(|(_, n)| n).sum();
@@ -112,34 +137,41 @@ fn likelihood(seen: &[(f64, f64)], alike: f64) -> f64 {
     if alike.is_finite() {
         for _ in 0..30 {
             let weighted = seen.iter().map(|(q, n)| q * (alike + n) / (alike + q / scale));
-            scale = weighted.sum::<f64>() / rewards;
+            let next = weighted.sum::<f64>() / rewards;
+            let settled = (next - scale).abs() < 1e-4 * scale;
+            scale = next;
+            if settled {
+                break;
+            }
         }
     }
-    seen.iter()
-        .map(|(q, n)| {
-            let q = q / scale;
-            let common = 0.5 * n * q.ln();
-            if alike.is_infinite() {
-                common - 0.5 * q - 0.5 * n * std::f64::consts::LN_2 - ln_gamma(0.5 * n)
-            } else {
-                common + 0.5 * alike * alike.ln() - 0.5 * (alike + n) * (alike + q).ln()
-                    + ln_gamma(0.5 * (alike + n))
-                    - ln_gamma(0.5 * alike)
-                    - ln_gamma(0.5 * n)
+    // Users that come one after the other have about as many rewards.
+    let (mut of, mut log_gamma) = (f64::NAN, 0.0);
+    let mut total = 0.0;
+    for (q, n) in seen {
+        let q = q / scale;
+        total += 0.5 * n * q.ln();
+        if alike.is_infinite() {
+            total -= 0.5 * q + 0.5 * n * std::f64::consts::LN_2;
+        } else {
+            if *n != of {
+                (of, log_gamma) = (*n, ln_gamma(0.5 * (alike + n)) - ln_gamma(0.5 * alike));
             }
-        })
-        .sum()
+            total += 0.5 * alike * alike.ln() - 0.5 * (alike + n) * (alike + q).ln() + log_gamma;
+        }
+    }
+    total
 }
 
 /// ln Γ(x) for x > 0, by Stirling's series above 8.
 fn ln_gamma(x: f64) -> f64 {
-    let (mut x, mut below) = (x, 0.0);
+    let (mut x, mut below) = (x, 1.0);
     while x < 8.0 {
-        below += x.ln();
+        below *= x;
         x += 1.0;
     }
     let series = 1.0 / (12.0 * x) - 1.0 / (360.0 * x.powi(3)) + 1.0 / (1260.0 * x.powi(5));
-    (x - 0.5) * x.ln() - x + 0.5 * std::f64::consts::TAU.ln() + series - below
+    (x - 0.5) * x.ln() - x + 0.5 * std::f64::consts::TAU.ln() + series - below.ln()
 }
 
 #[cfg(test)]

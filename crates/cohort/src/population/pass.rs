@@ -6,12 +6,15 @@
 use rayon::prelude::*;
 
 use super::algebra::times;
+use super::fit::inverse_work;
 use super::lanes::{LANES, Lane, ZERO, each};
-use super::message::{accumulate, likelihood, message_len, probe, write};
-use super::model::{Groups, Population};
+use super::message::{Prepared, accumulate, likelihoods, message_len, probe, write};
+use super::model::Population;
 use super::moments::Moments;
 use crate::linear::Symmetric;
 use crate::linear::symmetric::packed_len;
+use crate::pace::spend;
+use crate::simd::{self, Kernel, Simd};
 
 /// Shares below this add nothing to sums.
 const NEGLIGIBLE: f64 = 1e-6;
@@ -21,6 +24,8 @@ const SLIGHT: f64 = 0.01;
 const RANKS: usize = 32;
 /// Blocks a task works on; fixed, so that sums are the same on any number of threads.
 pub const BLOCKS_PER_TASK: usize = 16;
+/// Work between two pauses, where somebody waits.
+const WORK_AT_ONCE: f64 = 1e7;
 /// Tasks whose results wait to be added up, at most.
 const TASKS_AT_ONCE: usize = 64;
 
@@ -153,8 +158,11 @@ pub type Messages = [Vec<Lane>; 2];
 /// A population prepared for looking at users.
 pub struct Lens<'a> {
     population: &'a Population,
-    groups: Groups,
+    /// The group of every coordinate, and how many there are.
+    coordinates: Vec<usize>,
+    groups: usize,
     probes: Vec<Vec<f64>>,
+    prepared: [Prepared; 2],
     log_weights: Vec<f64>,
 }
 
@@ -163,8 +171,11 @@ impl<'a> Lens<'a> {
     pub fn new(population: &'a Population) -> Self {
         Self {
             population,
-            groups: population.groups(),
+            coordinates: population.groups().of_coordinates(),
+            groups: population.groups().len(),
             probes: population.components.iter().map(probe).collect(),
+            prepared: [0, 1]
+                .map(|class| Prepared::new(&population.variances[class], population.noise)),
             log_weights: population.components.iter().map(|c| c.weight.ln()).collect(),
         }
     }
@@ -174,6 +185,11 @@ impl<'a> Lens<'a> {
         self.population
     }
 
+    /// Variances and noise of a class of components.
+    pub fn prepared(&self, class: usize) -> &Prepared {
+        &self.prepared[class]
+    }
+
     /// How many components there are.
     pub fn components(&self) -> usize {
         self.probes.len()
@@ -181,27 +197,35 @@ impl<'a> Lens<'a> {
 
     /// Room for messages: none for cohorts where there are no cohorts.
     pub fn room(&self) -> Messages {
+        let mut messages = Messages::default();
+        self.make_room(&mut messages);
+        messages
+    }
+
+    /// The same where messages of another population were.
+    pub fn make_room(&self, messages: &mut Messages) {
         let len = message_len(self.population.features() + 1);
-        let cohorts = if self.components() > 1 { len } else { 0 };
-        [vec![ZERO; len], vec![ZERO; cohorts]]
+        messages[0].resize(len, ZERO);
+        messages[1].resize(if self.components() > 1 { len } else { 0 }, ZERO);
     }
 
     /// The messages of eight users.
     pub fn write(&self, users: &Moments, messages: &mut Messages) {
-        let Population { variances, noise, .. } = self.population;
-        for (message, variances) in messages.iter_mut().zip(variances) {
+        for (message, prepared) in messages.iter_mut().zip(&self.prepared) {
             if !message.is_empty() {
-                write(users, variances, *noise, message);
+                write(users, prepared, message);
             }
         }
     }
 
     /// The shares of eight users in every component; returns the logs of their evidence.
     pub fn shares(&self, messages: &Messages, shares: &mut [Lane]) -> Lane {
-        for (c, share) in shares.iter_mut().enumerate() {
-            likelihood(&messages[c.min(1)], &self.probes[c], share);
+        let (at_large, cohorts) = shares.split_at_mut(1);
+        likelihoods(&messages[0], &self.probes[..1], at_large);
+        likelihoods(&messages[1], &self.probes[1..], cohorts);
+        for (share, log_weight) in shares.iter_mut().zip(&self.log_weights) {
             for lane in 0..LANES {
-                share[lane] += self.log_weights[c];
+                share[lane] += log_weight;
             }
         }
         softmax(shares)
@@ -222,19 +246,19 @@ impl<'a> Lens<'a> {
             if most > NEGLIGIBLE {
                 let sums = &mut to.sums.components[c];
                 sums.users += share.iter().sum::<f64>();
-                sums.rewards += share.iter().zip(rewards).map(|(s, n)| s * n).sum::<f64>();
+                sums.rewards += share.iter().zip(rewards.iter()).map(|(s, n)| s * n).sum::<f64>();
                 to.add(c, share, &messages[c.min(1)]);
             }
         }
-        let sums = &mut to.sums;
+        let Accumulator { sums, scratch, .. } = to;
         sums.users += active.iter().sum::<f64>();
         for lane in 0..LANES {
             sums.certain += shares.iter().map(|share| share[lane]).fold(0.0, f64::max);
         }
         let count = shares.len();
-        self.add_class(messages, 0, &shares[..1], whole, &mut sums.classes[0]);
+        self.add_class(messages, 0, &shares[..1], whole, scratch, &mut sums.classes[0]);
         if count > 1 {
-            self.add_class(messages, 1, &shares[1..], whole, &mut sums.classes[1]);
+            self.add_class(messages, 1, &shares[1..], whole, scratch, &mut sums.classes[1]);
         }
     }
 
@@ -244,6 +268,7 @@ impl<'a> Lens<'a> {
         class: usize,
         shares: &[Lane],
         whole: bool,
+        scratch: &mut Vec<Lane>,
         sums: &mut ClassSums,
     ) {
         let dim = self.population.features() + 1;
@@ -252,13 +277,15 @@ impl<'a> Lens<'a> {
         if total.iter().all(|share| *share < SLIGHT) {
             return;
         }
-        let mut pairs = vec![ZERO; sums.pairs.len()];
-        add_pairs(&message[..packed_len(dim)], &self.groups.of_coordinates(), &mut pairs);
-        for (sum, pair) in sums.pairs.iter_mut().zip(&pairs) {
+        scratch.clear();
+        scratch.resize(packed_len(self.groups) + 2 * dim, ZERO);
+        let (pairs, rest) = scratch.split_at_mut(packed_len(self.groups));
+        let (mean, g) = rest.split_at_mut(dim);
+        add_pairs(&message[..packed_len(dim)], &self.coordinates, pairs);
+        for (sum, pair) in sums.pairs.iter_mut().zip(pairs) {
             *sum += (0..LANES).map(|lane| total[lane] * pair[lane]).sum::<f64>();
         }
         let mut taken = [usize::MAX; LANES];
-        let (mut mean, mut g) = (vec![ZERO; dim], vec![ZERO; dim]);
         let mut before = [f64::INFINITY; LANES];
         for _ in 0..RANKS {
             // The component with the next smaller share, lane by lane.
@@ -285,12 +312,12 @@ impl<'a> Lens<'a> {
             if share.iter().all(|share| *share == 0.0) {
                 break;
             }
-            times(&message[..packed_len(dim)], &mean, &mut g);
+            times(&message[..packed_len(dim)], mean, g);
             for (g, pull) in g.iter_mut().zip(&message[packed_len(dim)..]) {
                 *g = each(|lane| pull[lane] - g[lane]);
             }
             if whole {
-                add_outer(&share, &g, &mut sums.outer);
+                add_outer(&share, g, &mut sums.outer);
             } else {
                 for (i, g) in g.iter().enumerate() {
                     let squares = (0..LANES).map(|lane| share[lane] * g[lane] * g[lane]);
@@ -342,26 +369,57 @@ fn add_outer_kernel(share: &Lane, g: &[Lane], outer: &mut [f64]) {
 
 /// Logs to shares, user by user; returns the logs of their sums.
 pub(super) fn softmax(logs: &mut [Lane]) -> Lane {
-    let mut most = [f64::NEG_INFINITY; LANES];
-    for log in logs.iter() {
-        for lane in 0..LANES {
-            most[lane] = most[lane].max(log[lane]);
+    simd::run(Softmax(logs))
+}
+
+struct Softmax<'a>(&'a mut [Lane]);
+
+impl Kernel for Softmax<'_> {
+    type Output = Lane;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> Lane {
+        let mut most = simd.splat(f64::NEG_INFINITY);
+        for log in self.0.iter() {
+            most = simd.larger(simd.load(log), most);
+        }
+        let (zero, mut total) = (simd.splat(0.0), simd.splat(0.0));
+        for log in self.0.iter_mut() {
+            let below = simd.sub(simd.load(log), most);
+            // Shares that nobody will notice are none at all.
+            let share = simd.where_greater(below, simd.splat(-50.0), simd.exp(below), zero);
+            total = simd.add(total, share);
+            simd.store(share, log);
+        }
+        let over = simd.div(simd.splat(1.0), total);
+        for share in self.0.iter_mut() {
+            simd.store(simd.mul(simd.load(share), over), share);
+        }
+        let mut logs = ZERO;
+        simd.store(simd.add(most, simd.ln(total)), &mut logs);
+        logs
+    }
+}
+
+/// Adds Σ ln(1 − share) over eight users to each component's sum.
+struct Absence<'a> {
+    shares: &'a [Lane],
+    sums: &'a mut [f64],
+}
+
+impl Kernel for Absence<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let (one, least) = (simd.splat(1.0), simd.splat(1e-30));
+        let mut logs = ZERO;
+        for (sum, share) in self.sums.iter_mut().zip(self.shares) {
+            let rest = simd.larger(simd.sub(one, simd.load(share)), least);
+            simd.store(simd.ln(rest), &mut logs);
+            *sum += logs.iter().sum::<f64>();
         }
     }
-    let mut total = ZERO;
-    for log in logs.iter_mut() {
-        for lane in 0..LANES {
-            let below = log[lane] - most[lane];
-            log[lane] = if below > -50.0 { below.exp() } else { 0.0 };
-            total[lane] += log[lane];
-        }
-    }
-    for share in logs.iter_mut() {
-        for lane in 0..LANES {
-            share[lane] /= total[lane];
-        }
-    }
-    each(|lane| most[lane] + total[lane].ln())
 }
 
 /// Sums of one task while they are being made: eight users at a time where that fits into the cache.
@@ -369,6 +427,7 @@ struct Accumulator {
     sums: PassSums,
     lanes: Vec<Lane>,
     stride: usize,
+    scratch: Vec<Lane>,
 }
 
 /// Lanes of an accumulator at most.
@@ -379,7 +438,7 @@ impl Accumulator {
         let stride = message_len(population.features() + 1);
         let wanted = stride * population.components.len();
         let lanes = if wanted <= MOST_LANES { vec![ZERO; wanted] } else { Vec::new() };
-        Self { sums: PassSums::new(population), lanes, stride }
+        Self { sums: PassSums::new(population), lanes, stride, scratch: Vec::new() }
     }
 
     fn add(&mut self, component: usize, share: &Lane, message: &[Lane]) {
@@ -405,15 +464,24 @@ impl Accumulator {
     }
 }
 
-widest! {
-    fn add_lanes(sums: &mut [Lane], share: &Lane, message: &[Lane]) = add_lanes_kernel
+fn add_lanes(sums: &mut [Lane], share: &Lane, message: &[Lane]) {
+    simd::run(AddLanes { sums, share, message });
 }
 
-#[inline(always)]
-fn add_lanes_kernel(sums: &mut [Lane], share: &Lane, message: &[Lane]) {
-    for (sum, message) in sums.iter_mut().zip(message) {
-        for lane in 0..LANES {
-            sum[lane] += share[lane] * message[lane];
+struct AddLanes<'a> {
+    sums: &'a mut [Lane],
+    share: &'a Lane,
+    message: &'a [Lane],
+}
+
+impl Kernel for AddLanes<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let share = simd.load(self.share);
+        for (sum, message) in self.sums.iter_mut().zip(self.message) {
+            simd.store(simd.mul_add(share, simd.load(message), simd.load(sum)), sum);
         }
     }
 }
@@ -455,11 +523,7 @@ impl Pass {
                     for lane in 0..LANES {
                         sums.sums.evidence += active[lane] * logs[lane];
                     }
-                    for (absence, share) in part.absence.iter_mut().zip(shares.iter()) {
-                        // A product of eight for one logarithm.
-                        let rest = share.iter().map(|share| (1.0 - share).max(1e-30));
-                        *absence += rest.product::<f64>().ln();
-                    }
+                    simd::run(Absence { shares, sums: &mut part.absence });
                     part.logs.push(logs);
                     let users = (&active, users.rewards());
                     lens.add(messages, users, &part.shares[start..], whole, &mut sums);
@@ -480,6 +544,7 @@ impl Pass {
 
     /// Σ ln p(y_i) of users.
     pub fn evidence_of(users: &[Moments], lens: &Lens) -> f64 {
+        spend(2.0 * users.len() as f64 * inverse_work(lens.population.features() + 1));
         let parts: Vec<f64> = (users.par_chunks(BLOCKS_PER_TASK))
             .map(|users| {
                 let (mut messages, mut shares) = (lens.room(), vec![ZERO; lens.components()]);
@@ -541,7 +606,10 @@ impl PassSums {
         let mut whole = Self::new(population);
         let firsts: Vec<usize> = (0..blocks).step_by(BLOCKS_PER_TASK).collect();
         // Not all at once: the parts of very many users would take more memory than the users.
-        for some in firsts.chunks(TASKS_AT_ONCE) {
+        let work = 2.0 * BLOCKS_PER_TASK as f64 * inverse_work(population.features() + 1);
+        let at_once = ((WORK_AT_ONCE / work) as usize).clamp(2, TASKS_AT_ONCE);
+        for some in firsts.chunks(at_once) {
+            spend(work * some.len() as f64);
             let parts: Vec<Self> = some.par_iter().map(|at| part(*at)).collect();
             parts.iter().for_each(|part| whole.add(part));
         }

@@ -8,15 +8,7 @@
 use rand::{Rng, RngExt};
 use rand_distr::{Distribution, StandardNormal};
 
-use super::algebra;
-use super::lanes::{LANES, Lane, ZERO, add_product, each};
-use super::message::roots;
-use super::model::Population;
-use super::moments::Moments;
-use super::noise;
-use super::pass::Lens;
 use crate::Contexts;
-use crate::linear::symmetric::packed_len;
 use crate::linear::{Symmetric, argmax, dot};
 
 /// (θ, level) of a user under one component.
@@ -48,157 +40,8 @@ pub struct Belief {
     pub noise: f64,
 }
 
-/// What of the mixture decisions look at: for ablations.
-#[derive(Clone, Copy, Debug)]
-pub struct Outlook {
-    /// Whether a user may belong to several components, or is taken to be of the likeliest.
-    pub soft: bool,
-    /// Whether centres count as uncertain.
-    pub doubt: bool,
-}
-
-impl Default for Outlook {
-    fn default() -> Self {
-        Self { soft: true, doubt: true }
-    }
-}
-
-/// Components less probable than this are left out.
-const NEGLIGIBLE: f64 = 1e-3;
-
-/// How beliefs follow from a population.
-pub struct Believer<'a> {
-    population: &'a Population,
-    lens: Lens<'a>,
-    outlook: Outlook,
-}
-
-impl<'a> Believer<'a> {
-    /// In a population.
-    pub fn new(population: &'a Population, outlook: Outlook) -> Self {
-        Self { population, lens: Lens::new(population), outlook }
-    }
-
-    /// What is believed of eight users, from all that was seen of them.
-    pub fn believe(&self, mut users: Moments) -> [Belief; LANES] {
-        if let Some(basis) = &self.population.basis {
-            users.rotate(basis);
-        }
-        let weights = noise::weights(&self.lens, &users);
-        if let Some(weights) = &weights {
-            users.weigh(weights);
-        }
-        let components = &self.population.components;
-        let mut shares = vec![ZERO; components.len()];
-        let mut messages = self.lens.room();
-        self.lens.write(&users, &mut messages);
-        self.lens.shares(&messages, &mut shares);
-        let likely: [Vec<(usize, f64)>; LANES] = std::array::from_fn(|lane| {
-            likely(shares.iter().map(|share| share[lane]), self.outlook.soft)
-        });
-        let mut beliefs: [Belief; LANES] = std::array::from_fn(|lane| {
-            let weight = weights.map_or(1.0, |weights| weights[lane]);
-            Belief { classes: Vec::new(), noise: self.population.noise / weight }
-        });
-        for class in 0..2 {
-            let of_class = |c: usize| c.min(1) == class;
-            if likely.iter().flatten().any(|(c, _)| of_class(*c)) {
-                self.add_class(&users, class, &likely, &mut beliefs);
-            }
-        }
-        for belief in &mut beliefs {
-            belief.classes.sort_by(|a, b| b.total().total_cmp(&a.total()));
-        }
-        beliefs
-    }
-
-    fn add_class(
-        &self,
-        users: &Moments,
-        class: usize,
-        likely: &[Vec<(usize, f64)>; LANES],
-        beliefs: &mut [Belief; LANES],
-    ) {
-        let Population { components, noise, variances, basis, .. } = self.population;
-        let dim = users.dim();
-        let mut posterior = Posterior::new(users, &variances[class], *noise);
-        let mut doubt = vec![ZERO; packed_len(dim)];
-        if self.outlook.doubt {
-            for lane in 0..LANES {
-                let own: Vec<_> =
-                    likely[lane].iter().filter(|(c, _)| c.min(&1) == &class).collect();
-                let total: f64 = own.iter().map(|(_, share)| share).sum();
-                for (c, share) in own {
-                    let part = share / total;
-                    for (to, from) in doubt.iter_mut().zip(components[*c].doubt.packed()) {
-                        to[lane] += part * from;
-                    }
-                }
-            }
-        }
-        let covariance = posterior.covariance(&doubt);
-        let most = likely.iter().map(Vec::len).max().unwrap_or(0);
-        let mut guesses: [Vec<Guess>; LANES] = std::array::from_fn(|_| Vec::new());
-        let mut centre = vec![ZERO; dim];
-        for at in 0..most {
-            let mut any = false;
-            for lane in 0..LANES {
-                let Some((c, _)) = likely[lane].get(at).filter(|(c, _)| c.min(&1) == &class) else {
-                    continue;
-                };
-                any = true;
-                for (to, from) in centre.iter_mut().zip(&components[*c].mean) {
-                    to[lane] = *from;
-                }
-            }
-            if !any {
-                continue;
-            }
-            let mean = posterior.mean(&centre);
-            for lane in 0..LANES {
-                let Some(&(component, share)) =
-                    likely[lane].get(at).filter(|(c, _)| c.min(&1) == &class)
-                else {
-                    continue;
-                };
-                let mean: Vec<f64> = mean.iter().map(|m| m[lane]).collect();
-                let mean = basis.as_ref().map_or_else(|| mean.clone(), |basis| basis.from(&mean));
-                guesses[lane].push(Guess { component, share, mean });
-            }
-        }
-        for (lane, guesses) in guesses.into_iter().enumerate() {
-            if guesses.is_empty() {
-                continue;
-            }
-            let packed = covariance.iter().map(|v| v[lane]).collect();
-            let mut covariance = Symmetric::from_packed(dim, packed);
-            if let Some(basis) = basis {
-                covariance = basis.matrix_from(&covariance);
-            }
-            beliefs[lane].classes.push(ClassBelief { covariance, guesses });
-        }
-    }
-}
-
-/// The components that a user may belong to, most probable first; of a user that is not taken
-/// softly only the likeliest.
-pub(super) fn likely(shares: impl Iterator<Item = f64>, soft: bool) -> Vec<(usize, f64)> {
-    let mut likely: Vec<(usize, f64)> = shares.enumerate().collect();
-    likely.retain(|(_, share)| *share > NEGLIGIBLE);
-    likely.sort_by(|a, b| b.1.total_cmp(&a.1));
-    if !soft {
-        likely.truncate(1);
-    }
-    // Where numbers beyond all bounds have left nothing likely, it is one of the many.
-    if likely.is_empty() {
-        return vec![(0, 1.0)];
-    }
-    let kept: f64 = likely.iter().map(|(_, share)| share).sum();
-    likely.iter().map(|(c, share)| (*c, share / kept)).collect()
-}
-
 impl ClassBelief {
-    fn total(&self) -> f64 {
+    pub(super) fn total(&self) -> f64 {
         self.guesses.iter().map(|guess| guess.share).sum()
     }
 }
@@ -291,6 +134,21 @@ impl Belief {
         (mean, (square - mean * mean).max(0.0).sqrt())
     }
 
+    /// E ⟨x, θ⟩ + level, for (x, 1).
+    pub fn foretell(&self, x: &[f64]) -> f64 {
+        self.guesses().map(|guess| guess.share * dot(x, &guess.mean)).sum()
+    }
+
+    /// What was learned counts only a part of what it did.
+    pub fn doubt(&mut self, keep: f64) {
+        if keep == 1.0 {
+            return;
+        }
+        for class in &mut self.classes {
+            class.covariance.packed_mut().iter_mut().for_each(|value| *value /= keep);
+        }
+    }
+
     /// E level.
     pub fn level(&self) -> f64 {
         self.guesses().map(|guess| guess.share * guess.mean[guess.mean.len() - 1]).sum()
@@ -339,147 +197,6 @@ impl Belief {
         }
         for guess in self.classes.iter_mut().flat_map(|class| &mut class.guesses) {
             guess.share /= total;
-        }
-    }
-}
-
-/// (θ, level) of eight users given their components and their own rewards. With G = σ²I + Δ½VΔ½ and
-/// A = σ²Δ½G⁻¹Δ^−½ the mean is Aμ + Δ½G⁻¹Δ½b and the covariance σ²Δ½G⁻¹Δ½ + A C Aᵀ, where C is what is not known of the
-/// centre.
-pub(super) struct Posterior {
-    dim: usize,
-    noise: f64,
-    root: Vec<Lane>,
-    /// G⁻¹, packed.
-    inverse: Vec<Lane>,
-    /// Δ½G⁻¹Δ½b.
-    own: Vec<Lane>,
-}
-
-impl Posterior {
-    pub fn new(users: &Moments, variances: &[f64], noise: f64) -> Self {
-        let dim = users.dim();
-        let mut posterior = Self {
-            dim,
-            noise,
-            root: vec![ZERO; dim],
-            inverse: users.gram().to_vec(),
-            own: vec![ZERO; dim],
-        };
-        let gram = users.gram();
-        roots(gram, variances, noise, &mut posterior.root);
-        for (j, variance) in variances.iter().enumerate() {
-            // Where nothing was seen the prior is all there is.
-            let seen = gram[packed_len(j) + j];
-            for lane in 0..LANES {
-                if seen[lane] == 0.0 {
-                    posterior.root[j][lane] = variance.max(1e-200).sqrt();
-                }
-            }
-        }
-        let root = &posterior.root;
-        let mut at = 0;
-        for i in 0..dim {
-            for j in 0..=i {
-                let entry = &mut posterior.inverse[at];
-                for lane in 0..LANES {
-                    entry[lane] *= root[i][lane] * root[j][lane];
-                }
-                at += 1;
-            }
-            for lane in 0..LANES {
-                posterior.inverse[at - 1][lane] += noise;
-            }
-        }
-        let mut log_det = ZERO;
-        algebra::invert(&mut posterior.inverse, dim, &mut log_det);
-        let scaled: Vec<Lane> = (root.iter().zip(users.moment()))
-            .map(|(root, b)| each(|lane| root[lane] * b[lane]))
-            .collect();
-        algebra::times(&posterior.inverse, &scaled, &mut posterior.own);
-        for (own, root) in posterior.own.iter_mut().zip(root) {
-            *own = each(|lane| own[lane] * root[lane]);
-        }
-        posterior
-    }
-
-    /// The means around these centres.
-    pub fn mean(&mut self, centre: &[Lane]) -> Vec<Lane> {
-        let scaled: Vec<Lane> = (self.root.iter().zip(centre))
-            .map(|(root, m)| each(|lane| self.noise * m[lane] / root[lane]))
-            .collect();
-        let mut out = vec![ZERO; self.dim];
-        algebra::times(&self.inverse, &scaled, &mut out);
-        for ((out, root), own) in out.iter_mut().zip(&self.root).zip(&self.own) {
-            *out = each(|lane| out[lane] * root[lane] + own[lane]);
-        }
-        out
-    }
-
-    /// The covariances where so much is not known of centres.
-    pub fn covariance(&self, doubt: &[Lane]) -> Vec<Lane> {
-        let mut out = vec![ZERO; packed_len(self.dim)];
-        let mut scratch = vec![ZERO; self.dim * self.dim + packed_len(self.dim)];
-        covariance(self, doubt, &mut scratch, &mut out);
-        out
-    }
-}
-
-widest! {
-    fn covariance(posterior: &Posterior, doubt: &[Lane], scratch: &mut [Lane], out: &mut [Lane])
-        = covariance_kernel
-}
-
-#[inline(always)]
-fn covariance_kernel(
-    posterior: &Posterior,
-    doubt: &[Lane],
-    scratch: &mut [Lane],
-    out: &mut [Lane],
-) {
-    let Posterior { dim, noise, root, inverse, .. } = posterior;
-    let d = *dim;
-    let place = |i: usize, k: usize| if i < k { packed_len(k) + i } else { packed_len(i) + k };
-    let mut at = 0;
-    for i in 0..d {
-        for k in 0..=i {
-            for lane in 0..LANES {
-                out[at][lane] = noise * root[i][lane] * root[k][lane] * inverse[at][lane];
-            }
-            at += 1;
-        }
-    }
-    if (0..d).all(|i| doubt[packed_len(i) + i] == ZERO) {
-        return;
-    }
-    // A = σ² Δ½G⁻¹Δ^−½: scratch = G⁻¹ (Δ^−½ C Δ^−½), then that times G⁻¹.
-    let (product, scaled) = scratch.split_at_mut(d * d);
-    let mut at = 0;
-    for i in 0..d {
-        for k in 0..=i {
-            scaled[at] = each(|lane| doubt[at][lane] / (root[i][lane] * root[k][lane]));
-            at += 1;
-        }
-    }
-    for i in 0..d {
-        for k in 0..d {
-            let mut sum = ZERO;
-            for m in 0..d {
-                add_product(&mut sum, &inverse[place(i, m)], &scaled[place(m, k)]);
-            }
-            product[i * d + k] = sum;
-        }
-    }
-    for i in 0..d {
-        for k in 0..=i {
-            let mut sum = ZERO;
-            for m in 0..d {
-                add_product(&mut sum, &product[i * d + m], &inverse[place(m, k)]);
-            }
-            let entry = &mut out[packed_len(i) + k];
-            for lane in 0..LANES {
-                entry[lane] += noise * noise * root[i][lane] * root[k][lane] * sum[lane];
-            }
         }
     }
 }

@@ -1,9 +1,10 @@
 //! What is believed of one user that comes alone.
 
+use super::believer::{Believer, Outlook};
 use super::ledger::Ledger;
 use super::model::Population;
 use super::moments::Moments;
-use super::posterior::{Belief, Believer, Outlook};
+use super::posterior::Belief;
 
 /// A population prepared for users that come alone.
 ///

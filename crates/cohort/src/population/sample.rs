@@ -5,7 +5,7 @@ use super::model::Population;
 
 /// Users of a sample in R^15 where nearly all have a cohort, and at least; a fit costs D³ a user.
 const USERS: usize = 2048;
-const LEAST_USERS: usize = 256;
+const LEAST_USERS: usize = 128;
 /// While many have none, a sample is so many times larger: the less each user tells, the more are needed.
 const MORE: usize = 4;
 /// The share of users without a cohort that are many.
@@ -26,7 +26,11 @@ fn sample_size(features: usize, warm: Option<&Population>) -> usize {
 /// Slots of the users of a sample: all of them where there are few. Half have the most rewards; the other
 /// half is drawn from all, those with more rewards the likelier. Which they are moves with the rewards seen.
 pub fn sample(ledger: &Ledger, warm: Option<&Population>) -> Vec<usize> {
-    let most = sample_size(ledger.dim(), warm);
+    sample_of(ledger, sample_size(ledger.dim(), warm))
+}
+
+/// The same, of so many users at most.
+pub fn sample_of(ledger: &Ledger, most: usize) -> Vec<usize> {
     // Users that were removed have no rewards.
     let counts: Vec<f64> = ledger.counts().flatten().copied().collect();
     let slots: Vec<usize> = (0..counts.len()).filter(|slot| counts[*slot] > 0.0).collect();

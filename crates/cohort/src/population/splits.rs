@@ -6,7 +6,7 @@ use super::candidates::{deviations, evenly};
 use super::fit::Fitting;
 use super::lanes::{LANES, Lane, ZERO};
 use super::maximise::Prior;
-use super::message::{accumulate, message_len, write};
+use super::message::{Prepared, accumulate, message_len, write};
 use super::pass::{Pass, Sums};
 use super::structure::{MARGIN, worth};
 use crate::linear::{Symmetric, dot};
@@ -77,9 +77,10 @@ fn split(fitting: &mut Fitting, pass: &Pass, c: usize, axis: &[f64], variances: 
     let dim = population.features() + 1;
     let mut sides = [Sums::new(dim), Sums::new(dim)];
     let mut messages = vec![ZERO; message_len(dim)];
+    let prepared = Prepared::new(variances, population.noise);
     visit(fitting, pass, |block, lane, of, share, far| {
         if of == c {
-            write(&fitting.users[block], variances, population.noise, &mut messages);
+            write(&fitting.users[block], &prepared, &mut messages);
             let mut shares: Lane = ZERO;
             shares[lane] = share;
             let side = &mut sides[usize::from(dot(axis, far) > 0.0)];

@@ -18,7 +18,7 @@ pub(super) const MARGIN: f64 = 1.0;
 /// One of so many cohorts may be removed at once.
 const AT_ONCE: usize = 8;
 /// Rewards of a user below which nothing tells cohorts apart.
-const LEAST_REWARDS: f64 = 1.5;
+const LEAST_REWARDS: f64 = 2.5;
 /// Where nearly everybody has a cohort beyond doubt, the rewards grow by this factor from one search to the next.
 const GROWTH: f64 = 2.0;
 const SETTLED_AT_LARGE: f64 = 0.02;
@@ -205,7 +205,7 @@ fn indecision(pass: &Pass, count: usize, a: usize, b: usize) -> f64 {
     let entropy = |p: f64| if p > 0.0 { p * p.ln() } else { 0.0 };
     pass.shares
         .chunks_exact(count)
-        .flat_map(|shares| shares[a].iter().zip(&shares[b]))
+        .flat_map(|shares| shares[a].iter().zip(shares[b].iter()))
         .map(|(a, b)| entropy(a + b) - entropy(*a) - entropy(*b))
         .sum()
 }

@@ -5,7 +5,7 @@
 
 use super::layout::{Lane, Layout};
 use super::offer::Offer;
-use super::simd::{Kernel, Simd};
+use crate::simd::{Kernel, Simd};
 
 /// The most blocks that any instruction set scores at once.
 pub const MOST_BLOCKS: usize = 2;
@@ -80,7 +80,8 @@ impl Choose<'_> {
         let mut roots: &mut [Lane] = &mut [];
         if offer.length.is_empty() {
             let mut rest = &mut *length;
-            for (tile, weights) in offer.outer.chunks_exact(layout.packed * ARMS).enumerate() {
+            for (tile, weights) in offer.outer.chunks_exact(offer.layout.packed * ARMS).enumerate()
+            {
                 let (squares, later) = rest.split_at_mut(per_tile);
                 let next = next.wrapping_add(tile.min(BLOCKS - 1) * layout.stride());
                 add_up::<S, ARMS, BLOCKS>(simd, inverse, weights, next, roots, squares);
@@ -92,7 +93,8 @@ impl Choose<'_> {
             }
         }
         // ⟨x, θ̂⟩ of tile after tile, and the last roots meanwhile.
-        let tiles = offer.x.chunks_exact(layout.dim * ARMS).zip(mean.chunks_exact_mut(per_tile));
+        let tiles =
+            offer.x.chunks_exact(offer.layout.dim * ARMS).zip(mean.chunks_exact_mut(per_tile));
         for (tile, (weights, means)) in tiles.enumerate() {
             let next = next.wrapping_add(tile.min(BLOCKS - 1) * layout.stride() + layout.packed);
             let (now, later) = roots.split_at_mut(roots.len().min(layout.dim));

@@ -5,8 +5,8 @@
 
 use super::layout::{Block, LANES, Lane, Layout};
 use super::offer::euclidean;
-use super::simd::{Kernel, Simd};
 use crate::linear::{Shape, argmax};
+use crate::simd::{Kernel, Simd};
 use crate::{Arm, Contexts};
 
 /// Chooses for one learner; arms are lanes.

@@ -11,24 +11,10 @@
 
 use crate::linear::symmetric::packed_len;
 use crate::linear::{Progress, Symmetric};
-
-/// Learners per block: eight f64 fill a 512-bit register.
-pub const LANES: usize = 8;
+pub use crate::simd::{LANES, Lane};
 
 /// Lanes per run, roughly: 256 KiB, some tens of microseconds of work.
 const RUN_LANES: usize = 4096;
-
-/// One number for each learner of a block.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[repr(C, align(64))]
-pub struct Lane(pub [f64; LANES]);
-
-impl Lane {
-    /// The same number for all.
-    pub const fn splat(value: f64) -> Self {
-        Self([value; LANES])
-    }
-}
 
 /// The form of a block, which follows from the dimension.
 #[derive(Clone, Copy, Debug)]

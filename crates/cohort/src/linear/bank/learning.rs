@@ -9,8 +9,8 @@
 
 use super::layout::{LANES, Lane, Layout};
 use super::long_way::learn_the_long_way;
-use super::simd::{Kernel, Rows, Simd};
 use crate::linear::oful::LARGEST_STEP;
+use crate::simd::{Kernel, Rows, Simd};
 
 /// Does something for four rows of V⁻¹ at a time, whose sums then stay in registers, and for the
 /// rows that are left at the end.

@@ -10,9 +10,7 @@
 //! | `pending` | why is it not learned at once? |
 //! | `round` | how are many blocks worked on? |
 //! | `one` | what can be asked of one learner? |
-//! | `scratch` | where are intermediate results? |
 //! | `saved` | how is a learner kept? |
-//! | `simd` | what can the machine do? |
 //!
 //! Learners are kept in blocks of eight, and inside a block every number of V⁻¹ (packed), of θ̂
 //! and of ln det V is an array of one value per learner. Scoring, choosing and the rank-one update
@@ -35,21 +33,19 @@ mod one;
 mod pending;
 mod round;
 mod saved;
-mod scratch;
-mod simd;
 #[cfg(test)]
 mod tests;
 
 use rayon::prelude::*;
 
 use super::{Progress, Shape};
+pub use crate::simd::InstructionSet;
+use crate::simd::with_scratch;
 use crate::{Arm, Contexts};
 use layout::{Block, LANES, Lane, Layout};
 use offer::Offer;
 use pending::Pending;
 use round::Round;
-use scratch::with_scratch;
-pub use simd::InstructionSet;
 
 /// Many learners of the same dimension and regulariser.
 #[derive(Clone, Debug)]
@@ -103,8 +99,10 @@ impl Bank {
     /// confidence set. `radius` is asked once per learner; `offsets`, if any, are added to the
     /// arms' scores for everybody.
     ///
+    /// Contexts of fewer dimensions than the learners' are zero in the others.
+    ///
     /// # Panics
-    /// If the contexts are of another dimension, or there are not as many offsets as arms.
+    /// If the contexts are of more dimensions, or there are not as many offsets as arms.
     pub fn choose(
         &mut self,
         contexts: &Contexts,
@@ -113,12 +111,13 @@ impl Bank {
         offsets: Option<&[f64]>,
         arms: &mut [Arm],
     ) {
-        self.check_dim(contexts.dim());
+        let (dim, known) = (contexts.dim(), self.layout.dim);
+        assert!(dim <= known, "contexts in {dim} dimensions for learners in {known}");
         if self.pending.learners() > arms.len() {
             self.settle();
         }
         let (layout, set, pending) = (self.layout, self.set, &self.pending);
-        let offer = Offer::new(contexts, shape, offsets, layout, set.arms_at_once());
+        let offer = Offer::new(contexts, shape, offsets, set.arms_at_once());
         let round = Round { layout, set, pending, offer, radius: &radius };
         let per_run = layout.run_learners();
         let runs = self.runs.iter_mut().zip(arms.chunks_mut(per_run));

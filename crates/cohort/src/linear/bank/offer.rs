@@ -13,6 +13,8 @@ pub const TILES: [usize; 7] = [1, 2, 4, 6, 8, 10, 13];
 /// Arms come in tiles of as many as a kernel scores at once, and inside a tile the weights of one
 /// coefficient are side by side. A last tile that is not full ends in arms that nobody chooses.
 pub struct Offer {
+    /// The form of blocks of learners of the arms' own dimension.
+    pub layout: Layout,
     /// Arms per tile.
     pub tile: usize,
     /// How many tiles.
@@ -29,13 +31,8 @@ pub struct Offer {
 
 impl Offer {
     /// In tiles of at most `widest` arms.
-    pub fn new(
-        contexts: &Contexts,
-        shape: Shape,
-        offsets: Option<&[f64]>,
-        layout: Layout,
-        widest: usize,
-    ) -> Self {
+    pub fn new(contexts: &Contexts, shape: Shape, offsets: Option<&[f64]>, widest: usize) -> Self {
+        let layout = Layout::new(contexts.dim());
         let arms = contexts.arms();
         let tiles = arms.div_ceil(widest);
         let wanted = arms.div_ceil(tiles);
@@ -61,7 +58,7 @@ impl Offer {
                 length.resize(tiles * tile, 0.0);
             }
         }
-        Self { tile, tiles, outer, x, length, offset }
+        Self { layout, tile, tiles, outer, x, length, offset }
     }
 
     /// How many arms, with those that nobody chooses.

@@ -4,8 +4,8 @@ use super::Bank;
 use super::choosing_one::ChooseOne;
 use super::layout::{LANES, Lane};
 use super::learning::{self, Learn};
-use super::scratch::with_scratch;
 use crate::linear::{Confidence, Oful, Progress, Shape, Symmetric, dot, largest_norm};
+use crate::simd::with_scratch;
 use crate::{Arm, Contexts};
 
 impl Bank {
@@ -79,6 +79,30 @@ impl Bank {
         }
         block.log_det.0[lane] = 0.0;
         block.updates.0[lane] = updates;
+    }
+
+    /// Puts eight learners, of whom the first is a multiple of eight, where their estimates, V⁻¹·`scale` and
+    /// numbers of updates are these.
+    ///
+    /// # Panics
+    /// If the first is another, or one of them is not there.
+    pub(crate) fn set_eight(
+        &mut self,
+        first: usize,
+        estimate: &[Lane],
+        inverse: &[Lane],
+        scale: &Lane,
+        updates: &Lane,
+    ) {
+        assert!(first.is_multiple_of(LANES) && first + LANES <= self.learners);
+        let layout = self.layout;
+        let block = layout.view_mut(self.block_mut(first));
+        for (lanes, value) in block.inverse.iter_mut().zip(inverse) {
+            *lanes = Lane(std::array::from_fn(|lane| value[lane] * scale[lane]));
+        }
+        block.estimate.copy_from_slice(estimate);
+        *block.log_det = Lane::splat(0.0);
+        *block.updates = *updates;
     }
 
     /// θ̂ of one learner.

@@ -6,7 +6,7 @@
 
 use super::layout::{LANES, Lane, Layout};
 use super::learning::Learn;
-use super::simd::InstructionSet;
+use crate::simd::InstructionSet;
 use crate::{Arm, Contexts};
 
 /// One round that was played.

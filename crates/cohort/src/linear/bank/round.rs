@@ -6,10 +6,9 @@ use super::layout::{Block, LANES, Lane, Layout};
 use super::learning;
 use super::offer::Offer;
 use super::pending::Pending;
-use super::scratch::with_scratch;
-use super::simd::InstructionSet;
 use crate::Arm;
 use crate::linear::Progress;
+use crate::simd::{InstructionSet, with_scratch};
 
 /// What all runs of a round share.
 pub struct Round<'a, R> {

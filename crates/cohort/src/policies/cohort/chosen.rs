@@ -1,9 +1,13 @@
 //! The parameters.
 
+use std::ops::Bound;
+
 use crate::params::{Kind, NOT_NEGATIVE, POSITIVE, Param, Settings};
 use crate::population::{Given, Outlook};
 
-const RATIO: Kind = Kind::Real(std::ops::Bound::Excluded(1.0), std::ops::Bound::Included(10.0));
+const RATIO: Kind = Kind::Real(Bound::Excluded(1.0), Bound::Included(10.0));
+
+const POSITIVE_OR: Kind = Kind::RealOr(Bound::Excluded(0.0), Bound::Unbounded, &["auto", "never"]);
 
 /// What can be set.
 pub(super) const PARAMS: &[Param] = &[
@@ -14,11 +18,11 @@ pub(super) const PARAMS: &[Param] = &[
         "optimism on the posterior, or an arm drawn from it",
     ),
     Param::real("refit_ratio", RATIO, 1.25, "rewards seen from one refit to the next, as a ratio"),
-    Param::derived(
+    Param::real_or(
         "half_life",
-        POSITIVE,
-        "for ever",
-        "rewards of a user after which an earlier one counts half",
+        POSITIVE_OR,
+        "never",
+        "rewards of a user after which an earlier one counts half; auto: all is forgotten when users change",
     ),
     Param::choice("mixture", &["learned", "none"], "ablation: one component for everybody"),
     Param::choice(
@@ -37,6 +41,8 @@ pub(super) struct Chosen {
     pub thompson: bool,
     pub refit_ratio: f64,
     pub half_life: Option<f64>,
+    /// Whether everything is forgotten when users change.
+    pub watched: bool,
     pub given: Given,
     pub outlook: Outlook,
 }
@@ -50,11 +56,13 @@ impl Chosen {
             thompson: settings.choice("exploration_rule") == "thompson",
             refit_ratio: settings.real("refit_ratio"),
             half_life: set("half_life"),
+            watched: settings.text("half_life").is_some_and(|word| word == "auto"),
             given: Given {
                 cohorts: settings.choice("mixture") == "learned",
                 directions: settings.choice("directions") == "learned",
                 noise: set("sigma").is_none(),
                 sigma: set("sigma"),
+                least_noise: 0.0,
             },
             outlook: Outlook {
                 soft: settings.choice("labels") == "soft",

@@ -9,7 +9,8 @@ use rayon::prelude::*;
 
 use super::widening;
 use crate::linear::{Bank, Progress, Shape, Symmetric};
-use crate::population::{Belief, Believer, Ledger, Moments, Outlook, Population};
+use crate::population::{Belief, Believer, Certain, Eight, Ledger, Moments, Outlook, Population};
+use crate::simd::{LANES, Lane};
 use crate::{Arm, Contexts, Judgement};
 
 /// The posterior of every user.
@@ -60,14 +61,19 @@ impl Everybody {
             // Users that come alone are looked at when they come.
             let in_rounds = |slot: &usize| ledger.user_of(*slot) < known;
             let slots: Vec<usize> = (first..last).filter(in_rounds).collect();
-            let beliefs: Vec<Belief> = (slots.par_chunks(8))
-                .with_min_len(USERS_PER_TASK / 8)
-                .flat_map_iter(|slots| {
-                    believer.believe(ledger.moments(slots)).into_iter().take(slots.len())
-                })
+            let beliefs: Vec<Eight> = (slots.par_chunks(LANES))
+                .with_min_len(USERS_PER_TASK / LANES)
+                .map(|slots| believer.look(ledger.moments(slots), slots.len()))
                 .collect();
-            for (slot, belief) in slots.into_iter().zip(beliefs) {
-                self.believe(ledger.user_of(slot), belief, ledger.count(slot));
+            for (slots, beliefs) in slots.chunks(LANES).zip(beliefs) {
+                match beliefs {
+                    Eight::Certain(certain) => self.believe_certain(ledger, slots, &certain),
+                    Eight::Mixed(beliefs) => {
+                        for (slot, belief) in slots.iter().zip(*beliefs) {
+                            self.believe(ledger.user_of(*slot), belief, ledger.count(*slot));
+                        }
+                    }
+                }
             }
         }
         // Those who never answered are newcomers for ever.
@@ -101,6 +107,29 @@ impl Everybody {
         self.components.resize(users, 0);
         self.noises.resize(users, 1.0);
         self.undecided.resize_with(users, || None);
+    }
+
+    /// Puts users that have one probable component each where their posteriors are these.
+    fn believe_certain(&mut self, ledger: &Ledger, slots: &[usize], certain: &Certain) {
+        let Certain { components, mean, covariance, noise } = certain;
+        let first = ledger.user_of(slots[0]);
+        let in_a_row = slots.iter().enumerate().all(|(k, slot)| ledger.user_of(*slot) == first + k);
+        if slots.len() == LANES && in_a_row && first.is_multiple_of(LANES) {
+            let scale = Lane(std::array::from_fn(|lane| 1.0 / noise[lane]));
+            let rewards = Lane(std::array::from_fn(|lane| ledger.count(slots[lane])));
+            self.bank.set_eight(first, mean, covariance, &scale, &rewards);
+            self.components[first..first + LANES].copy_from_slice(components);
+            self.noises[first..first + LANES].copy_from_slice(&noise.0);
+            self.undecided[first..first + LANES].fill_with(|| None);
+            return;
+        }
+        for (lane, slot) in slots.iter().enumerate() {
+            let own = mean.iter().map(|lanes| lanes[lane]).collect();
+            let packed = covariance.iter().map(|lanes| lanes[lane]).collect();
+            let covariance = Symmetric::from_packed(mean.len(), packed);
+            let belief = Belief::certain(components[lane], own, covariance, noise[lane]);
+            self.believe(ledger.user_of(*slot), belief, ledger.count(*slot));
+        }
     }
 
     /// Puts a user where its posterior is this.
@@ -158,9 +187,7 @@ impl Everybody {
         let radius = |user: usize, progress: Progress| {
             exploration * widening(progress.updates) * noises[user].sqrt()
         };
-        pad(contexts, 0.0, &mut self.padded);
-        let padded = padded(&self.padded, contexts);
-        self.bank.choose(&padded, Shape::Ellipsoid, radius, None, arms);
+        self.bank.choose(contexts, Shape::Ellipsoid, radius, None, arms);
         arms.par_iter_mut().zip(&self.undecided).enumerate().with_min_len(64).for_each(
             |(user, (arm, belief))| {
                 if let Some(belief) = belief {

@@ -1,13 +1,17 @@
 //! The order in which the numbers of a population and of a belief are kept: written down once, for
 //! writing and for reading.
 
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 
 use super::INFO;
+use super::drift::Watch;
 use crate::Error;
 use crate::linear::Symmetric;
 use crate::linear::symmetric::packed_len;
-use crate::population::{Basis, Belief, ClassBelief, Component, Guess, Population};
+use crate::population::{
+    Basis, Belief, ClassBelief, Component, Guess, Member, Panel, Population, Verdict,
+};
 use crate::saved::{
     expect, read_bound, read_count, read_numbers, write_bound, write_count, write_numbers,
 };
@@ -135,6 +139,55 @@ pub(super) fn population<L: Layout>(to: &mut L, all: &mut Population) -> Result<
             to.numbers(component.doubt.packed_mut())
         },
     )
+}
+
+/// Which of two populations is better.
+pub(super) fn verdict<L: Layout>(to: &mut L, all: &mut Verdict) -> Result<(), L::Error> {
+    let mut against = usize::from(all.against);
+    to.numbers(std::slice::from_mut(&mut all.gain))?;
+    to.numbers(std::slice::from_mut(&mut all.variance))?;
+    to.count(&mut against)?;
+    all.against = against != 0;
+    Ok(())
+}
+
+/// When users are looked at.
+pub(super) fn watch<L: Layout>(to: &mut L, all: &mut Watch) -> Result<(), L::Error> {
+    to.numbers(std::slice::from_mut(&mut all.next))?;
+    to.count(&mut all.restarts)
+}
+
+/// All of a panel's users.
+fn members<L: Layout>(to: &mut L, all: &mut Vec<Member>, dim: usize) -> Result<(), L::Error> {
+    let nobody =
+        || Member { user: 0, before: vec![0.0; packed_len(dim + 2)], since: VecDeque::new() };
+    to.list(all, nobody, |to, one| {
+        to.count(&mut one.user)?;
+        to.numbers(&mut one.before)?;
+        let mut since = Vec::from(std::mem::take(&mut one.since));
+        to.list(&mut since, || 0.0, |to, number| to.numbers(std::slice::from_mut(number)))?;
+        one.since = since.into();
+        Ok(())
+    })
+}
+
+/// Writes a panel, or that there is none.
+pub(super) fn write_panel(out: &mut dyn Write, of: Option<&Panel>) -> io::Result<()> {
+    write_count(out, of.iter().len())?;
+    let Some(panel) = of else { return Ok(()) };
+    members(&mut Writer(out), &mut panel.members().to_vec(), panel.dim())
+}
+
+/// Reads a panel of users in R^d.
+pub(super) fn read_panel(from: &mut dyn Read, dim: usize) -> Result<Option<Panel>, Error> {
+    if read_count(from, INFO.name)? == 0 {
+        return Ok(None);
+    }
+    let mut all = Vec::new();
+    members(&mut Reader(from), &mut all, dim)?;
+    let whole = all.iter().all(|one| one.since.len().is_multiple_of(dim + 2));
+    expect(INFO.name, "whole rewards of a panel", whole, true)?;
+    Ok(Some(Panel::of(dim, all)))
 }
 
 /// What a population is before it is read: the population at large, and of that nothing.

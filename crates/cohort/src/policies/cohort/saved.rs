@@ -2,25 +2,41 @@
 //! along, since they are not, to the last bit, those that would be worked out afresh.
 //!
 //! ```text
+//! 5 | ledger | rewards of the last fit, draws | fitted? | panel? | watch | carried beliefs | everybody?
+//! fitted: with cohorts | without? | verdict
+//! ```
+//!
+//! Version 4 has no watch, version 3 one population and no panel:
+//!
+//! ```text
 //! 3 | ledger | rewards of the last fit, draws | population? | carried beliefs | everybody?
 //! ```
 
 use std::io::{self, Read, Write};
 
 use super::beliefs::Beliefs;
+use super::drift::Watch;
 use super::everybody::Everybody;
 use super::layout::{self, Layout, Reader, Writer};
 use super::{Cohort, INFO, old};
-use crate::population::{Ledger, Population, Prior};
+use crate::population::{Fitted, Ledger, Panel, Population, Prior};
 use crate::saved::{
     expect, not_alike, read_array, read_bank, read_count, write_bank, write_count, write_header,
 };
 use crate::{Error, Frozen, Saved, Shared};
 
 /// The layout that `save` writes.
-const VERSION: u32 = 3;
+const VERSION: u32 = 5;
+/// That before users were watched for drift.
+const VERSION_UNWATCHED: u32 = 4;
+/// That before two populations were fitted.
+const VERSION_OF_ONE: u32 = 3;
 /// The layout of what a fit found.
-const FITTED_VERSION: u32 = 2;
+const FITTED_VERSION: u32 = 4;
+/// That before everything could be forgotten meanwhile.
+const FITTED_VERSION_UNWATCHED: u32 = 3;
+/// That of one population.
+const FITTED_VERSION_OF_ONE: u32 = 2;
 
 /// All that is kept. Statistics and beliefs are shared with the policy until it learns.
 struct Kept {
@@ -28,7 +44,9 @@ struct Kept {
     /// Rewards at the last refit: all, and of those who had most.
     fitted: [f64; 2],
     draws: u64,
-    population: Option<Population>,
+    learned: Option<Fitted>,
+    panel: Option<Panel>,
+    watch: Watch,
     carried: Beliefs,
     everybody: Option<Everybody>,
 }
@@ -39,7 +57,9 @@ impl Cohort {
             ledger: self.ledger.settled().into_owned(),
             fitted: [self.fitted_rewards, self.fitted_frequent],
             draws: self.draws,
-            population: self.population().cloned(),
+            learned: self.fitted.clone(),
+            panel: self.panel.clone(),
+            watch: self.watch,
             carried: self.carried.clone(),
             everybody: self.everybody.clone(),
         }
@@ -47,24 +67,33 @@ impl Cohort {
 
     /// Knows this and nothing else.
     fn take(&mut self, kept: Kept) {
-        let Kept { ledger, fitted, draws, population, carried, everybody } = kept;
+        self.refit = None;
+        let Kept { ledger, fitted, draws, learned, panel, watch, carried, everybody } = kept;
         let outlook = self.settings.outlook;
-        self.prior = population.map(|population| Prior::new(population, outlook));
+        self.prior = learned.as_ref().map(|learned| Prior::new(learned.used().clone(), outlook));
+        (self.fitted, self.panel, self.watch) = (learned, panel, watch);
         [self.fitted_rewards, self.fitted_frequent] = fitted;
         (self.ledger, self.draws) = (ledger, draws);
         (self.carried, self.everybody) = (carried, everybody);
         self.asked.clear();
     }
 
-    fn load_present(&self, from: &mut dyn Read) -> Result<Kept, Error> {
+    fn load_present(&self, from: &mut dyn Read, version: u32) -> Result<Kept, Error> {
         let what = INFO.name;
         let dim = self.ledger.dim();
         let ledger = self.ledger.load(from, what)?;
         let mut fitted = [0.0; 2];
         Reader(from).numbers(&mut fitted)?;
         let draws = read_count(from, what)? as u64;
-        let population = read_population(from, dim)?;
-        let components = population.as_ref().map_or(0, |population| population.components.len());
+        let (learned, panel) = match version {
+            VERSION_OF_ONE => (read_population(from, dim)?.map(Fitted::only), None),
+            _ => (read_learned(from, dim)?, layout::read_panel(from, dim)?),
+        };
+        let mut watch = Watch::default();
+        if version == VERSION {
+            layout::watch(&mut Reader(from), &mut watch)?;
+        }
+        let components = learned.as_ref().map_or(0, |learned| learned.used().components.len());
         let mut carried = self.carried.empty();
         for _ in 0..read_count(from, what)? {
             let slot = read_count(from, what)?;
@@ -77,7 +106,7 @@ impl Cohort {
             0 => None,
             _ => Some(read_everybody(from, dim, components)?),
         };
-        Ok(Kept { ledger, fitted, draws, population, carried, everybody })
+        Ok(Kept { ledger, fitted, draws, learned, panel, watch, carried, everybody })
     }
 
     fn load_old(&self, from: &mut dyn Read) -> Result<Kept, Error> {
@@ -95,7 +124,9 @@ impl Cohort {
         }
         let carried = self.carried.empty();
         let fitted = [fitted_rewards, ledger.top_total(super::turns::FREQUENT)];
-        Ok(Kept { ledger, fitted, draws, population, carried, everybody })
+        let learned = population.map(Fitted::only);
+        let (panel, watch) = (None, Watch::default());
+        Ok(Kept { ledger, fitted, draws, learned, panel, watch, carried, everybody })
     }
 }
 
@@ -104,7 +135,9 @@ fn write(kept: &Kept, out: &mut dyn Write) -> io::Result<()> {
     kept.ledger.save(out)?;
     Writer(out).numbers(&mut { kept.fitted })?;
     write_count(out, kept.draws as usize)?;
-    write_population(out, kept.population.as_ref())?;
+    write_learned(out, kept.learned.as_ref())?;
+    layout::write_panel(out, kept.panel.as_ref())?;
+    layout::watch(&mut Writer(out), &mut { kept.watch })?;
     write_count(out, kept.carried.iter().count())?;
     for (slot, belief) in kept.carried.iter() {
         write_count(out, slot)?;
@@ -127,9 +160,10 @@ impl Saved for Cohort {
     fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         let kept = match u32::from_le_bytes(read_array(from, INFO.name)?) {
             old::VERSION => self.load_old(from)?,
+            version @ (VERSION_OF_ONE | VERSION_UNWATCHED) => self.load_present(from, version)?,
             version => {
                 expect(INFO.name, "layout version", version, VERSION)?;
-                self.load_present(from)?
+                self.load_present(from, VERSION)?
             }
         };
         self.take(kept);
@@ -148,35 +182,65 @@ impl Saved for Cohort {
     }
 }
 
-/// What a fit found that had seen so many rewards: for [`read_fitted`].
-pub(super) fn write_fitted(rewards: f64, population: Option<&Population>) -> Vec<u8> {
-    let write = |population| -> io::Result<Vec<u8>> {
+/// What a fit found that had seen so many rewards after so many restarts: for [`read_fitted`].
+pub(super) fn write_fitted(rewards: f64, restarts: usize, fitted: Option<&Fitted>) -> Vec<u8> {
+    let write = |fitted| -> io::Result<Vec<u8>> {
         let mut out = Vec::new();
         write_header(&mut out, FITTED_VERSION)?;
         Writer(&mut out).numbers(&mut [rewards])?;
-        write_population(&mut out, population)?;
+        write_count(&mut out, restarts)?;
+        write_learned(&mut out, fitted)?;
         Ok(out)
     };
     // A fit in which a number is not finite is none: what was fitted before stays.
-    write(population).or_else(|_| write(None)).unwrap_or_default()
+    write(fitted).or_else(|_| write(None)).unwrap_or_default()
 }
 
-/// How many rewards a fit had seen, and what it found, for users that this ledger is of.
+/// How many rewards a fit had seen, and what it found, for users that this ledger is of. A fit to what was
+/// forgotten meanwhile found nothing, of no rewards.
 pub(super) fn read_fitted(
     mut from: &[u8],
     ledger: &Ledger,
-) -> Result<(f64, Option<Population>), Error> {
+    restarts: usize,
+) -> Result<(f64, Option<Fitted>), Error> {
+    let dim = ledger.dim();
     let found = match u32::from_le_bytes(read_array(&mut from, INFO.name)?) {
-        old::FITTED_VERSION => old::read_fitted(&mut from, ledger.dim(), ledger.origin())?,
+        old::FITTED_VERSION => {
+            let (rewards, population) = old::read_fitted(&mut from, dim, ledger.origin())?;
+            (rewards, population.map(Fitted::only))
+        }
         version => {
-            expect(INFO.name, "layout version", version, FITTED_VERSION)?;
+            let known = [FITTED_VERSION_OF_ONE, FITTED_VERSION_UNWATCHED, FITTED_VERSION];
+            expect(INFO.name, "a layout version that is known", known.contains(&version), true)?;
             let mut rewards = 0.0;
             Reader(&mut from).numbers(std::slice::from_mut(&mut rewards))?;
-            (rewards, read_population(&mut from, ledger.dim())?)
+            let seen = match version {
+                FITTED_VERSION => read_count(&mut from, INFO.name)?,
+                _ => restarts,
+            };
+            let fitted = match version {
+                FITTED_VERSION_OF_ONE => read_population(&mut from, dim)?.map(Fitted::only),
+                _ => read_learned(&mut from, dim)?,
+            };
+            if seen == restarts { (rewards, fitted) } else { (0.0, None) }
         }
     };
     expect(INFO.name, "bytes after a fit", from.len(), 0)?;
     Ok(found)
+}
+
+fn write_learned(out: &mut dyn Write, learned: Option<&Fitted>) -> io::Result<()> {
+    write_population(out, learned.map(|learned| &learned.found))?;
+    let Some(Fitted { plain, verdict, .. }) = learned else { return Ok(()) };
+    write_population(out, plain.as_ref())?;
+    layout::verdict(&mut Writer(out), &mut { *verdict })
+}
+
+fn read_learned(from: &mut dyn Read, dim: usize) -> Result<Option<Fitted>, Error> {
+    let Some(found) = read_population(from, dim)? else { return Ok(None) };
+    let mut learned = Fitted { plain: read_population(from, dim)?, ..Fitted::only(found) };
+    layout::verdict(&mut Reader(from), &mut learned.verdict)?;
+    Ok(Some(learned))
 }
 
 fn write_population(out: &mut dyn Write, population: Option<&Population>) -> io::Result<()> {

@@ -5,8 +5,11 @@ use rand_chacha::ChaCha8Rng;
 
 use super::{Cohort, DRAWS, saved};
 use crate::insight::Insight;
-use crate::population::{Belief, Population};
+use crate::population::{Belief, Fitted};
 use crate::{Arm, Contexts, Error, Job, Judgement, Saved, Turns};
+
+/// Rewards of every user from one refit to the next, at least, in parts of the dimension.
+const SPARED: f64 = 0.025;
 
 /// Users with most rewards whose rewards decide, too, when a refit is due.
 pub(super) const FREQUENT: usize = 1024;
@@ -26,7 +29,7 @@ impl Cohort {
 
 impl Turns for Cohort {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
-        self.refit_if_due();
+        self.go_on_refitting();
         if self.prior.is_none() {
             return self.blind(user, contexts);
         }
@@ -66,6 +69,9 @@ impl Turns for Cohort {
     }
 
     fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {
+        if let Some(panel) = &mut self.panel {
+            panel.see(user, context, reward, &self.ledger);
+        }
         match (&self.prior, &mut self.everybody) {
             (None, _) => {}
             (Some(_), Some(everybody)) if user < everybody.users() => {
@@ -90,6 +96,21 @@ impl Turns for Cohort {
             }
         }
         self.ledger.learn_one(user, context, reward);
+        self.look_for_drift();
+    }
+
+    fn forget(&mut self, user: usize) -> bool {
+        // In rounds every user has a place that cannot be given up.
+        if self.everybody.is_some() {
+            return false;
+        }
+        self.ledger.settle();
+        if let Some(slot) = self.ledger.slot_of(user) {
+            self.carried.take(slot);
+            self.asked.take(slot);
+            self.ledger.remove(user);
+        }
+        true
     }
 
     fn chances(
@@ -117,8 +138,14 @@ impl Turns for Cohort {
     }
 
     fn is_due(&self) -> bool {
+        if self.refit.is_some() {
+            return false;
+        }
         let (rewards, ratio) = (self.ledger.rewards(), self.settings.refit_ratio);
-        if rewards == 0.0 || rewards >= self.fitted_rewards * ratio {
+        // A refit costs as much as some decisions for every user, the more the larger the dimension.
+        let spared = SPARED * self.ledger.dim() as f64 * self.ledger.answered() as f64;
+        let due = (self.fitted_rewards * ratio).max(self.fitted_rewards + spared);
+        if rewards == 0.0 || self.fitted_rewards == 0.0 || rewards >= due {
             return rewards > 0.0;
         }
         // A few users who come often after very many who came once are soon worth a refit of their own.
@@ -127,27 +154,32 @@ impl Turns for Cohort {
     }
 
     fn catch_up(&mut self) {
-        self.refit_if_due();
+        self.go_on_refitting();
     }
 
     fn job(&mut self) -> Option<Job> {
         if !self.is_due() {
             return None;
         }
-        let (ledger, warm) = (self.ledger().clone(), self.population().cloned());
-        let given = self.settings.given;
+        let ledger = self.ledger().clone();
+        let (before, panel) = (self.fitted.clone(), self.panel.clone());
+        let (given, outlook) = (self.settings.given, self.settings.outlook);
+        let restarts = self.watch.restarts;
         Some(Box::new(move || {
-            let population = Population::fit(&ledger, warm.as_ref(), &given);
-            saved::write_fitted(ledger.rewards(), population.as_ref())
+            let fitted = Fitted::fit(&ledger, before.as_ref(), panel.as_ref(), &given, outlook);
+            saved::write_fitted(ledger.rewards(), restarts, fitted.as_ref())
         }))
     }
 
     fn install(&mut self, found: &[u8]) -> Result<(), Error> {
-        let (rewards, population) = saved::read_fitted(found, &self.ledger)?;
+        let (rewards, fitted) = saved::read_fitted(found, &self.ledger, self.watch.restarts)?;
+        if rewards == 0.0 {
+            return Ok(());
+        }
         self.fitted_rewards = rewards;
         self.fitted_frequent = self.ledger.top_total(FREQUENT);
-        if let Some(population) = population {
-            self.take_on(population);
+        if let Some(fitted) = fitted {
+            self.take_on(fitted);
         }
         Ok(())
     }
@@ -157,6 +189,8 @@ impl Turns for Cohort {
     }
 
     fn saved(&mut self) -> Option<&mut dyn Saved> {
+        // What is kept, and goes on elsewhere, is between two refits.
+        self.finish_refit();
         Some(self)
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{Home, LANES, Ledger, NONE};
 use crate::population::lanes::ZERO;
+use crate::simd::flat_mut;
 
 impl Ledger {
     /// A slot for a user who has none. It has no home yet.
@@ -87,7 +88,7 @@ impl Ledger {
             self.rows.weigh(circle, factor);
         }
         for block in self.blocks.pieces_mut() {
-            for number in Arc::make_mut(block).as_flattened_mut() {
+            for number in flat_mut(&mut Arc::make_mut(block)[..]) {
                 *number *= factor;
             }
         }

@@ -13,6 +13,7 @@ use std::io::{self, Read, Write};
 use super::{Home, LANES, Lane, Ledger, NONE};
 use crate::linear::symmetric::packed_len;
 use crate::population::lanes::ZERO;
+use crate::simd::{flat, flat_mut};
 use crate::{Error, saved};
 
 /// What stands for packed sums where the number of rows is expected.
@@ -63,7 +64,7 @@ impl Ledger {
         let (owners, sums) = (self.owners_of(block), self.blocks.get(block));
         owners.iter().try_for_each(|owner| write_u32(out, owner.unwrap_or(NONE)))?;
         if owners.iter().all(Option::is_some) {
-            return saved::write_numbers(out, sums.as_flattened());
+            return saved::write_numbers(out, flat(sums));
         }
         for lane in (0..LANES).filter(|lane| owners[*lane].is_some()) {
             let numbers: Vec<f64> = sums.iter().map(|sums| sums[lane]).collect();
@@ -167,7 +168,7 @@ impl Ledger {
         let mut sums = vec![ZERO; self.packed_len()];
         let there = (0..LANES).filter(|lane| owners[*lane] != NONE);
         if there.clone().count() == LANES {
-            saved::read_numbers(from, what, sums.as_flattened_mut())?;
+            saved::read_numbers(from, what, flat_mut(&mut sums))?;
         } else {
             let mut numbers = vec![0.0; self.packed_len()];
             for lane in there {
@@ -228,7 +229,7 @@ impl Ledger {
         let users = saved::read_count(from, what)?;
         let mut old = vec![ZERO; ledger.packed_len()];
         for first in (0..users).step_by(LANES) {
-            saved::read_numbers(from, what, old.as_flattened_mut())?;
+            saved::read_numbers(from, what, flat_mut(&mut old))?;
             for lane in 0..LANES.min(users - first) {
                 let packed = reorder(dim, &old, lane);
                 let count = packed[packed_len(dim + 1) - 1];

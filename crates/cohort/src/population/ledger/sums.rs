@@ -27,14 +27,14 @@ impl Tile {
     pub fn new(coordinates: usize, weighted: bool) -> Self {
         let right = vec![[ZERO; TILE]; coordinates];
         let left = if weighted { right.clone() } else { Vec::new() };
-        Self { right, left, keep: [[1.0; LANES]; TILE] }
+        Self { right, left, keep: [Lane::splat(1.0); TILE] }
     }
 
     /// Rows of zeros.
     pub fn clear(&mut self) {
         self.right.fill([ZERO; TILE]);
         self.left.fill([ZERO; TILE]);
-        self.keep = [[1.0; LANES]; TILE];
+        self.keep = [Lane::splat(1.0); TILE];
     }
 
     /// One row of one user: z = (x, 1, y).

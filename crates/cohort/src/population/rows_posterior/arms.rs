@@ -21,7 +21,7 @@ impl RowsPosterior<'_> {
     /// Writes Var[⟨c, θ⟩] of every vector, for a centre that is known.
     pub fn variances(&self, contexts: &[f64], out: &mut [f64]) {
         self.each_group(contexts, false, |first, group| {
-            out[first..].iter_mut().zip(group.variances).for_each(|(out, variance)| {
+            out[first..].iter_mut().zip(group.variances.0).for_each(|(out, variance)| {
                 *out = variance;
             });
         });
@@ -36,7 +36,10 @@ impl RowsPosterior<'_> {
             for (doubt, out) in doubts.iter().zip(out.chunks_exact_mut(arms)) {
                 let mut variances = group.variances;
                 add_quadratic(doubt, &group.vectors, &mut variances);
-                out[first..].iter_mut().zip(variances).for_each(|(out, variance)| *out = variance);
+                out[first..]
+                    .iter_mut()
+                    .zip(variances.0)
+                    .for_each(|(out, variance)| *out = variance);
             }
         });
     }
@@ -109,7 +112,7 @@ fn forward(lower: &[f64], stride: usize, vectors: &mut [Lane]) {
                 rest = each(|lane| rest[lane] - scale * unknown[before][lane]);
             }
             let diagonal = 1.0 / row(at)[first + at];
-            unknown[at] = rest.map(|rest| rest * diagonal);
+            unknown[at] = Lane(rest.map(|rest| rest * diagonal));
         }
     }
 }
@@ -129,7 +132,7 @@ fn backward(lower: &[f64], stride: usize, vectors: &mut [Lane]) {
                 rest = each(|lane| rest[lane] - scale * unknown[after][lane]);
             }
             let diagonal = 1.0 / lower[i * stride + i];
-            unknown[i] = rest.map(|rest| rest * diagonal);
+            unknown[i] = Lane(rest.map(|rest| rest * diagonal));
         }
     }
 }
@@ -168,7 +171,7 @@ fn add_quadratic_kernel(packed: &[f64], vectors: &[Lane], out: &mut Lane) {
         // Twice what is left of the diagonal, and the diagonal.
         let sums = multiply([row(0), row(1), row(2), row(3)], &vectors[..first]);
         for at in 0..ROWS.min(dim - first) {
-            let mut sum: Lane = sums[at].map(|sum| 2.0 * sum);
+            let mut sum = Lane(sums[at].map(|sum| 2.0 * sum));
             for before in 0..=at {
                 let scale = row(at)[first + before] * if before < at { 2.0 } else { 1.0 };
                 sum = each(|lane| sum[lane] + scale * vectors[first + before][lane]);

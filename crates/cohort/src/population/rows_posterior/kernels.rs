@@ -117,7 +117,7 @@ pub fn transpose(rows: &[f64], out: &mut [Lane]) {
 #[inline(always)]
 pub fn scale(vectors: &mut [Lane], prior: &[f64]) {
     for (vector, variance) in vectors.iter_mut().zip(prior) {
-        *vector = vector.map(|value| value * variance);
+        *vector = Lane(vector.map(|value| value * variance));
     }
 }
 

@@ -2,9 +2,9 @@
 //! as ill-conditioned as they come, for contexts of any size.
 
 use super::super::layout::{LANES, Lane};
-use super::super::simd::{Kernel, Simd};
 use super::*;
 use crate::linear::{Statistics, Symmetric};
+use crate::simd::{Kernel, Simd};
 use proptest::prelude::*;
 
 /// How far one learner is from a fresh Cholesky solve of what it has seen, relative to the largest
@@ -203,5 +203,43 @@ fn the_logarithm_is_that_of_the_standard_library() {
     }
     for set in sets() {
         assert_eq!(set.run(Ln1p(Lane::splat(0.0))), Lane::splat(0.0));
+    }
+}
+
+/// e^v and ln v of eight numbers.
+struct ExpLn(Lane, Lane);
+
+impl Kernel for ExpLn {
+    type Output = [Lane; 2];
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> [Lane; 2] {
+        let mut results = [Lane::splat(0.0); 2];
+        simd.store(simd.exp(simd.load(&self.0)), &mut results[0]);
+        simd.store(simd.ln(simd.load(&self.1)), &mut results[1]);
+        results
+    }
+}
+
+#[test]
+fn exponentials_and_logarithms_are_those_of_the_standard_library() {
+    let mut rng = ChaCha8Rng::seed_from_u64(37);
+    for _ in 0..20_000 {
+        let v = Lane(std::array::from_fn(|_| rng.random_range(-699.0..699.0)));
+        let w = Lane(std::array::from_fn(|_| 10f64.powf(rng.random_range(-290.0..290.0))));
+        for set in sets() {
+            let [exp, ln] = set.run(ExpLn(v, w));
+            for l in 0..LANES {
+                let (v, w, name) = (v[l], w[l], set.name());
+                assert!((exp[l] / v.exp() - 1.0).abs() < 1e-14, "{name}: e^{v} = {:e}", exp[l]);
+                assert!((ln[l] - w.ln()).abs() < 1e-14 * w.ln().abs().max(1.0), "{name}: ln {w:e}");
+            }
+        }
+    }
+    for set in sets() {
+        let [exp, ln] = set.run(ExpLn(Lane::splat(0.0), Lane::splat(1.0)));
+        assert_eq!((exp, ln), (Lane::splat(1.0), Lane::splat(0.0)));
+        let [exp, _] = set.run(ExpLn(Lane::splat(-1e9), Lane::splat(1.0)));
+        assert!(exp[0] > 0.0 && exp[0] < 1e-300);
     }
 }

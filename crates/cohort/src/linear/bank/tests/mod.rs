@@ -4,10 +4,10 @@ mod exactness;
 mod same_as_single;
 mod sets_and_threads;
 
-use super::simd::{Isa, Portable};
 use super::{Bank, InstructionSet};
 use crate::Contexts;
 use crate::linear::{Confidence, Shape};
+use crate::simd::{Isa, Portable};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 

@@ -2,8 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Kernel, Rows, Simd};
-use crate::linear::bank::layout::Lane;
+use super::{Kernel, Lane, Rows, Simd};
 
 /// Proof that the machine has AVX2 and FMA.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +32,7 @@ impl Simd for Avx2 {
     // 12 sums, two halves of a coefficient and a weight in 16 registers.
     const ARMS: usize = 6;
     const BLOCKS: usize = 1;
+    const TILE: usize = 2;
 
     #[inline(always)]
     fn splat(self, value: f64) -> Self::V {
@@ -132,6 +132,19 @@ impl Simd for Avx2 {
     fn mantissa_exponent(self, v: Self::V) -> (Self::V, Self::V) {
         let (low, high) = (split(self, v[0]), split(self, v[1]));
         ([low.0, high.0], [low.1, high.1])
+    }
+
+    #[inline(always)]
+    fn times_power_of_2(self, v: Self::V, k: Self::V) -> Self::V {
+        // A whole number plus 1.5·2⁵² has that number in its low bits; 1023 more is the exponent of a power of 2.
+        let shift = self.splat(6_755_399_441_055_744.0 + 1023.0);
+        let sums = self.add(k, shift);
+        unsafe {
+            let power = |sum: __m256d| {
+                _mm256_castsi256_pd(_mm256_slli_epi64::<52>(_mm256_castpd_si256(sum)))
+            };
+            [_mm256_mul_pd(v[0], power(sums[0])), _mm256_mul_pd(v[1], power(sums[1]))]
+        }
     }
 
     #[inline(always)]

@@ -1,7 +1,7 @@
 //! What the kernels ask of a machine: arithmetic on eight f64 at once.
 //!
 //! A kernel is written once, over [`Simd`], and compiled once for every instruction set; which one
-//! runs is found out when a bank is made. A value of an instruction set's type exists only where
+//! runs is found out once. A value of an instruction set's type exists only where
 //! the machine has it, so that having one is the proof that its instructions may be used.
 //!
 //! AVX-512, AVX2 with FMA, and every target that has fused multiply-add by itself (AArch64) give
@@ -10,25 +10,72 @@
 //! and so differs in the last digits, never in an arm beyond ties.
 
 mod portable;
+mod scratch;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 
-use super::layout::{LANES, Lane};
+use std::sync::LazyLock;
+
 pub use portable::Portable;
+pub(crate) use scratch::with_scratch;
+
+/// Eight f64 fill a 512-bit register.
+pub const LANES: usize = 8;
+
+/// One number for each of eight users: a register, a cache line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(C, align(64))]
+pub struct Lane(pub [f64; LANES]);
+
+impl Lane {
+    /// The same number for all.
+    #[inline(always)]
+    pub const fn splat(value: f64) -> Self {
+        Self([value; LANES])
+    }
+}
+
+impl std::ops::Deref for Lane {
+    type Target = [f64; LANES];
+
+    #[inline(always)]
+    fn deref(&self) -> &[f64; LANES] {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for Lane {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [f64; LANES] {
+        &mut self.0
+    }
+}
+
+/// The numbers of lanes one after the other.
+pub(crate) fn flat(lanes: &[Lane]) -> &[f64] {
+    // SAFETY: a `Lane` is eight f64 in a row (`repr(C)`), without gaps, since 64 bytes is its alignment.
+    unsafe { std::slice::from_raw_parts(lanes.as_ptr().cast(), lanes.len() * LANES) }
+}
+
+/// The numbers of lanes one after the other, to write to.
+pub(crate) fn flat_mut(lanes: &mut [Lane]) -> &mut [f64] {
+    // SAFETY: as above; every f64 is a valid part of a `Lane`.
+    unsafe { std::slice::from_raw_parts_mut(lanes.as_mut_ptr().cast(), lanes.len() * LANES) }
+}
 
 /// Whether multiply and add are one operation on this target without asking.
 const FUSED: bool = cfg!(any(target_feature = "fma", target_arch = "aarch64"));
 
-/// The instructions that a [`Bank`](super::Bank) uses.
+/// The instructions that a [`Bank`](crate::linear::Bank) uses.
 #[derive(Clone, Copy, Debug)]
-pub struct InstructionSet(pub(super) Isa);
+pub struct InstructionSet(pub(crate) Isa);
 
 /// One value for each instruction set that this machine has.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Isa {
+pub(crate) enum Isa {
     #[cfg(target_arch = "x86_64")]
     Avx512(avx512::Avx512),
     #[cfg(target_arch = "x86_64")]
@@ -72,17 +119,17 @@ impl InstructionSet {
     }
 
     /// How many arms a kernel scores at once.
-    pub(super) fn arms_at_once(self) -> usize {
+    pub(crate) fn arms_at_once(self) -> usize {
         self.run(Tile).0
     }
 
     /// How many blocks a kernel scores at once.
-    pub(super) fn blocks_at_once(self) -> usize {
+    pub(crate) fn blocks_at_once(self) -> usize {
         self.run(Tile).1
     }
 
     /// Runs a kernel, compiled for this instruction set.
-    pub(super) fn run<K: Kernel>(self, kernel: K) -> K::Output {
+    pub(crate) fn run<K: Kernel>(self, kernel: K) -> K::Output {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512(set) => set.run(kernel),
@@ -95,9 +142,15 @@ impl InstructionSet {
     }
 }
 
+/// Runs a kernel with the fastest instructions of this machine.
+pub(crate) fn run<K: Kernel>(kernel: K) -> K::Output {
+    static BEST: LazyLock<InstructionSet> = LazyLock::new(InstructionSet::best);
+    BEST.run(kernel)
+}
+
 /// A piece of work for some instruction set. `run` and all that it calls must be
 /// `#[inline(always)]`: only so is it compiled for the instructions of its caller.
-pub(super) trait Kernel {
+pub(crate) trait Kernel {
     /// What comes out.
     type Output;
     /// Does it.
@@ -117,7 +170,7 @@ impl Kernel for Tile {
 }
 
 /// Eight rows of the same length, somewhere among others.
-pub(super) struct Rows<'a> {
+pub(crate) struct Rows<'a> {
     values: &'a [f64],
     starts: [i64; LANES],
     len: usize,
@@ -137,7 +190,7 @@ impl<'a> Rows<'a> {
 }
 
 /// Arithmetic on eight f64 at once.
-pub(super) trait Simd: Copy {
+pub(crate) trait Simd: Copy {
     /// Eight f64 in registers.
     type V: Copy;
 
@@ -146,6 +199,8 @@ pub(super) trait Simd: Copy {
     const ARMS: usize;
     /// How many blocks a kernel scores at once.
     const BLOCKS: usize;
+    /// Rows and columns of a tile of sums in registers: 4 or 2.
+    const TILE: usize;
 
     fn splat(self, value: f64) -> Self::V;
     fn load(self, lane: &Lane) -> Self::V;
@@ -174,8 +229,17 @@ pub(super) trait Simd: Copy {
     /// Whether 0 ≤ v ≤ limit in every lane; a lane that is not a number says no.
     fn all_up_to(self, v: Self::V, limit: f64) -> bool;
 
-    /// m ∈ [1, 2) and e with v = m·2^e, for v ≥ 1 and finite.
+    /// m ∈ [1, 2) and e with v = m·2^e, for v > 0, normal and finite.
     fn mantissa_exponent(self, v: Self::V) -> (Self::V, Self::V);
+
+    /// v·2^k for whole numbers k from −1022 to 1023.
+    fn times_power_of_2(self, v: Self::V, k: Self::V) -> Self::V;
+
+    /// The larger of two, in every lane.
+    #[inline(always)]
+    fn larger(self, a: Self::V, b: Self::V) -> Self::V {
+        self.where_greater(a, b, a, b)
+    }
 
     /// Tells the machine that a lane will be needed soon. The address need not be valid.
     fn prefetch(self, lane: *const Lane);
@@ -186,6 +250,19 @@ pub(super) trait Simd: Copy {
     /// polynomial of fdlibm's `e_log.c`. Where e = 0, f is v itself and nothing was rounded away.
     #[inline(always)]
     fn ln_1p(self, v: Self::V) -> Self::V {
+        let one = self.splat(1.0);
+        let root_2 = self.splat(std::f64::consts::SQRT_2);
+        let grown = self.add(one, v);
+        let (m, e) = self.mantissa_exponent(grown);
+        let e = self.where_greater(m, root_2, self.add(e, one), e);
+        let m = self.where_greater(m, root_2, self.mul(m, self.splat(0.5)), m);
+        let f = self.where_greater(grown, root_2, self.sub(m, one), v);
+        self.mul_add(e, self.splat(std::f64::consts::LN_2), self.ln_around_1(f))
+    }
+
+    /// ln(1 + f) for 1 + f from √½ to √2.
+    #[inline(always)]
+    fn ln_around_1(self, f: Self::V) -> Self::V {
         const COEFFICIENTS: [f64; 7] = [
             1.479_819_860_511_658_6e-1,
             1.531_383_769_920_937_3e-1,
@@ -195,13 +272,6 @@ pub(super) trait Simd: Copy {
             3.999_999_999_940_942e-1,
             6.666_666_666_666_735e-1,
         ];
-        let one = self.splat(1.0);
-        let root_2 = self.splat(std::f64::consts::SQRT_2);
-        let grown = self.add(one, v);
-        let (m, e) = self.mantissa_exponent(grown);
-        let e = self.where_greater(m, root_2, self.add(e, one), e);
-        let m = self.where_greater(m, root_2, self.mul(m, self.splat(0.5)), m);
-        let f = self.where_greater(grown, root_2, self.sub(m, one), v);
         let s = self.div(f, self.add(f, self.splat(2.0)));
         let z = self.mul(s, s);
         let mut tail = self.splat(COEFFICIENTS[0]);
@@ -209,7 +279,58 @@ pub(super) trait Simd: Copy {
             tail = self.mul_add(tail, z, self.splat(*coefficient));
         }
         // ln m = 2s + s·z·tail, where 2s = f − s·f.
-        let ln_m = self.sub_mul(s, self.sub_mul(z, tail, f), f);
-        self.mul_add(e, self.splat(std::f64::consts::LN_2), ln_m)
+        self.sub_mul(s, self.sub_mul(z, tail, f), f)
+    }
+
+    /// ln v for v > 0, normal and finite, to a few units in the last place.
+    #[inline(always)]
+    fn ln(self, v: Self::V) -> Self::V {
+        let (m, e) = self.mantissa_exponent(v);
+        let one = self.splat(1.0);
+        // Around 1 rather than from 1 to 2, so that nothing cancels where v is nearly 1.
+        let high = self.splat(std::f64::consts::SQRT_2);
+        let e = self.where_greater(m, high, self.add(e, one), e);
+        let m = self.where_greater(m, high, self.mul(m, self.splat(0.5)), m);
+        let f = self.sub(m, one);
+        self.mul_add(e, self.splat(std::f64::consts::LN_2), self.ln_around_1(f))
+    }
+
+    /// e^v, to a few units in the last place; for v below −700 that of −700, above 700 that of 700.
+    ///
+    /// v = k ln 2 + r with |r| ≤ ½ ln 2, and e^r by its series.
+    #[inline(always)]
+    fn exp(self, v: Self::V) -> Self::V {
+        /// 1/13!, …, 1/2!
+        const COEFFICIENTS: [f64; 12] = [
+            1.605_904_383_682_161_5e-10,
+            2.087_675_698_786_81e-9,
+            2.505_210_838_544_172e-8,
+            2.755_731_922_398_589_3e-7,
+            2.755_731_922_398_589e-6,
+            2.480_158_730_158_73e-5,
+            1.984_126_984_126_984e-4,
+            1.388_888_888_888_889e-3,
+            8.333_333_333_333_333e-3,
+            4.166_666_666_666_666_4e-2,
+            1.666_666_666_666_666_6e-1,
+            0.5,
+        ];
+        /// ln 2 in two parts, of which the first times a small whole number is exact.
+        const LN_2: [f64; 2] = [6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10];
+        let (low, high) = (self.splat(-700.0), self.splat(700.0));
+        let v = self.where_greater(v, low, v, low);
+        let v = self.where_greater(v, high, high, v);
+        // Adding 1.5·2⁵² leaves no bits for fractions.
+        let shift = self.splat(6_755_399_441_055_744.0);
+        let k = self.sub(self.mul_add(v, self.splat(std::f64::consts::LOG2_E), shift), shift);
+        let r = self.sub_mul(k, self.splat(LN_2[0]), v);
+        let r = self.sub_mul(k, self.splat(LN_2[1]), r);
+        let mut series = self.splat(COEFFICIENTS[0]);
+        for coefficient in &COEFFICIENTS[1..] {
+            series = self.mul_add(series, r, self.splat(*coefficient));
+        }
+        let one = self.splat(1.0);
+        let tail = self.mul_add(self.mul(r, r), series, r);
+        self.times_power_of_2(self.add(one, tail), k)
     }
 }

@@ -2,8 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Kernel, Rows, Simd};
-use crate::linear::bank::layout::Lane;
+use super::{Kernel, Lane, Rows, Simd};
 
 /// Proof that the machine has AVX-512F.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +32,7 @@ impl Simd for Avx512 {
     // 26 sums, two coefficients and a weight in 32 registers.
     const ARMS: usize = 13;
     const BLOCKS: usize = 2;
+    const TILE: usize = 4;
 
     #[inline(always)]
     fn splat(self, value: f64) -> Self::V {
@@ -112,6 +112,11 @@ impl Simd for Avx512 {
         unsafe {
             (_mm512_getmant_pd::<_MM_MANT_NORM_1_2, _MM_MANT_SIGN_SRC>(v), _mm512_getexp_pd(v))
         }
+    }
+
+    #[inline(always)]
+    fn times_power_of_2(self, v: Self::V, k: Self::V) -> Self::V {
+        unsafe { _mm512_scalef_pd(v, k) }
     }
 
     #[inline(always)]

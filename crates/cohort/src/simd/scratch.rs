@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 
-use super::layout::Lane;
+use super::Lane;
 
 thread_local! {
     static SCRATCH: Cell<Vec<Lane>> = const { Cell::new(Vec::new()) };

@@ -1,7 +1,6 @@
 //! Eight f64 as an array: what any machine can do, and what the compiler makes of it.
 
-use super::{Rows, Simd};
-use crate::linear::bank::layout::{LANES, Lane};
+use super::{LANES, Lane, Rows, Simd};
 
 /// Plain arithmetic; multiply and add as one operation or as two.
 #[derive(Clone, Copy, Debug)]
@@ -11,6 +10,7 @@ impl<const FUSED: bool> Simd for Portable<FUSED> {
     type V = [f64; LANES];
     const ARMS: usize = 4;
     const BLOCKS: usize = 1;
+    const TILE: usize = 2;
 
     #[inline(always)]
     fn splat(self, value: f64) -> Self::V {
@@ -93,6 +93,12 @@ impl<const FUSED: bool> Simd for Portable<FUSED> {
             std::array::from_fn(|l| f64::from_bits(v[l].to_bits() & MANTISSA | one)),
             std::array::from_fn(|l| (v[l].to_bits() >> 52) as f64 - 1023.0),
         )
+    }
+
+    #[inline(always)]
+    fn times_power_of_2(self, v: Self::V, k: Self::V) -> Self::V {
+        let power = |k: f64| f64::from_bits(((k as i64 + 1023) as u64) << 52);
+        std::array::from_fn(|l| v[l] * power(k[l]))
     }
 
     #[inline(always)]

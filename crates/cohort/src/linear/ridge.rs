@@ -1,0 +1,128 @@
+//! Ridge regression by a factor: M = λI + Σxxᵀ = LLᵀ, w = M⁻¹Σxy, for learners that draw.
+//!
+//! L follows every reward in O(d²) ([`Cholesky::add_outer`]) and never has to be computed afresh: a
+//! draw from N(w, v²M⁻¹) is w + v·L⁻ᵀz, and xᵀM⁻¹x is the squared length of L⁻¹x, both O(d²).
+
+use std::io::{self, Read, Write};
+
+use super::dot;
+use super::symmetric::Cholesky;
+use crate::Error;
+use crate::saved::{read_numbers, write_numbers};
+
+/// One learner.
+#[derive(Clone, Debug)]
+pub struct Ridge {
+    factor: Cholesky,
+    moment: Vec<f64>,
+    estimate: Vec<f64>,
+    rewards: f64,
+}
+
+impl Ridge {
+    /// A learner that has seen nothing.
+    pub fn new(dim: usize, lambda: f64) -> Self {
+        let (moment, estimate) = (vec![0.0; dim], vec![0.0; dim]);
+        Self { factor: Cholesky::identity(dim, lambda), moment, estimate, rewards: 0.0 }
+    }
+
+    /// One reward for one context.
+    pub fn learn(&mut self, x: &[f64], y: f64) {
+        self.moment.iter_mut().zip(x).for_each(|(b, x)| *b += x * y);
+        // What is solved for next is used for x first.
+        self.estimate.copy_from_slice(x);
+        self.factor.add_outer(&mut self.estimate);
+        self.estimate.copy_from_slice(&self.moment);
+        self.factor.solve(&mut self.estimate);
+        self.rewards += 1.0;
+    }
+
+    /// w + v·L⁻ᵀz: drawn from N(w, v²M⁻¹) where z is standard normal. Takes z's place.
+    pub fn draw(&self, v: f64, z: &mut [f64]) {
+        self.factor.backward(z);
+        z.iter_mut().zip(&self.estimate).for_each(|(z, w)| *z = w + v * *z);
+    }
+
+    /// xᵀM⁻¹x; `scratch` takes as many numbers as x has.
+    pub fn quadratic(&self, x: &[f64], scratch: &mut Vec<f64>) -> f64 {
+        scratch.clear();
+        scratch.extend(x);
+        self.factor.forward(scratch);
+        dot(scratch, scratch)
+    }
+
+    /// M = LLᵀ.
+    pub fn factor(&self) -> &Cholesky {
+        &self.factor
+    }
+
+    /// w.
+    pub fn estimate(&self) -> &[f64] {
+        &self.estimate
+    }
+
+    /// How many rewards it has seen.
+    pub fn rewards(&self) -> f64 {
+        self.rewards
+    }
+
+    /// Writes all that it has seen.
+    pub fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_numbers(out, self.factor.packed())?;
+        write_numbers(out, &self.moment)?;
+        write_numbers(out, &self.estimate)?;
+        write_numbers(out, &[self.rewards])
+    }
+
+    /// Reads what [`Ridge::save`] wrote of a learner of this dimension.
+    pub fn load(from: &mut dyn Read, what: &'static str, dim: usize) -> Result<Self, Error> {
+        let mut ridge = Self::new(dim, 1.0);
+        ridge.factor = read_factor(from, what, dim)?;
+        read_numbers(from, what, &mut ridge.moment)?;
+        read_numbers(from, what, &mut ridge.estimate)?;
+        read_numbers(from, what, std::slice::from_mut(&mut ridge.rewards))?;
+        Ok(ridge)
+    }
+}
+
+/// Reads L of a factor of this dimension.
+pub(crate) fn read_factor(
+    from: &mut dyn Read,
+    what: &'static str,
+    dim: usize,
+) -> Result<Cholesky, Error> {
+    let mut packed = Cholesky::identity(dim, 1.0).packed().to_vec();
+    read_numbers(from, what, &mut packed)?;
+    Cholesky::from_packed(dim, packed).ok_or_else(|| Error::Saved {
+        what,
+        found: "a factor whose diagonal is not positive".to_owned(),
+        expected: "a factor of a positive definite matrix".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linear::Oful;
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    /// After 20,000 rewards it is where OFUL is, which is solved afresh now and then.
+    #[test]
+    fn it_is_the_regression_of_oful() {
+        let mut rng = ChaCha8Rng::seed_from_u64(3);
+        let (mut ridge, mut oful) = (Ridge::new(5, 0.7), Oful::new(5, 0.7));
+        for _ in 0..20_000 {
+            let x: Vec<f64> = (0..5).map(|_| rng.random_range(-1.0..1.0)).collect();
+            let y = rng.random_range(-1.0..1.0);
+            ridge.learn(&x, y);
+            oful.learn(&x, y);
+        }
+        for (ridge, oful) in ridge.estimate().iter().zip(oful.estimate()) {
+            assert!((ridge - oful).abs() < 1e-12);
+        }
+        let x = [0.3, -0.2, 0.9, 0.0, 0.4];
+        let square = ridge.quadratic(&x, &mut Vec::new());
+        assert!((square / oful.inverse().quadratic(&x) - 1.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,144 @@
+//! Long work in slices: a caller that cannot wait grants some work at a time.
+//!
+//! The work runs on a thread of its own, but only while its caller waits for it, until it has done what was granted
+//! or is done. Where it pauses follows from the work alone, so that the same calls have the same results at any
+//! speed.
+
+use std::cell::RefCell;
+use std::panic::resume_unwind;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+/// Asks for more work: `None` where nobody waits for the result any more.
+type Ask = Box<dyn Fn() -> Option<f64>>;
+
+thread_local! {
+    /// On threads that work in slices: what is left of the slice, and how to get another.
+    static SLICE: RefCell<Option<(f64, Ask)>> = const { RefCell::new(None) };
+}
+
+/// What ends a thread whose result nobody waits for.
+struct Abandoned;
+
+/// Says that so much work, in multiplications of eight numbers each, has been done. Pauses here if that was granted
+/// no longer; does nothing on threads that do not work in slices.
+pub fn spend(work: f64) {
+    SLICE.with_borrow_mut(|slice| {
+        let Some((left, ask)) = slice else { return };
+        *left -= work;
+        if *left <= 0.0 {
+            match ask() {
+                Some(more) => *left = more,
+                None => resume_unwind(Box::new(Abandoned)),
+            }
+        }
+    });
+}
+
+/// What a thread tells the one who waits.
+enum Report<T> {
+    Paused,
+    Done(T),
+}
+
+/// Work under way.
+pub struct Paced<T> {
+    grants: SyncSender<f64>,
+    reports: Receiver<Report<T>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl<T: Send + 'static> Paced<T> {
+    /// Work that has yet to begin; the work itself where there can be no thread for it.
+    pub fn new<F: FnOnce() -> T + Send + 'static>(work: F) -> std::io::Result<Self> {
+        let (grants, granted) = sync_channel::<f64>(1);
+        let (report, reports) = sync_channel::<Report<T>>(1);
+        let thread = std::thread::Builder::new().name("refit".into()).spawn(move || {
+            let Ok(first) = granted.recv() else { return };
+            let paused = report.clone();
+            let ask = move || {
+                paused.send(Report::Paused).ok()?;
+                granted.recv().ok()
+            };
+            SLICE.set(Some((first, Box::new(ask))));
+            let result = work();
+            SLICE.set(None);
+            // Whoever waited may have gone.
+            let _ = report.send(Report::Done(result));
+        })?;
+        Ok(Self { grants, reports, thread: Some(thread) })
+    }
+
+    /// Lets it do so much work; its result once it is done.
+    ///
+    /// # Panics
+    /// If the work does.
+    pub fn go_on(&mut self, work: f64) -> Option<T> {
+        let asked = self.grants.send(work).is_ok();
+        match self.reports.recv() {
+            Ok(Report::Paused) if asked => None,
+            Ok(Report::Done(result)) => Some(result),
+            _ => match self.thread.take().map(JoinHandle::join) {
+                Some(Err(panic)) => resume_unwind(panic),
+                _ => unreachable!("a thread that ends without a result has panicked"),
+            },
+        }
+    }
+
+    /// Waits for its result.
+    ///
+    /// # Panics
+    /// If the work does.
+    pub fn finish(mut self) -> T {
+        loop {
+            if let Some(result) = self.go_on(f64::INFINITY) {
+                return result;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Work in steps of one, whose result is their number.
+    fn steps(count: usize) -> impl FnOnce() -> usize {
+        move || {
+            (0..count).for_each(|_| spend(1.0));
+            count
+        }
+    }
+
+    #[test]
+    fn work_pauses_where_its_grant_ends() {
+        let mut paced = Paced::new(steps(10)).unwrap();
+        let results: Vec<_> = (0..4).map(|_| paced.go_on(3.0)).collect();
+        assert_eq!(results, [None, None, None, Some(10)]);
+        assert_eq!(Paced::new(steps(100)).unwrap().finish(), 100);
+        // Elsewhere it is nothing.
+        spend(1e300);
+    }
+
+    #[test]
+    fn work_that_nobody_waits_for_ends() {
+        let (alive, ended) = sync_channel::<()>(0);
+        let mut paced = Paced::new(move || {
+            let _alive = alive;
+            steps(1000)()
+        })
+        .unwrap();
+        assert_eq!(paced.go_on(10.0), None);
+        drop(paced);
+        assert!(ended.recv().is_err(), "its thread has let go of everything");
+    }
+
+    #[test]
+    fn a_panic_of_the_work_is_its_callers() {
+        let caught = std::panic::catch_unwind(|| {
+            let mut paced: Paced<()> = Paced::new(|| resume_unwind(Box::new("broken"))).unwrap();
+            paced.go_on(1.0)
+        });
+        assert_eq!(*caught.unwrap_err().downcast::<&str>().unwrap(), "broken");
+    }
+}

@@ -1,0 +1,78 @@
+//! Refits where users come one at a time: a little with every call, so that none of them waits for long.
+
+use std::sync::Mutex;
+
+use super::Cohort;
+use crate::Turns;
+use crate::pace::Paced;
+use crate::population::Fitted;
+
+/// What one call does of a refit, in multiplications of eight numbers: some milliseconds.
+const SLICE: f64 = 1e7;
+/// Users, in parts of 1/D³, below which a refit is done at once: it takes less than a slice or two.
+const AT_ONCE: f64 = 1e6;
+
+/// A refit under way.
+pub(super) struct Refit {
+    /// A mutex, so that the policy may be looked at from several threads.
+    work: Mutex<Paced<Option<Fitted>>>,
+    /// How many rewards there were when it began …
+    rewards: f64,
+    /// … and how many of them those had who had most.
+    frequent: f64,
+}
+
+impl Cohort {
+    /// Begins a refit where one is due, and goes on with one that is under way.
+    pub(super) fn go_on_refitting(&mut self) {
+        if self.refit.is_none() {
+            let dim = (self.ledger.dim() + 1) as f64;
+            let small = self.ledger.answered() as f64 * dim.powi(3) < AT_ONCE;
+            if small || self.everybody.is_some() || !self.is_due() {
+                return self.refit_if_due();
+            }
+            self.begin_refit();
+        }
+        let Some(refit) = &mut self.refit else { return };
+        let work = refit.work.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(found) = work.go_on(SLICE) {
+            self.end_refit(found);
+        }
+    }
+
+    /// Waits for a refit that is under way.
+    pub(super) fn finish_refit(&mut self) {
+        if let Some(refit) = self.refit.take() {
+            let work = refit.work.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let found = work.finish();
+            self.take_result(found, refit.rewards, refit.frequent);
+        }
+    }
+
+    fn begin_refit(&mut self) {
+        let (rewards, frequent) =
+            (self.ledger.rewards(), self.ledger.top_total(super::turns::FREQUENT));
+        let ledger = self.ledger().clone();
+        let (before, panel) = (self.fitted.clone(), self.panel.clone());
+        let (given, outlook) = (self.settings.given, self.settings.outlook);
+        let fit = move || Fitted::fit(&ledger, before.as_ref(), panel.as_ref(), &given, outlook);
+        match Paced::new(fit) {
+            Ok(work) => self.refit = Some(Refit { work: Mutex::new(work), rewards, frequent }),
+            // Without a thread it is done here and now.
+            Err(_) => self.refit_if_due(),
+        }
+    }
+
+    fn end_refit(&mut self, found: Option<Fitted>) {
+        if let Some(refit) = self.refit.take() {
+            self.take_result(found, refit.rewards, refit.frequent);
+        }
+    }
+
+    fn take_result(&mut self, found: Option<Fitted>, rewards: f64, frequent: f64) {
+        if let Some(fitted) = found {
+            (self.fitted_rewards, self.fitted_frequent) = (rewards, frequent);
+            self.take_on(fitted);
+        }
+    }
+}

@@ -1,0 +1,463 @@
+//! How beliefs follow from a population: eight users at once.
+
+use super::algebra;
+use super::lanes::{LANES, Lane, ZERO, each};
+use super::message::{Prepared, Whitened};
+use super::model::{Basis, Population};
+use super::moments::{Moments, rotate};
+use super::noise;
+use super::pass::Lens;
+use super::posterior::{Belief, ClassBelief, Guess};
+use crate::linear::Symmetric;
+use crate::linear::symmetric::packed_len;
+use crate::simd::{self, Kernel, Simd};
+
+/// What of the mixture decisions look at: for ablations.
+#[derive(Clone, Copy, Debug)]
+pub struct Outlook {
+    /// Whether a user may belong to several components, or is taken to be of the likeliest.
+    pub soft: bool,
+    /// Whether centres count as uncertain.
+    pub doubt: bool,
+}
+
+impl Default for Outlook {
+    fn default() -> Self {
+        Self { soft: true, doubt: true }
+    }
+}
+
+/// Components less probable than this are left out.
+const NEGLIGIBLE: f64 = 1e-3;
+
+/// A centre counts as known where its variance is below this share of how much users differ.
+const KNOWN: f64 = 0.003;
+
+/// What is believed of eight users.
+pub(crate) enum Eight {
+    /// Each has one probable component.
+    Certain(Certain),
+    /// Some may belong to several.
+    Mixed(Box<[Belief; LANES]>),
+}
+
+/// Eight users that have one probable component each.
+pub(crate) struct Certain {
+    /// The component of each.
+    pub components: [usize; LANES],
+    /// E (θ, level).
+    pub mean: Vec<Lane>,
+    /// Cov (θ, level), packed.
+    pub covariance: Vec<Lane>,
+    /// σ_i².
+    pub noise: Lane,
+}
+
+/// Eight users as a population sees them.
+struct Seen {
+    users: Moments,
+    shares: Vec<Lane>,
+    noise: Lane,
+}
+
+/// How beliefs follow from a population.
+pub struct Believer<'a> {
+    population: &'a Population,
+    lens: Lens<'a>,
+    outlook: Outlook,
+    /// Whether so little is known of a component's centre that it matters to its users.
+    doubtful: Vec<bool>,
+    /// The features in the coordinates of the population's basis, row by row.
+    back: Option<Vec<f64>>,
+}
+
+impl<'a> Believer<'a> {
+    /// In a population.
+    pub fn new(population: &'a Population, outlook: Outlook) -> Self {
+        let doubtful = (population.components.iter().enumerate())
+            .map(|(c, component)| {
+                let variances = population.variances_of(c).iter().enumerate();
+                let mut known = variances.map(|(j, v)| component.doubt.at(j, j) <= KNOWN * v);
+                !known.all(|known| known)
+            })
+            .collect();
+        let d = population.features();
+        let transposed = |basis: &Basis| -> Vec<f64> {
+            (0..d * d).map(|at| basis.rows()[at % d * d + at / d]).collect()
+        };
+        let back = population.basis.as_ref().map(transposed);
+        Self { population, lens: Lens::new(population), outlook, doubtful, back }
+    }
+
+    /// What is believed of the first `count` of eight users, from all that was seen of them.
+    pub(crate) fn look(&self, users: Moments, count: usize) -> Eight {
+        let seen = self.see(users);
+        match self.certain(&seen, count) {
+            Some(certain) => Eight::Certain(certain),
+            None => Eight::Mixed(Box::new(self.mixed(seen))),
+        }
+    }
+
+    /// What is believed of eight users, from all that was seen of them.
+    pub fn believe(&self, users: Moments) -> [Belief; LANES] {
+        self.mixed(self.see(users))
+    }
+
+    /// Statistics as the population counts them, and the shares of components.
+    fn see(&self, mut users: Moments) -> Seen {
+        if let Some(basis) = &self.population.basis {
+            users.rotate(basis);
+        }
+        let weights = noise::weights(&self.lens, &users);
+        if let Some(weights) = &weights {
+            users.weigh(weights);
+        }
+        let mut shares = vec![ZERO; self.population.components.len()];
+        let mut messages = self.lens.room();
+        self.lens.write(&users, &mut messages);
+        self.lens.shares(&messages, &mut shares);
+        let noise = each(|lane| {
+            self.population.noise / weights.as_ref().map_or(1.0, |weights| weights[lane])
+        });
+        Seen { users, shares, noise }
+    }
+
+    /// Beliefs where everybody has one probable component, all of one class.
+    fn certain(&self, seen: &Seen, count: usize) -> Option<Certain> {
+        let mut components = [0; LANES];
+        for (lane, component) in components.iter_mut().enumerate().take(count) {
+            let mut probable = seen.shares.iter().enumerate().filter(|(_, s)| s[lane] > NEGLIGIBLE);
+            *component = probable.next()?.0;
+            if probable.next().is_some() {
+                return None;
+            }
+        }
+        let rest = components[0];
+        components[count..].fill(rest);
+        let class = components[0].min(1);
+        if components.iter().any(|c| c.min(&1) != &class) {
+            return None;
+        }
+        let known = &self.population.components;
+        let posterior = Posterior::new(&seen.users, self.lens.prepared(class));
+        let doubt =
+            (self.outlook.doubt && components.iter().any(|c| self.doubtful[*c])).then(|| {
+                let doubts = components.map(|c| known[c].doubt.packed());
+                let packed = packed_len(seen.users.dim());
+                (0..packed).map(|at| each(|lane| doubts[lane][at])).collect::<Vec<Lane>>()
+            });
+        let centre: Vec<Lane> =
+            (0..seen.users.dim()).map(|j| each(|lane| known[components[lane]].mean[j])).collect();
+        let mut mean = posterior.mean(&centre);
+        let mut covariance = posterior.covariance(doubt.as_deref());
+        if let Some(back) = &self.back {
+            let d = self.population.features();
+            // The mean as one more row after those of the covariance is turned with them.
+            covariance.extend_from_slice(&mean);
+            rotate(&mut covariance, back, d);
+            let own = covariance.split_off(packed_len(d + 1));
+            mean.copy_from_slice(&own);
+        }
+        Some(Certain { components, mean, covariance, noise: seen.noise })
+    }
+
+    fn mixed(&self, seen: Seen) -> [Belief; LANES] {
+        let Seen { users, shares, noise } = seen;
+        let likely: [Vec<(usize, f64)>; LANES] = std::array::from_fn(|lane| {
+            likely(shares.iter().map(|share| share[lane]), self.outlook.soft)
+        });
+        let mut beliefs: [Belief; LANES] =
+            std::array::from_fn(|lane| Belief { classes: Vec::new(), noise: noise[lane] });
+        for class in 0..2 {
+            let of_class = |c: usize| c.min(1) == class;
+            if likely.iter().flatten().any(|(c, _)| of_class(*c)) {
+                self.add_class(&users, class, &likely, &mut beliefs);
+            }
+        }
+        for belief in &mut beliefs {
+            belief.classes.sort_by(|a, b| b.total().total_cmp(&a.total()));
+        }
+        beliefs
+    }
+
+    fn add_class(
+        &self,
+        users: &Moments,
+        class: usize,
+        likely: &[Vec<(usize, f64)>; LANES],
+        beliefs: &mut [Belief; LANES],
+    ) {
+        let Population { components, basis, .. } = self.population;
+        let dim = users.dim();
+        let posterior = Posterior::new(users, self.lens.prepared(class));
+        let doubt = self.doubt(class, likely, dim);
+        let mut covariance = posterior.covariance(doubt.as_deref());
+        if let Some(back) = &self.back {
+            rotate(&mut covariance, back, dim - 1);
+        }
+        let most = likely.iter().map(Vec::len).max().unwrap_or(0);
+        let mut guesses: [Vec<Guess>; LANES] = std::array::from_fn(|_| Vec::new());
+        let mut centre = vec![ZERO; dim];
+        for at in 0..most {
+            let mut any = false;
+            for lane in 0..LANES {
+                let Some((c, _)) = likely[lane].get(at).filter(|(c, _)| c.min(&1) == &class) else {
+                    continue;
+                };
+                any = true;
+                for (to, from) in centre.iter_mut().zip(&components[*c].mean) {
+                    to[lane] = *from;
+                }
+            }
+            if !any {
+                continue;
+            }
+            let mean = posterior.mean(&centre);
+            for lane in 0..LANES {
+                let Some(&(component, share)) =
+                    likely[lane].get(at).filter(|(c, _)| c.min(&1) == &class)
+                else {
+                    continue;
+                };
+                let mean: Vec<f64> = mean.iter().map(|m| m[lane]).collect();
+                let mean = basis.as_ref().map_or_else(|| mean.clone(), |basis| basis.from(&mean));
+                guesses[lane].push(Guess { component, share, mean });
+            }
+        }
+        for (lane, guesses) in guesses.into_iter().enumerate() {
+            if guesses.is_empty() {
+                continue;
+            }
+            let packed = covariance.iter().map(|v| v[lane]).collect();
+            let covariance = Symmetric::from_packed(dim, packed);
+            beliefs[lane].classes.push(ClassBelief { covariance, guesses });
+        }
+    }
+}
+
+impl Believer<'_> {
+    /// What is not known of the centres that eight users may belong to; `None` where that is nothing beside how much users differ.
+    fn doubt(
+        &self,
+        class: usize,
+        likely: &[Vec<(usize, f64)>; LANES],
+        dim: usize,
+    ) -> Option<Vec<Lane>> {
+        let own = |lane: usize| likely[lane].iter().filter(|(c, _)| c.min(&1) == &class);
+        if !self.outlook.doubt || !(0..LANES).flat_map(own).any(|(c, _)| self.doubtful[*c]) {
+            return None;
+        }
+        let mut doubt = vec![ZERO; packed_len(dim)];
+        for lane in 0..LANES {
+            let total: f64 = own(lane).map(|(_, share)| share).sum();
+            for (c, share) in own(lane) {
+                let part = share / total;
+                let packed = self.population.components[*c].doubt.packed();
+                for (to, from) in doubt.iter_mut().zip(packed) {
+                    to[lane] += part * from;
+                }
+            }
+        }
+        Some(doubt)
+    }
+}
+
+/// The components that a user may belong to, most probable first; of a user that is not taken
+/// softly only the likeliest.
+pub(super) fn likely(shares: impl Iterator<Item = f64>, soft: bool) -> Vec<(usize, f64)> {
+    let mut likely: Vec<(usize, f64)> = shares.enumerate().collect();
+    likely.retain(|(_, share)| *share > NEGLIGIBLE);
+    likely.sort_by(|a, b| b.1.total_cmp(&a.1));
+    if !soft {
+        likely.truncate(1);
+    }
+    // Where numbers beyond all bounds have left nothing likely, it is one of the many.
+    if likely.is_empty() {
+        return vec![(0, 1.0)];
+    }
+    let kept: f64 = likely.iter().map(|(_, share)| share).sum();
+    likely.iter().map(|(c, share)| (*c, share / kept)).collect()
+}
+
+/// (θ, level) of eight users given their components and their own rewards. With R = Δ½/σ, G = I + RVR and
+/// A = RG⁻¹R⁻¹ the mean is Aμ + RG⁻¹Rb and the covariance σ²RG⁻¹R + A C Aᵀ, where C is what is not known of the
+/// centre.
+pub(super) struct Posterior {
+    dim: usize,
+    noise: f64,
+    root: Vec<Lane>,
+    /// G⁻¹, packed.
+    inverse: Vec<Lane>,
+    /// RG⁻¹Rb.
+    own: Vec<Lane>,
+}
+
+impl Posterior {
+    pub fn new(users: &Moments, prepared: &Prepared) -> Self {
+        let dim = users.dim();
+        let mut posterior = Self {
+            dim,
+            noise: prepared.noise(),
+            root: vec![ZERO; dim],
+            inverse: vec![ZERO; packed_len(dim)],
+            own: vec![ZERO; dim],
+        };
+        prepared.roots(users.gram(), &mut posterior.root);
+        let root = &posterior.root;
+        simd::run(Inverse { users, root, out: &mut posterior.inverse });
+        let scaled: Vec<Lane> = (root.iter().zip(users.moment()))
+            .map(|(root, b)| each(|lane| root[lane] * b[lane]))
+            .collect();
+        algebra::times(&posterior.inverse, &scaled, &mut posterior.own);
+        for (own, root) in posterior.own.iter_mut().zip(root) {
+            *own = each(|lane| own[lane] * root[lane]);
+        }
+        posterior
+    }
+
+    /// The means around these centres.
+    pub fn mean(&self, centre: &[Lane]) -> Vec<Lane> {
+        let scaled: Vec<Lane> = (self.root.iter().zip(centre))
+            .map(|(root, m)| each(|lane| m[lane] / root[lane]))
+            .collect();
+        let mut out = vec![ZERO; self.dim];
+        algebra::times(&self.inverse, &scaled, &mut out);
+        for ((out, root), own) in out.iter_mut().zip(&self.root).zip(&self.own) {
+            *out = each(|lane| out[lane] * root[lane] + own[lane]);
+        }
+        out
+    }
+
+    /// The covariances where so much is not known of centres; of those that count as known, nothing.
+    pub fn covariance(&self, doubt: Option<&[Lane]>) -> Vec<Lane> {
+        let mut out = self.inverse.clone();
+        let Some(doubt) = doubt else {
+            self.whiten_back(&mut out, self.noise);
+            return out;
+        };
+        // σ²G⁻¹ + G⁻¹(R⁻¹CR⁻¹)G⁻¹, then R on either side.
+        let mut scaled = doubt.to_vec();
+        let inverse: Vec<Lane> =
+            self.root.iter().map(|root| each(|lane| 1.0 / root[lane])).collect();
+        scale_both_sides(&mut scaled, &inverse, 1.0);
+        algebra::sandwich(&self.inverse, &scaled, self.dim, &mut out);
+        for (out, inverse) in out.iter_mut().zip(&self.inverse) {
+            *out = each(|lane| out[lane] + self.noise * inverse[lane]);
+        }
+        self.whiten_back(&mut out, 1.0);
+        out
+    }
+
+    fn whiten_back(&self, matrix: &mut [Lane], by: f64) {
+        scale_both_sides(matrix, &self.root, by);
+    }
+}
+
+/// (I + RVR)⁻¹ of eight users.
+struct Inverse<'a> {
+    users: &'a Moments,
+    root: &'a [Lane],
+    out: &'a mut [Lane],
+}
+
+impl Kernel for Inverse<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let (gram, dim) = (self.users.gram(), self.users.dim());
+        algebra::factor_from(simd, self.out, dim, Whitened { gram, roots: self.root });
+        algebra::invert_lower(simd, self.out, dim);
+        algebra::square_into(simd, self.out, dim, algebra::InPlace);
+    }
+}
+
+/// by·S A S for a diagonal S, A packed, in place.
+fn scale_both_sides(matrix: &mut [Lane], scales: &[Lane], by: f64) {
+    for (i, own) in scales.iter().enumerate() {
+        let own: Lane = each(|lane| by * own[lane]);
+        let row = &mut matrix[packed_len(i)..=packed_len(i) + i];
+        for (entry, other) in row.iter_mut().zip(scales) {
+            *entry = each(|lane| entry[lane] * own[lane] * other[lane]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::model::Component;
+    use super::*;
+    use crate::population::Ledger;
+
+    /// Two cohorts far apart, in a basis that is not that of the features.
+    fn population(d: usize) -> Population {
+        let turn = |i: usize, j: usize| {
+            // A rotation of the first two features.
+            let (c, s) = (0.6, 0.8);
+            match (i, j) {
+                (0, 0) | (1, 1) => c,
+                (0, 1) => -s,
+                (1, 0) => s,
+                _ => f64::from(i == j),
+            }
+        };
+        let rows = (0..d * d).map(|at| turn(at / d, at % d)).collect();
+        let component = |weight: f64, at: f64| Component {
+            weight,
+            mean: (0..=d).map(|j| at * (1.0 + j as f64)).collect(),
+            doubt: Symmetric::identity(d + 1, 0.01),
+        };
+        Population {
+            components: vec![component(0.01, 0.0), component(0.5, 1.0), component(0.49, -1.0)],
+            basis: Some(Basis::new(rows, d)),
+            directions: 1,
+            variances: [vec![1.0; d + 1], (0..=d).map(|j| 0.02 / (1.0 + j as f64)).collect()],
+            noise: 0.1,
+            noise_alike: f64::INFINITY,
+            origin: 0.0,
+            reach: 1.0,
+            evidence: 0.0,
+            certainty: 1.0,
+            tried: 0.0,
+            searched: 0.0,
+            directions_tried: 0.0,
+            noise_tried: 0.0,
+        }
+    }
+
+    #[test]
+    fn certain_users_together_are_what_they_are_one_by_one() {
+        for d in [2, 3, 7] {
+            let population = population(d);
+            let mut ledger = Ledger::new(d, 1.0);
+            for user in 0..5 {
+                let sign = if user % 2 == 0 { 1.0 } else { -1.0 };
+                let theta = population.centre(1);
+                for k in 0..12 {
+                    let x: Vec<f64> = (0..d).map(|j| ((3 * k + j + user) as f64).sin()).collect();
+                    let level = population.level(1);
+                    let y =
+                        sign * (crate::linear::dot(&x, &theta) + level) + 0.1 * (k as f64).cos();
+                    ledger.learn_one(user, &x, y);
+                }
+            }
+            let population = Population { origin: ledger.origin(), ..population };
+            let believer = Believer::new(&population, Outlook::default());
+            let slots = [0, 1, 2, 3, 4];
+            let one_by_one = believer.believe(ledger.moments(&slots));
+            let Eight::Certain(certain) = believer.look(ledger.moments(&slots), slots.len()) else {
+                panic!("users that belong to one cohort each");
+            };
+            for (lane, belief) in one_by_one.iter().enumerate().take(slots.len()) {
+                let (only, covariance) = belief.only().unwrap();
+                assert_eq!(only.component, certain.components[lane]);
+                for (a, b) in only.mean.iter().zip(&certain.mean) {
+                    assert!((a - b[lane]).abs() < 1e-9, "{a} against {}", b[lane]);
+                }
+                for (a, b) in covariance.packed().iter().zip(&certain.covariance) {
+                    assert!((a - b[lane]).abs() < 1e-9, "{a} against {}", b[lane]);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Whether users changed: rewards of the panel foretold from all that was seen of their users, and from nothing but the
+//! last of them.
+//!
+//! The former start from the population without cohorts, so that cohorts which are not yet right are no reason to
+//! forget, the latter from one of which nothing is known. Where users are what they were, all that was seen foretells better than a part of it; where they are not, it
+//! is worse than nothing.
+
+use super::believer::Outlook;
+use super::fitted::Gain;
+use super::model::Population;
+use super::panel::{Panel, Recall};
+
+/// Users of the panel that are looked at.
+const USERS: usize = 32;
+/// The least of the numbers of last rewards of a user that are tried, which are its powers of two.
+const LEAST_LAST: usize = 4;
+/// Squared errors from the last rewards alone are at most this part of those from all …
+const LESS: f64 = 0.9;
+/// … and less by so many standard deviations.
+const DEVIATIONS: f64 = 4.0;
+
+/// Users of whom nothing is known but how long their vectors are: where all change alike, what they have in common
+/// misleads, too.
+fn vague(population: &Population) -> Population {
+    let mut unknown = population.clone();
+    let d = population.features();
+    let (mean, variances) = (&mut unknown.components[0].mean, &mut unknown.variances[0]);
+    let length: f64 = mean[..d].iter().map(|m| m * m).sum();
+    mean[..d].fill(0.0);
+    variances[..d].iter_mut().for_each(|variance| *variance += length / d as f64);
+    variances[d] = variances[d].max(population.noise);
+    unknown
+}
+
+/// Whether what was seen of users before some of their last rewards misleads.
+pub fn has_jumped(panel: &Panel, population: &Population, outlook: Outlook) -> bool {
+    let longest = panel.longest();
+    if longest < LEAST_LAST {
+        return false;
+    }
+    let from_all = panel.recall(population, outlook, Recall::ALL, USERS);
+    let unknown = vague(population);
+    let mut last = LEAST_LAST;
+    while last <= longest {
+        let recall = Recall { most: 0.0, keep: 1.0, last };
+        let alone = panel.recall(&unknown, outlook, recall, USERS);
+        let tail = |errors: &Vec<f64>| errors[errors.len().saturating_sub(last)..].to_vec();
+        let all: Vec<Vec<f64>> = from_all.iter().map(tail).collect();
+        let sum = |errors: &[Vec<f64>]| errors.iter().flatten().sum::<f64>();
+        let gain = Gain::new(&alone, &all);
+        if sum(&alone) < LESS * sum(&all) && gain.sum > DEVIATIONS * gain.alone.sqrt() {
+            return true;
+        }
+        last *= 2;
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::population::{Fitted, Given, Ledger};
+
+    /// Rewards of users with a vector each, which all change their sign in one turn.
+    fn jumps(users: usize, turns: usize, change: usize, noise: f64) -> bool {
+        let outlook = Outlook::default();
+        let mut ledger = Ledger::new(3, 1.0);
+        let (mut fitted, mut panel): (Option<Fitted>, Option<Panel>) = (None, None);
+        for turn in 0..turns {
+            let user = turn % users;
+            let wave = |k: usize| ((turn * (2 * k + 3)) as f64 * 0.7).sin();
+            let x = [wave(1), wave(2), wave(3)];
+            let sign = if turn < change { 1.0 } else { -1.0 };
+            let own = (user as f64 * 1.3).sin();
+            let mean = sign * (x[0] + own * x[1] - 0.5 * x[2]);
+            let reward = 20.0 + mean + noise * (turn as f64 * turn as f64 * 0.37).sin();
+            if let Some(panel) = &mut panel {
+                panel.see(user, &x, reward, &ledger);
+            }
+            ledger.learn_one(user, &x, reward);
+            if turn == turns / 2 {
+                fitted = Fitted::fit(&ledger, None, None, &Given::default(), outlook);
+                panel = Some(Panel::new(&ledger));
+            }
+        }
+        let fitted = fitted.unwrap();
+        has_jumped(&panel.unwrap(), fitted.without_cohorts().unwrap(), outlook)
+    }
+
+    #[test]
+    fn a_change_is_seen_and_none_is_not() {
+        for users in [1, 7, 100] {
+            let turns = (80 * users).max(240);
+            assert!(jumps(users, turns, turns - 60.max(8 * users), 0.1), "{users} users");
+            for noise in [0.1, 3.0] {
+                assert!(!jumps(users, turns, turns, noise), "{users} users, noise {noise}");
+            }
+        }
+    }
+}

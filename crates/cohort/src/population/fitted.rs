@@ -1,0 +1,241 @@
+//! Two populations, with cohorts and without, and which of them foretells rewards better.
+//!
+//! ```text
+//! at a refit, over users i of the panel and their rewards t since the refit before:
+//! g_it = (y − E_plain y)² − (y − E_cohorts y)²               in units of the mean squared error
+//! G = Σ_it g_it,   Var G = Σ_i(Σ_t g_it)² + Σ_t(Σ_i g_it)² − Σ_it g_it²
+//! gain ← γ·gain + G,   variance ← γ²·variance + Var G,   z = gain/√variance
+//! ```
+//!
+//! Rewards of one user have much in common, and so have those of one time, when users that come in rounds are
+//! offered the same: both count as one observation.
+//!
+//! Evidence alone does not do: it takes the model for true, and with rewards that are not as it says
+//! (zeros and ones, stars) cohorts explain what is no difference between users. So cohorts that the evidence asks for
+//! are used where they were better (z), and not where they were worse. In between, as when cohorts are
+//! new, they must foretell those same rewards, which they were fitted to, clearly better from what their users had
+//! given before, beyond what so many parameters explain of anything: what does not even do that, will not foretell others.
+
+use super::believer::Outlook;
+use super::fit::Given;
+use super::ledger::Ledger;
+use super::model::Population;
+use super::panel::Panel;
+
+use super::sample::sample;
+
+/// γ, what earlier rewards count at the next refit.
+const KEPT: f64 = 0.7;
+/// z from which on cohorts are used …
+const BETTER: f64 = 1.0;
+/// … and below which they are not.
+const WORSE: f64 = -1.5;
+/// z beyond which cohorts are beyond doubt: they are judged by one of so many users of the panel, and the population
+/// without is not fitted anew.
+const SURE: f64 = 6.0;
+const FEWER: usize = 8;
+/// Standard deviations, with users for units, by which cohorts must be better at what they were fitted to.
+const CLEARLY: f64 = 2.5;
+/// σ² with cohorts is at least this part of σ² without: what cohorts explain, users with a vector each explain, too.
+const LEAST_NOISE: f64 = 0.5;
+
+/// How much better cohorts foretell.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Verdict {
+    /// By how much, in mean squared errors.
+    pub gain: f64,
+    /// The variance of that.
+    pub variance: f64,
+    /// Whether cohorts are not used.
+    pub against: bool,
+}
+
+/// What a refit finds.
+#[derive(Clone, Debug)]
+pub struct Fitted {
+    /// With cohorts, where the evidence asks for some.
+    pub found: Population,
+    /// Without, if there are cohorts.
+    pub plain: Option<Population>,
+    /// Which is better.
+    pub verdict: Verdict,
+}
+
+/// How much better one population foretells than another.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Gain {
+    pub sum: f64,
+    pub variance: f64,
+    /// The variance if users were all that rewards have in common, and if these had nothing in common.
+    pub by_user: f64,
+    pub alone: f64,
+}
+
+impl Gain {
+    /// From squared errors, user by user and reward by reward.
+    pub fn new(errors: &[Vec<f64>], others: &[Vec<f64>]) -> Self {
+        let all = || errors.iter().chain(others).flatten();
+        let unit = all().sum::<f64>() / all().count().max(1) as f64;
+        let mut gain = Self::default();
+        if !(unit.is_finite() && unit > 0.0) {
+            return gain;
+        }
+        let mut by_time = Vec::<f64>::new();
+        for (errors, others) in errors.iter().zip(others) {
+            by_time.resize(by_time.len().max(errors.len()), 0.0);
+            let mut of_user = 0.0;
+            for ((error, other), of_time) in errors.iter().zip(others).zip(&mut by_time) {
+                let one = (other - error) / unit;
+                of_user += one;
+                *of_time += one;
+                gain.alone += one * one;
+            }
+            gain.sum += of_user;
+            gain.by_user += of_user * of_user;
+        }
+        let by_time: f64 = by_time.iter().map(|sum| sum * sum).sum();
+        gain.variance = (gain.by_user + by_time - gain.alone).max(gain.alone);
+        gain
+    }
+}
+
+impl Verdict {
+    /// Whether cohorts are better beyond doubt.
+    fn is_sure(&self) -> bool {
+        !self.against && self.variance > 0.0 && self.gain > SURE * self.variance.sqrt()
+    }
+
+    /// One more refit: how much better the cohorts before it were, and how much better the new ones are at what
+    /// they were fitted to.
+    fn hear(&mut self, held_out: Gain, fitted_to: Gain) {
+        self.gain = KEPT * self.gain + held_out.sum;
+        self.variance = KEPT * KEPT * self.variance + held_out.variance;
+        let deviation = self.variance.sqrt();
+        let better = self.variance > 0.0 && self.gain >= BETTER * deviation;
+        let worse = self.variance > 0.0 && self.gain < WORSE * deviation;
+        let clearly = fitted_to.sum > CLEARLY * fitted_to.by_user.sqrt();
+        self.against = !better && (worse || !clearly);
+    }
+}
+
+impl Fitted {
+    /// One population, of which nothing else is known.
+    pub fn only(found: Population) -> Self {
+        Self { found, plain: None, verdict: Verdict::default() }
+    }
+
+    /// The population that decisions rest on.
+    pub fn used(&self) -> &Population {
+        self.plain.as_ref().filter(|_| self.verdict.against).unwrap_or(&self.found)
+    }
+
+    /// The population without cohorts, where it is known.
+    pub fn without_cohorts(&self) -> Option<&Population> {
+        let alone = Some(&self.found).filter(|found| found.components.len() == 1);
+        self.plain.as_ref().or(alone)
+    }
+
+    /// The next one, from all that was seen by now; `panel` has what was seen of some users since this one.
+    pub fn fit(
+        ledger: &Ledger,
+        before: Option<&Self>,
+        panel: Option<&Panel>,
+        given: &Given,
+        outlook: Outlook,
+    ) -> Option<Self> {
+        let warm = before.map(|before| &before.found);
+        let warm_plain = before.and_then(|before| match &before.plain {
+            None if before.found.components.len() > 1 => None,
+            None => Some(&before.found),
+            plain => plain.as_ref(),
+        });
+        let slots = sample(ledger, warm);
+        let users = ledger.moments_of(&slots);
+        let (origin, alone) = (ledger.origin(), Given { cohorts: false, ..*given });
+        let mut given = *given;
+        let sure = before.is_some_and(|before| before.verdict.is_sure());
+        let mut plain = match before.and_then(|before| before.plain.clone()) {
+            Some(plain) if sure => plain,
+            _ => Population::fit_sample(users.clone(), origin, warm_plain, &alone)
+                .filter(Population::is_usable)?,
+        };
+        let mut found = None;
+        if given.cohorts {
+            given.least_noise = LEAST_NOISE * plain.noise;
+            let warm = warm.filter(|warm| warm.components.len() > 1).unwrap_or(&plain);
+            found = Population::fit_sample(users, origin, Some(warm), &given)
+                .filter(Population::is_usable);
+        }
+        if let Some(alike) = found.take_if(|found| found.components.len() == 1) {
+            (plain.tried, plain.searched) = (alike.tried, alike.searched);
+        }
+        let verdict = before.map(|before| before.verdict).unwrap_or_default();
+        let mut fitted = match found {
+            None => Self { found: plain, plain: None, verdict },
+            Some(found) => Self { found, plain: Some(plain), verdict },
+        };
+        if let (Some(before), Some(panel)) = (before, panel) {
+            let every = if sure { FEWER } else { 1 };
+            let mut fitted_to = fitted.gain(panel, every, outlook);
+            // What parameters explain of what they were fitted to, and will not of anything else.
+            let seen: f64 = slots.iter().map(|slot| ledger.count(*slot)).sum();
+            let (cohorts, dim) = (fitted.found.cohorts().len(), ledger.dim() + 1);
+            let leak = 2.0 * (cohorts * dim) as f64 * panel.rewards() as f64 / every as f64 / seen;
+            fitted_to.sum -= leak;
+            fitted.verdict.hear(before.gain(panel, every, outlook), fitted_to);
+        }
+        match &mut fitted.plain {
+            None => fitted.found.polish(ledger, &slots, &alone),
+            Some(plain) if fitted.verdict.against => plain.polish(ledger, &slots, &alone),
+            Some(_) => fitted.found.polish(ledger, &slots, &given),
+        }
+        fitted.used().is_usable().then_some(fitted)
+    }
+
+    /// By how much cohorts foretell the rewards of a panel better, by one of so many of its users.
+    fn gain(&self, panel: &Panel, every: usize, outlook: Outlook) -> Gain {
+        let Some(plain) = &self.plain else { return Gain::default() };
+        let foretell = |population| panel.foretell(population, every, outlook);
+        Gain::new(&foretell(&self.found), &foretell(plain))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_rewards_of_one_user_or_one_time_share_counts_once() {
+        // Gains are others − errors over the mean of all, which is 1.
+        let of = |gains: [[f64; 2]; 2]| {
+            let part = |sign: f64| gains.map(|user| user.map(|g| 1.0 + 0.5 * sign * g).to_vec());
+            Gain::new(&part(-1.0), &part(1.0))
+        };
+        // Two users who are alike at two times.
+        let gain = of([[1.0, -0.5], [1.0, -0.5]]);
+        let plain = [0.5 * 0.5 + 0.5 * 0.5, 2.0 * 2.0 + 1.0, 2.0 + 0.5];
+        assert!((gain.sum - 1.0).abs() < 1e-12);
+        assert!((gain.by_user - plain[0]).abs() < 1e-12);
+        assert!((gain.variance - (plain[0] + plain[1] - plain[2])).abs() < 1e-12);
+        let nothing = Gain::new(&[vec![], vec![0.0]], &[vec![], vec![0.0]]);
+        assert_eq!((nothing.sum, nothing.variance), (0.0, 0.0));
+    }
+
+    #[test]
+    fn cohorts_are_used_where_they_foretell_better() {
+        let gain =
+            |sum: f64, variance: f64| Gain { sum, variance, by_user: variance, alone: variance };
+        let (nothing, clearly) = (Gain::default(), gain(4.0, 1.0));
+        let mut verdict = Verdict::default();
+        let mut hear = |held_out, fitted_to| {
+            verdict.hear(held_out, fitted_to);
+            verdict.against
+        };
+        assert!(hear(nothing, gain(2.0, 1.0)), "new, and no better than chance allows");
+        assert!(!hear(nothing, clearly), "new, and clearly better at what they were fitted to");
+        assert!(!hear(gain(-1.0, 1.0), clearly), "worse by what chance allows");
+        assert!(hear(gain(-2.0, 1.0), clearly), "worse");
+        assert!(hear(gain(0.5, 1.0), gain(2.0, 1.0)), "nothing speaks for them");
+        assert!(!hear(gain(4.0, 1.0), nothing), "better");
+    }
+}

@@ -1,0 +1,294 @@
+//! Some users, the panel: what was seen of them up to a refit, and the rewards they gave since.
+//!
+//! A population that was fitted at that refit has not seen those rewards. How well it foretells them, each one
+//! step ahead from all that was seen of its user before, is how good it is; two populations are compared
+//! user by user.
+
+use std::collections::{HashMap, VecDeque};
+
+use rayon::prelude::*;
+
+use super::believer::{Believer, Outlook};
+use super::fit::inverse_work;
+use super::lanes::{LANES, each};
+use super::ledger::Ledger;
+use super::model::Population;
+use super::moments::Moments;
+use super::posterior::Belief;
+use super::sample::sample_of;
+use crate::linear::symmetric::packed_len;
+use crate::pace::spend;
+use crate::{Arm, Contexts};
+
+/// Users of a panel at most, at least (where there are as many), and the memory that decides between.
+const MOST_USERS: usize = 512;
+const LEAST_USERS: usize = 16;
+const BYTES: usize = 4 << 20;
+/// The last rewards of a user since the refit that are looked at: more where users are few.
+const ROWS: usize = 16;
+const MOST_ROWS: usize = 64;
+
+/// Some users, and their rewards since a refit.
+#[derive(Clone, Debug)]
+pub struct Panel {
+    dim: usize,
+    members: Vec<Member>,
+    /// Where users are among the members.
+    places: HashMap<usize, usize>,
+}
+
+/// One of the users.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Member {
+    pub user: usize,
+    /// Its packed sums up to the rewards that are looked at, as the ledger has them.
+    pub before: Vec<f64>,
+    /// Rewards since: (x, 1, y) one after the other, y from the ledger's origin.
+    pub since: VecDeque<f64>,
+}
+
+/// What of earlier rewards counts when others are foretold.
+#[derive(Clone, Copy, Debug)]
+pub struct Recall {
+    /// Rewards before those that are looked at count as so many at most.
+    pub most: f64,
+    /// What a reward still counts when the user gives another one.
+    pub keep: f64,
+    /// How many of the rewards that are looked at are foretold: the last ones.
+    pub last: usize,
+}
+
+impl Recall {
+    /// Everything.
+    pub const ALL: Self = Self { most: f64::INFINITY, keep: 1.0, last: usize::MAX };
+}
+
+impl Panel {
+    /// Of users in R^d.
+    pub(crate) fn of(dim: usize, members: Vec<Member>) -> Self {
+        let places = members.iter().enumerate().map(|(place, one)| (one.user, place)).collect();
+        Self { dim, members, places }
+    }
+
+    /// Some of the users who answered, from now on. Settle the ledger first.
+    pub fn new(ledger: &Ledger) -> Self {
+        let dim = ledger.dim();
+        let each = size_of::<f64>() * (packed_len(dim + 2) + ROWS * (dim + 2));
+        let most = (BYTES / each).clamp(LEAST_USERS, MOST_USERS);
+        let member = |slot: usize| {
+            let mut before = vec![0.0; ledger.packed_len()];
+            ledger.packed_of(slot, &mut before);
+            Member { user: ledger.user_of(slot), before, since: VecDeque::new() }
+        };
+        Self::of(dim, sample_of(ledger, most).into_iter().map(member).collect())
+    }
+
+    /// d.
+    pub(crate) fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// The users.
+    pub(crate) fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// How many rewards were seen of its users since the refit.
+    pub(crate) fn rewards(&self) -> usize {
+        self.members.iter().map(|one| one.since.len() / (self.dim + 2)).sum()
+    }
+
+    /// How many rewards of a user are looked at, at most.
+    pub(crate) fn most_rows(&self) -> usize {
+        (ROWS * MOST_USERS / self.members.len().max(1)).clamp(ROWS, MOST_ROWS)
+    }
+
+    /// The most rewards that one of its users gave since the refit and that are looked at.
+    pub(crate) fn longest(&self) -> usize {
+        self.members.iter().map(|one| one.since.len() / (self.dim + 2)).max().unwrap_or(0)
+    }
+
+    /// A reward of a user, counted from zero. It is looked at if the user is one of the panel.
+    pub fn see(&mut self, user: usize, x: &[f64], reward: f64, ledger: &Ledger) {
+        let most = self.most_rows();
+        if let Some(place) = self.places.get(&user) {
+            self.members[*place].see(x, reward - ledger.origin(), most, ledger.memory());
+        }
+    }
+
+    /// One reward for each of the users 0, 1, 2, …, counted from zero.
+    pub fn see_round(
+        &mut self,
+        contexts: &Contexts,
+        arms: &[Arm],
+        rewards: &[f64],
+        ledger: &Ledger,
+    ) {
+        let (most, origin, memory) = (self.most_rows(), ledger.origin(), ledger.memory());
+        for member in &mut self.members {
+            if let (Some(arm), Some(reward)) = (arms.get(member.user), rewards.get(member.user)) {
+                member.see(contexts.arm(*arm), reward - origin, most, memory);
+            }
+        }
+    }
+
+    /// (y − E y)² of the rewards since the refit, user by user and reward by reward, as a population foretells them: of
+    /// one of so many users.
+    pub fn foretell(
+        &self,
+        population: &Population,
+        every: usize,
+        outlook: Outlook,
+    ) -> Vec<Vec<f64>> {
+        let some: Vec<&Member> = self.members.iter().step_by(every).collect();
+        self.recall_of(&some, population, outlook, Recall::ALL)
+    }
+
+    /// The same, of the first users only, and of what they gave before only so much.
+    pub fn recall(
+        &self,
+        population: &Population,
+        outlook: Outlook,
+        recall: Recall,
+        users: usize,
+    ) -> Vec<Vec<f64>> {
+        let some: Vec<&Member> = self.members.iter().take(users).collect();
+        self.recall_of(&some, population, outlook, recall)
+    }
+
+    fn recall_of(
+        &self,
+        members: &[&Member],
+        population: &Population,
+        outlook: Outlook,
+        recall: Recall,
+    ) -> Vec<Vec<f64>> {
+        let work = 5.0 * inverse_work(self.dim + 1);
+        spend(members.len().div_ceil(LANES) as f64 * work);
+        let believer = Believer::new(population, outlook);
+        let width = self.dim + 2;
+        let foretell = |(mut belief, member): (Belief, &Member)| {
+            let mut row = vec![0.0; width];
+            let rows = member.since.len() / width;
+            let foretell_one = |at: usize| {
+                let numbers = member.since.range(at * width..(at + 1) * width);
+                row.iter_mut().zip(numbers).for_each(|(to, from)| *to = *from);
+                let (x, y) = row.split_at(self.dim + 1);
+                belief.doubt(recall.keep);
+                let error = y[0] - belief.foretell(x);
+                belief.learn(x, y[0]);
+                error * error
+            };
+            (rows.saturating_sub(recall.last)..rows).map(foretell_one).collect()
+        };
+        (members.par_chunks(LANES).with_min_len(8))
+            .flat_map_iter(|members| {
+                let beliefs = believer.believe(self.moments(members, recall.most));
+                beliefs.into_iter().zip(members.iter().copied()).map(foretell).collect::<Vec<_>>()
+            })
+            .collect()
+    }
+
+    /// What had been seen of eight users, as so many rewards at most.
+    fn moments(&self, members: &[&Member], most: f64) -> Moments {
+        let count = packed_len(self.dim + 1) - 1;
+        let shares: [f64; LANES] = std::array::from_fn(|lane| {
+            members.get(lane).map_or(0.0, |one| (most / one.before[count]).min(1.0))
+        });
+        let of = |at: usize, lane: usize| {
+            members.get(lane).map_or(0.0, |one| shares[lane] * one.before[at])
+        };
+        let numbers = (0..packed_len(self.dim + 2)).map(|at| each(|lane| of(at, lane)));
+        Moments::new(self.dim, numbers.collect())
+    }
+}
+
+impl Member {
+    /// One more reward. Where there are as many as are looked at, the first of them is of those before.
+    fn see(&mut self, x: &[f64], y: f64, most: usize, memory: f64) {
+        let width = x.len() + 2;
+        if self.since.len() >= most * width {
+            let row: Vec<f64> = self.since.drain(..width).collect();
+            let mut sums = self.before.iter_mut();
+            for (i, left) in row.iter().enumerate() {
+                for (sum, right) in sums.by_ref().take(i + 1).zip(&row) {
+                    *sum = memory * *sum + left * right;
+                }
+            }
+        }
+        self.since.extend(x.iter().copied().chain([1.0, y]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::population::{Given, Prior};
+
+    /// Rewards of users of two kinds.
+    fn reward(turn: usize) -> (usize, Vec<f64>, f64) {
+        let user = turn * 7 % 30;
+        let x = vec![(turn as f64 * 0.7).sin(), (turn as f64 * 1.3).cos()];
+        let kind = if user.is_multiple_of(2) { 1.0 } else { -1.0 };
+        (user, x.clone(), 5.0 + kind * x[0] - 0.5 * kind * x[1] + 0.1 * (turn as f64 * 2.9).sin())
+    }
+
+    /// What is foretold of a reward is what the ledger says of its user just before it.
+    #[test]
+    fn every_reward_is_foretold_from_all_before_it() {
+        let outlook = Outlook { doubt: false, ..Outlook::default() };
+        let mut ledger = Ledger::new(2, 1.0);
+        let learn = |ledger: &mut Ledger, turn: usize| {
+            let (user, x, y) = reward(turn);
+            ledger.learn_one(user, &x, y);
+        };
+        (0..300).for_each(|turn| learn(&mut ledger, turn));
+        let given = Given { noise: false, ..Given::default() };
+        let population = Population::fit(&ledger, None, &given).unwrap();
+        assert!(population.components.len() > 1);
+        let mut panel = Panel::new(&ledger);
+        let prior = Prior::new(population.clone(), outlook);
+        let mut plain = vec![Vec::new(); 30];
+        for turn in 300..400 {
+            let (user, x, y) = reward(turn);
+            let slot = ledger.slot_of(user).unwrap();
+            let (y, z) = (y - ledger.origin(), [x[0], x[1], 1.0]);
+            plain[user].push((y - prior.believe(&ledger, slot).foretell(&z)).powi(2));
+            panel.see(user, &x, y + ledger.origin(), &ledger);
+            learn(&mut ledger, turn);
+        }
+        assert_eq!(panel.members().len(), 30);
+        for (member, errors) in panel.members().iter().zip(panel.foretell(&population, 1, outlook))
+        {
+            let plain = &plain[member.user];
+            assert_eq!(errors.len(), plain.len());
+            for (error, plain) in errors.iter().zip(plain) {
+                assert!((error - plain).abs() < 1e-6, "{error} against {plain}");
+            }
+        }
+    }
+
+    #[test]
+    fn rounds_and_turns_are_seen_alike_and_memory_is_bounded() {
+        let mut ledger = Ledger::new(2, 1.0);
+        for turn in 0..5000 {
+            ledger.learn_one(turn, &[0.5, 0.1], 1.0);
+        }
+        let mut turns = Panel::new(&ledger);
+        let mut rounds = turns.clone();
+        assert_eq!(turns.members().len(), MOST_USERS);
+        let values = [0.1, 0.2, 0.3, 0.4];
+        let contexts = Contexts::new(&values, 2).unwrap();
+        let arms: Vec<Arm> = (0..4000).map(|user| user % 2).collect();
+        let rewards: Vec<f64> = (0..4000).map(f64::from).collect();
+        for _ in 0..2 * ROWS {
+            rounds.see_round(&contexts, &arms, &rewards, &ledger);
+            for (user, arm) in arms.iter().enumerate() {
+                turns.see(user, contexts.arm(*arm), rewards[user], &ledger);
+            }
+        }
+        assert_eq!(rounds.members(), turns.members());
+        assert!(rounds.members().iter().all(|one| one.since.len() <= ROWS * 4));
+        assert!(rounds.members().iter().any(|one| one.since.is_empty()), "some did not come");
+    }
+}
