@@ -25,6 +25,7 @@ mod error;
 pub mod insight;
 pub mod intercept;
 pub mod linear;
+mod pace;
 pub mod params;
 pub mod policies;
 mod policy;
@@ -32,6 +33,7 @@ pub mod population;
 mod problem;
 pub mod registry;
 pub mod saved;
+mod simd;
 
 pub use contexts::{Arm, Contexts};
 pub use error::{Error, nearest};

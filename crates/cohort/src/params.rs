@@ -25,6 +25,8 @@ pub struct Param {
 pub enum Kind {
     /// A real number between two bounds.
     Real(Bound<f64>, Bound<f64>),
+    /// A real number between two bounds, or one of these words.
+    RealOr(Bound<f64>, Bound<f64>, &'static [&'static str]),
     /// A whole number, this or more.
     Count(usize),
     /// One of these words.
@@ -85,6 +87,17 @@ impl Param {
         Self { name, kind, default, meaning }
     }
 
+    /// A number, or a word that is the default.
+    pub const fn real_or(
+        name: &'static str,
+        kind: Kind,
+        default: &'static str,
+        meaning: &'static str,
+    ) -> Self {
+        let default = Default::Choice(default);
+        Self { name, kind, default, meaning }
+    }
+
     /// A whole number with a fixed default.
     pub const fn count(
         name: &'static str,
@@ -142,7 +155,8 @@ impl Kind {
                 number.fract() == 0.0 && (*least as f64..=LARGEST_COUNT).contains(number)
             }
             (Kind::Text(_), Value::Text(text)) => !text.is_empty(),
-            (Kind::Real(low, high), Value::Real(number)) => {
+            (Kind::RealOr(_, _, words), Value::Text(word)) => words.contains(&word.as_str()),
+            (Kind::Real(low, high) | Kind::RealOr(low, high, _), Value::Real(number)) => {
                 number.is_finite() && (*low, *high).contains(number)
             }
             (Kind::Choice(words), Value::Text(word)) => words.contains(&word.as_str()),
@@ -159,6 +173,9 @@ impl fmt::Display for Kind {
             Kind::Choice(words) => write!(f, "{}", words.join(" or ")),
             Kind::Count(least) => write!(f, "a whole number, {least} or more"),
             Kind::Text(what) => write!(f, "{what}"),
+            Kind::RealOr(low, high, words) => {
+                write!(f, "{}, or {}", Kind::Real(*low, *high), words.join(" or "))
+            }
             Kind::Real(low, high) => {
                 match low {
                     Bound::Included(low) => write!(f, "a number in [{low}, ")?,

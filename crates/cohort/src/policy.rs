@@ -65,13 +65,20 @@ pub trait Turns {
     /// What the policy thinks of every arm for one user, one judgement per arm. Nothing that was
     /// learned changes (a user not seen before stays unknown); only caches may.
     /// `decide` plays the arm with the largest [`Judgement::score`]; a policy that does not care
-    /// which arm is played gives all of them the same score.
+    /// which arm is played gives all of them the same score, and one whose [`Turns::chances`] are
+    /// exact plays an arm drawn by them.
     ///
     /// A service that explores on its own, ranks and explains needs no more than this.
     fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]);
 
     /// One reward for one context that was played for one user.
     fn learn_one(&mut self, user: usize, context: &[f64], reward: f64);
+
+    /// Forgets a user, for whom all is then as if it had never come; what users have in common stays
+    /// as it was fitted. `false` from a policy that cannot forget anybody, and then nothing changes.
+    fn forget(&mut self, _user: usize) -> bool {
+        false
+    }
 
     /// With what probability each arm is to be played, for a policy that draws its arms; `false`
     /// from all others, which play the arm with the largest score. Where probabilities have no

@@ -16,6 +16,8 @@ pub struct Problem<'a> {
     pub seed: u64,
     /// What only oracles may look at.
     pub truth: Option<Truth<'a>>,
+    /// Pairs of users who are known to be joined, say as friends, where that is known.
+    pub graph: Option<&'a [(usize, usize)]>,
 }
 
 /// What is true of the users. Oracles are told it; no other policy looks at it.
@@ -58,6 +60,6 @@ impl<'a> Truth<'a> {
 impl Problem<'static> {
     /// A problem of which only its size is known: no horizon, noise scale 1, no oracle.
     pub fn new(users: usize, dim: usize) -> Self {
-        Self { users, dim, rounds: None, sigma: 1.0, seed: 0, truth: None }
+        Self { users, dim, rounds: None, sigma: 1.0, seed: 0, truth: None, graph: None }
     }
 }

@@ -1,9 +1,9 @@
 //! Every policy by name: what `cohort policies` lists and what the lab, the service and Python
-//! make policies from. A new policy is one file in `policies/` and one line in [`POLICIES`].
+//! make policies from. A new policy is one file in `policies/` and its line in the list of
+//! [`policies`](crate::policies); figures, the example, the server and the tests know it from there.
 
 use crate::error::nearest;
 use crate::params::{Param, Settings, Value};
-use crate::policies as p;
 use crate::{Error, Policy, Problem, intercept};
 
 /// Makes a policy for a problem from parameters that were checked.
@@ -24,26 +24,7 @@ pub struct PolicyInfo {
     pub build: Build,
 }
 
-/// All policies, simplest first.
-pub const POLICIES: &[PolicyInfo] = &[
-    p::random::INFO,
-    p::oracle::INFO,
-    p::oracle_centres::INFO,
-    p::oracle_individual::INFO,
-    p::common::INFO,
-    p::linucb_ind::INFO,
-    p::club::INFO,
-    p::sclub::INFO,
-    p::cmlb::INFO,
-    p::sclb::INFO,
-    p::alb_norm::INFO,
-    p::pmlb::INFO,
-    p::pmlb_compensated::INFO,
-    p::cmlb_warm::INFO,
-    p::sclb_warm::INFO,
-    p::pmlb_warm::INFO,
-    p::cohort::INFO,
-];
+pub use crate::policies::POLICIES;
 
 /// The policy of that name.
 pub fn info(name: &str) -> Result<&'static PolicyInfo, Error> {

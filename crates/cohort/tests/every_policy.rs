@@ -116,7 +116,9 @@ fn every_parameter_refuses_what_is_out_of_its_range_by_name() {
     for policy in POLICIES {
         for param in policy.params.iter().copied().flatten() {
             let wrong = match &param.kind {
-                Kind::Real(..) => vec![Value::Real(f64::NAN), Value::Real(-1e9), "many".into()],
+                Kind::Real(..) | Kind::RealOr(..) => {
+                    vec![Value::Real(f64::NAN), Value::Real(-1e9), "many".into()]
+                }
                 Kind::Count(_) => vec![Value::Real(0.5), Value::Real(-1.0), "many".into()],
                 Kind::Choice(_) => vec![Value::Real(1.0), "neither".into()],
                 Kind::Text(_) => vec![Value::Real(1.0), Value::Text(String::new())],

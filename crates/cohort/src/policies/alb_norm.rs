@@ -9,7 +9,8 @@
 //! 12     T_{i+1} = 2T_i, δ_{i+1} = δ_i/2
 //! ```
 //!
-//! The last epoch is cut at T. The maximum of line 11 is exact, for the ellipsoid too
+//! The last epoch is cut at T. With `confidence = ball`, τ_min(δ_i) is that of the epoch's own OFUL: its
+//! δ_i and the rounds it lasts. The maximum of line 11 is exact, for the ellipsoid too
 //! ([`crate::linear::largest_norm`]), and not capped. Lines 2–7 of the original estimate b_1 and
 //! arm biases; here b_1 is given and there are no biases, as in PMLB's analysis. The radius of C
 //! includes the exploration scale, as the set that OFUL plays on does.
@@ -57,6 +58,8 @@ pub fn epoch_lengths(rounds: usize) -> Vec<usize> {
 
 /// One ALB-Norm per user, all in step.
 pub(crate) struct AlbNorm {
+    /// T, all epochs together.
+    rounds: usize,
     /// Those of the coming epochs, last first.
     coming: Vec<usize>,
     rounds_left: usize,
@@ -72,12 +75,14 @@ impl AlbNorm {
     pub(crate) fn new(users: usize, dim: usize, rounds: usize, confidence: Confidence) -> Self {
         let mut coming = epoch_lengths(rounds);
         coming.reverse();
+        let first = coming.pop().unwrap_or(0);
         Self {
-            rounds_left: coming.pop().unwrap_or(0),
+            rounds,
+            rounds_left: first,
             coming,
             ofuls: Bank::new(users, dim, confidence.lambda),
             norm_bounds: vec![confidence.norm_bound; users],
-            confidence,
+            confidence: confidence.for_run(dim, first, confidence.delta),
             dim,
         }
     }
@@ -93,7 +98,7 @@ impl AlbNorm {
         if self.rounds_left == 0
             && let Some(length) = self.coming.pop()
         {
-            self.next_epoch();
+            self.next_epoch(length);
             self.rounds_left = length;
         }
         let (confidence, bounds) = (&self.confidence, &self.norm_bounds);
@@ -107,11 +112,11 @@ impl AlbNorm {
     }
 
     /// Lines 11–12: what the epoch has shown of ‖θ‖ bounds the next one, which starts afresh.
-    fn next_epoch(&mut self) {
+    fn next_epoch(&mut self, rounds: usize) {
         let (ofuls, confidence) = (&self.ofuls, &self.confidence);
         (self.norm_bounds.par_iter_mut().enumerate())
             .for_each(|(user, bound)| *bound = ofuls.largest_norm(user, confidence, *bound));
-        self.confidence = self.confidence.with_delta(self.confidence.delta / 2.0);
+        self.confidence = self.confidence.for_run(self.dim, rounds, self.confidence.delta / 2.0);
         self.ofuls = Bank::new(self.norm_bounds.len(), self.dim, self.confidence.lambda);
     }
 }
@@ -157,8 +162,11 @@ impl AlbNorm {
         let norm_bounds = read_some(from, what, self.norm_bounds.len())?;
         let (dim, lambda, users) = (self.dim, self.confidence.lambda, norm_bounds.len());
         let ofuls = read_whole_bank(from, what, dim, lambda, users)?;
-        let confidence = self.confidence.with_delta(delta);
-        Ok(Self { coming, rounds_left, ofuls, norm_bounds, confidence, dim })
+        let lengths = epoch_lengths(self.rounds);
+        let epoch = lengths.len().saturating_sub(coming.len() + 1);
+        let length = lengths.get(epoch).copied().unwrap_or(0);
+        let confidence = self.confidence.for_run(dim, length, delta);
+        Ok(Self { rounds: self.rounds, coming, rounds_left, ofuls, norm_bounds, confidence, dim })
     }
 }
 

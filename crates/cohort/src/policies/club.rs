@@ -55,20 +55,23 @@ pub const INFO: PolicyInfo = PolicyInfo {
     name: "club",
     summary: "clusters are components of a user graph that loses edges (CLUB)",
     reference: "Gentile, Li, Zappella, ICML 2014, Figure 1",
-    params: &[
-        EXPLORATION_PARAMS,
-        &[
-            Param::real("alpha2", POSITIVE, 2.0, "α₂: how different users must be to be parted"),
-            Param::choice("graph", &["complete", "erdos-renyi"], "edges at the start"),
-        ],
-    ],
+    params: PARAMS,
     build,
 };
+
+/// Its parameters.
+pub(super) const PARAMS: &[&[Param]] = &[
+    EXPLORATION_PARAMS,
+    &[
+        Param::real("alpha2", POSITIVE, 2.0, "α₂: how different users must be to be parted"),
+        Param::choice("graph", &["complete", "erdos-renyi"], "edges at the start"),
+    ],
+];
 
 /// M = I + Σxxᵀ: the regulariser.
 const LAMBDA: f64 = 1.0;
 
-struct Club {
+pub(super) struct Club {
     /// exploration·α.
     exploration: f64,
     dim: usize,
@@ -79,7 +82,7 @@ struct Club {
     components: Vec<Oful>,
     leashes: Leashes,
     /// How many turns have been learned from.
-    turns: f64,
+    pub(super) turns: f64,
     /// Draws the edges of late users; none where they get all.
     rng: Option<ChaCha8Rng>,
 }
@@ -104,7 +107,7 @@ pub fn draw_neighbours(candidates: &[usize], users: usize, rng: &mut impl Rng) -
 
 impl Club {
     /// Init.
-    fn new(problem: &Problem, settings: &Settings) -> Self {
+    pub(super) fn new(problem: &Problem, settings: &Settings) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(problem.seed);
         let (graph, rng) = match settings.choice("graph") {
             "erdos-renyi" => {

@@ -35,6 +35,8 @@ pub const INFO: PolicyInfo = PolicyInfo {
 };
 
 struct PmlbWarm {
+    /// T: nothing is reset, so every epoch's OFUL is one that lasts T rounds.
+    rounds: usize,
     /// Lengths of the stages to come, last first: the common phase, then the epochs.
     coming: Vec<usize>,
     rounds_left: usize,
@@ -58,6 +60,7 @@ fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Erro
     let mut coming = epoch_lengths(rounds - common_rounds);
     coming.reverse();
     Ok(Box::new(PmlbWarm {
+        rounds,
         coming,
         rounds_left: common_rounds,
         in_common_phase: true,
@@ -71,11 +74,16 @@ fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Erro
 }
 
 impl PmlbWarm {
+    /// OFUL(δ) of an epoch.
+    fn for_epoch(&self, delta: f64) -> Confidence {
+        self.confidence.for_run(self.prior_mean.len(), self.rounds, delta)
+    }
+
     /// Line 7' and the end of an epoch. The first epoch has the norm bound it was given.
     fn next_stage(&mut self) {
         if !self.in_common_phase {
             self.bound_norms();
-            self.confidence = self.confidence.with_delta(self.confidence.delta / 2.0);
+            self.confidence = self.for_epoch(self.confidence.delta / 2.0);
         }
         self.in_common_phase = false;
         self.recentre();
@@ -167,7 +175,7 @@ impl Saved for PmlbWarm {
         let norm_bounds = read_some(from, what, users)?;
         let common = read_oful(from, what, dim, lambda)?;
         self.users = read_whole_bank(from, what, dim, lambda, users)?;
-        self.confidence = self.confidence.with_delta(delta);
+        self.confidence = self.for_epoch(delta);
         (self.coming, self.rounds_left) = (coming, rounds_left);
         (self.in_common_phase, self.common) = (in_common_phase, common);
         (self.prior_mean, self.norm_bounds) = (prior_mean, norm_bounds);

@@ -1,11 +1,13 @@
 //! `sclb`: Successive Clustering of Linear Bandits, Algorithm 1 of the paper, to the letter.
 //!
 //! ```text
-//! 2  for phases i = 1, 2, …, ⌈log₂T⌉
+//! 2  for phases 1 ≤ i ≤ log₂T
 //! 3     play a fresh CMLB(γ = 3/(N·2^i)^α, horizon 2^i, δ/2^i, p* = i⁻²) for 2^i rounds
 //! ```
 //!
-//! The last phase keeps its parameters (from 2^i) and is simply cut off at T; nothing else depends
+//! Phases of 2, 4, …, 2^i rounds are 2^{i+1} − 2 rounds together: the bound of line 2 on i fits no T
+//! exactly. Here phases follow each other until T, as the analysis (which counts ⌈log₂T⌉ of them)
+//! has it: the last one keeps its parameters (from 2^i) and is simply cut off. Nothing else depends
 //! on T, so none need be known. In phase 1, p* = 1: everybody shares one cluster.
 //!
 //! | constant | range | meaning |
@@ -93,7 +95,7 @@ impl Phases {
             ),
             gamma: default_gamma(self.users, rounds, self.alpha),
             min_share: phase_min_share(phase),
-            confidence: self.confidence.with_delta(delta),
+            confidence: self.confidence.for_run(self.dim, rounds, delta),
         }
     }
 }

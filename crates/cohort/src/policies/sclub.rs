@@ -40,6 +40,7 @@
 //! Reference: Li, Chen, Li, Leung, *Improved Algorithm on Online Clustering of Bandits*, IJCAI
 //! 2019, Algorithms 1–4.
 
+mod phased;
 mod saved;
 mod sets;
 
@@ -48,7 +49,8 @@ use crate::linear::Oful;
 use crate::params::{POSITIVE, Param, Settings};
 use crate::registry::PolicyInfo;
 use crate::{Arm, Contexts, Error, Judgement, Order, Policy, Problem, Saved, Turns};
-use sets::{Scales, Sets};
+pub(super) use phased::Phased;
+pub(super) use sets::Scales;
 
 /// What is known of it before it is made.
 pub const INFO: PolicyInfo = PolicyInfo {
@@ -73,36 +75,29 @@ pub const INFO: PolicyInfo = PolicyInfo {
 struct Sclub {
     /// exploration·α.
     exploration: f64,
-    sets: Sets,
-    /// τ, how many turns have been learned from.
-    turns: f64,
-    /// s, and the turns that are left of it.
-    phase: i32,
-    turns_left: f64,
+    phased: Phased,
 }
 
 fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Error> {
-    let scales =
-        Scales { estimates: settings.real("alpha_theta"), frequencies: settings.real("alpha_p") };
-    Ok(Box::new(Sclub {
-        exploration: exploration(settings),
-        sets: Sets::new(problem.users, problem.dim, scales),
-        turns: 0.0,
-        phase: 0,
-        turns_left: 0.0,
-    }))
+    let scales = Scales {
+        estimates: settings.real("alpha_theta"),
+        frequencies: settings.real("alpha_p"),
+        tolerance: 0.0,
+    };
+    let phased = Phased::new(problem.users, problem.dim, scales);
+    Ok(Box::new(Sclub { exploration: exploration(settings), phased }))
 }
 
 impl Sclub {
     fn best_arm(&self, sums: &Oful, contexts: &Contexts) -> Arm {
-        sums.best_arm(contexts, self.exploration * width(self.turns))
+        sums.best_arm(contexts, self.exploration * width(self.phased.turns))
     }
 }
 
 impl Policy for Sclub {
     fn choose(&mut self, contexts: &Contexts, arms: &mut [Arm]) {
-        self.sets.grow_to(arms.len());
-        for cluster in self.sets.clusters() {
+        self.phased.sets.grow_to(arms.len());
+        for cluster in self.phased.sets.clusters() {
             let arm = self.best_arm(cluster.sums(), contexts);
             for &member in cluster.members() {
                 arms[member] = arm;
@@ -117,7 +112,7 @@ impl Policy for Sclub {
     }
 
     fn clusters(&self) -> Option<Vec<usize>> {
-        Some(self.sets.labels())
+        Some(self.phased.sets.labels())
     }
 
     fn turns(&mut self) -> Option<&mut dyn Turns> {
@@ -131,13 +126,13 @@ impl Policy for Sclub {
 
 impl Turns for Sclub {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
-        self.sets.grow_to(user + 1);
-        self.best_arm(self.sets.cluster_of(user).sums(), contexts)
+        self.phased.sets.grow_to(user + 1);
+        self.best_arm(self.phased.sets.cluster_of(user).sums(), contexts)
     }
 
     fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
-        let width = self.exploration * width(self.turns);
-        self.sets.sums_for(user).judge(contexts, width, judgements);
+        let width = self.exploration * width(self.phased.turns);
+        self.phased.sets.sums_for(user).judge(contexts, width, judgements);
     }
 
     fn saved(&mut self) -> Option<&mut dyn Saved> {
@@ -145,19 +140,6 @@ impl Turns for Sclub {
     }
 
     fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {
-        self.sets.grow_to(user + 1);
-        // Lines 4–6.
-        if self.turns_left == 0.0 {
-            self.phase += 1;
-            self.turns_left = 2f64.powi(self.phase);
-            self.sets.start_phase();
-        }
-        self.turns_left -= 1.0;
-        self.turns += 1.0;
-        // Lines 13–16.
-        self.sets.update(user, context, reward);
-        self.sets.split(user, self.turns);
-        self.sets.check(user);
-        self.sets.merge(self.turns);
+        self.phased.learn(user, context, reward);
     }
 }

@@ -45,8 +45,15 @@ pub struct Told {
     pub norm_bound: f64,
     pub sigma: f64,
     pub exploration: f64,
-    /// ρ_min and τ_min, for the ball form.
-    pub ball: Option<(f64, f64)>,
+    /// ρ_min and the rounds that the run lasts, for the ball form.
+    pub ball: Option<(f64, usize)>,
+}
+
+impl Told {
+    /// The same for a run of so many rounds.
+    pub fn lasting(self, rounds: usize) -> Told {
+        Told { ball: self.ball.map(|(rho_min, _)| (rho_min, rounds)), ..self }
+    }
 }
 
 /// OFUL as its whole history.
@@ -85,8 +92,10 @@ impl Oful {
         let mut radius = told.exploration
             * (told.sigma * (2.0 * (1.0 / told.delta).ln() + log_ratio).sqrt()
                 + told.lambda.sqrt() * told.norm_bound);
-        if let Some((rho_min, tau_min)) = told.ball
-            && self.history.len() as f64 >= tau_min
+        if let Some((rho_min, rounds)) = told.ball
+            && self.history.len() as f64
+                >= (16.0 / (rho_min * rho_min) + 8.0 / (3.0 * rho_min))
+                    * ((2 * dim * rounds) as f64 / told.delta).ln()
         {
             radius /= (1.0 + rho_min * self.history.len() as f64 / 2.0).sqrt();
         }
@@ -125,6 +134,9 @@ impl Oful {
     pub fn largest_norm_around(&self, centre: &[f64], told: &Told) -> f64 {
         let dim = centre.len();
         let (inverse, _, radius) = self.solve(dim, told);
+        if told.ball.is_some() {
+            return dot(centre, centre).sqrt() + radius;
+        }
         let mut longest = 0.0;
         for start in 0..2 * dim {
             let mut theta = vec![0.0; dim];
@@ -314,7 +326,7 @@ impl Plain for Sclb {
         if self.left == 0 {
             self.phase += 1;
             let rounds = 1usize << self.phase;
-            let told = Told { delta: self.told.delta / rounds as f64, ..self.told };
+            let told = Told { delta: self.told.delta / rounds as f64, ..self.told }.lasting(rounds);
             let share = f64::from(self.phase).powi(-2);
             self.left = rounds;
             self.cmlb = Some(Cmlb::new(self.n, self.d, rounds, self.alpha, self.c, share, told));
@@ -336,6 +348,7 @@ impl Plain for Sclb {
 pub struct AlbNorm {
     pub epoch_length: usize,
     pub epoch_left: usize,
+    pub left: usize,
     pub told: Told,
     pub oful: Oful,
 }
@@ -343,7 +356,8 @@ pub struct AlbNorm {
 impl AlbNorm {
     pub fn new(horizon: usize, told: Told) -> Self {
         let first = (horizon as f64).sqrt().ceil() as usize;
-        Self { epoch_length: first, epoch_left: first, told, oful: Oful::default() }
+        let told = told.lasting(first);
+        Self { epoch_length: first, epoch_left: first, left: horizon, told, oful: Oful::default() }
     }
 
     fn choose(&mut self, contexts: &[Vec<f64>], shift: &[f64]) -> usize {
@@ -354,12 +368,14 @@ impl AlbNorm {
             self.oful = Oful::default();
             self.epoch_length *= 2;
             self.epoch_left = self.epoch_length;
+            self.told = self.told.lasting(self.epoch_length.min(self.left));
         }
         self.oful.choose(contexts, &self.told, shift)
     }
 
     fn learn(&mut self, x: &[f64], y: f64) {
         self.epoch_left -= 1;
+        self.left -= 1;
         self.oful.learn(x, y);
     }
 }

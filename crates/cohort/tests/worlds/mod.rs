@@ -17,6 +17,8 @@ pub enum Noise {
     StudentT3,
     /// A reward of 0 or 1, of mean ½ + ½⟨x, θ⟩.
     Coin,
+    /// A reward of 0 or 1, mostly 0: of mean 1.5⟨x, θ⟩ − 0.15 where that is positive.
+    Rare,
     None,
 }
 
@@ -99,6 +101,7 @@ impl World {
                 let chi: f64 = (0..3).map(|_| normal().powi(2)).sum();
                 mean + self.sigma * normal() / (chi / 3.0).sqrt()
             }
+            Noise::Rare => f64::from(self.rng.random::<f64>() < 1.5 * mean - 0.15),
             Noise::Coin => f64::from(self.rng.random::<f64>() < 0.5 + 0.5 * mean),
             Noise::None => mean,
         }

@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 
 use super::sets::{Cluster, Sets, User};
-use super::{INFO, Sclub};
+use super::{INFO, Phased, Sclub};
 use crate::linear::Oful;
 use crate::saved::{
     expect, read_bound, read_count, read_header, read_numbers, read_places, write_bound,
@@ -16,19 +16,33 @@ const VERSION: u32 = 1;
 
 impl Saved for Sclub {
     fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.phased.save(out)
+    }
+
+    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+        self.phased.load(from, INFO.name)
+    }
+}
+
+impl Phased {
+    pub(in crate::policies) fn save(&self, out: &mut dyn Write) -> io::Result<()> {
         write_header(out, VERSION)?;
         write_numbers(out, &[self.turns, self.turns_left])?;
         write_count(out, self.phase as usize)?;
         self.sets.save(out)
     }
 
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
-        read_header(from, INFO.name, VERSION)?;
+    pub(in crate::policies) fn load(
+        &mut self,
+        from: &mut dyn Read,
+        what: &'static str,
+    ) -> Result<(), Error> {
+        read_header(from, what, VERSION)?;
         let mut numbers = [0.0; 2];
-        read_numbers(from, INFO.name, &mut numbers)?;
-        let phase = read_count(from, INFO.name)?;
-        expect(INFO.name, "phases that have been", phase < 1024, true)?;
-        self.sets.load(from, INFO.name)?;
+        read_numbers(from, what, &mut numbers)?;
+        let phase = read_count(from, what)?;
+        expect(what, "phases that have been", phase < 1024, true)?;
+        self.sets.load(from, what)?;
         [self.turns, self.turns_left] = numbers;
         self.phase = phase as i32;
         Ok(())

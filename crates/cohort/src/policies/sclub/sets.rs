@@ -23,13 +23,16 @@ const MOST_TURNS: f64 = 9e15;
 
 /// α_θ and α_p.
 #[derive(Clone, Copy)]
-pub(super) struct Scales {
-    pub estimates: f64,
-    pub frequencies: f64,
+pub(in crate::policies) struct Scales {
+    pub(in crate::policies) estimates: f64,
+    /// Infinite where frequencies do not matter.
+    pub(in crate::policies) frequencies: f64,
+    /// How much estimates may differ besides: 0 for SCLUB.
+    pub(in crate::policies) tolerance: f64,
 }
 
 /// All users and their clusters.
-pub(super) struct Sets {
+pub(in crate::policies) struct Sets {
     pub(super) dim: usize,
     pub(super) scales: Scales,
     pub(super) users: Vec<User>,
@@ -57,7 +60,7 @@ pub(super) struct User {
 }
 
 /// A set of users.
-pub(super) struct Cluster {
+pub(in crate::policies) struct Cluster {
     pub(super) number: u64,
     pub(super) members: Vec<usize>,
     /// M_V, b_V, w_V, T_V.
@@ -73,7 +76,7 @@ pub(super) struct Cluster {
 
 impl Cluster {
     /// M_V, b_V, w_V, T_V.
-    pub(super) fn sums(&self) -> &Oful {
+    pub(in crate::policies) fn sums(&self) -> &Oful {
         &self.sums
     }
 
@@ -201,7 +204,7 @@ impl Sets {
     }
 
     /// M_V, b_V, w_V of a user's cluster; a user who has not come yet would join the largest.
-    pub(super) fn sums_for(&self, user: usize) -> Cow<'_, Oful> {
+    pub(in crate::policies) fn sums_for(&self, user: usize) -> Cow<'_, Oful> {
         let at = match self.users.get(user) {
             Some(user) => Some(user.cluster),
             None => self.largest(),
@@ -213,7 +216,7 @@ impl Sets {
     }
 
     /// The cluster of every user, numbered by smallest member.
-    pub(super) fn labels(&self) -> Vec<usize> {
+    pub(in crate::policies) fn labels(&self) -> Vec<usize> {
         let mut labels: Vec<usize> = self.users.iter().map(|user| user.cluster).collect();
         number_by_smallest_member(&mut labels);
         labels
@@ -276,6 +279,7 @@ impl Sets {
         let (pivot, pivot_uncertainty) = &self.cluster_of(user).pivot;
         distance_squared(sums.estimate(), pivot).sqrt()
             > self.scales.estimates * (uncertainty(sums.progress().updates) + pivot_uncertainty)
+                + self.scales.tolerance
     }
 
     /// |p_i − p_l| > 2α_p·F(τ) for some member l
@@ -356,7 +360,8 @@ impl Sets {
         let mut closest = f64::INFINITY;
         for &other in self.checked.iter().filter(|&&other| other != at) {
             let (other_estimate, other_uncertainty) = self.outlines.get(other);
-            let alike = self.scales.estimates / 2.0 * (own_uncertainty + other_uncertainty);
+            let alike = self.scales.estimates / 2.0 * (own_uncertainty + other_uncertainty)
+                + self.scales.tolerance / 2.0;
             if are_within(alike, estimate, other_estimate) {
                 let served = |at: usize| self.clusters[at].served_on_average();
                 let difference = (served(at) - served(other)).abs();
@@ -431,7 +436,8 @@ mod tests {
     fn what_clusters_carry_along_is_what_their_members_have_seen() {
         let (users, dim) = (40, 6);
         let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
-        let mut sets = Sets::new(users, dim, Scales { estimates: 0.5, frequencies: 1.4 });
+        let scales = Scales { estimates: 0.5, frequencies: 1.4, tolerance: 0.0 };
+        let mut sets = Sets::new(users, dim, scales);
         for turn in 0..40_000 {
             if (turn + 2usize).is_power_of_two() {
                 sets.start_phase();

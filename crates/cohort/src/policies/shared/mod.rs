@@ -1,8 +1,16 @@
 //! What several algorithms have in common.
 
 pub(crate) mod clubs;
+pub(crate) mod forced;
+pub(crate) mod hierarchy;
+mod model;
 mod per_cluster;
 mod pooled;
+pub(crate) mod robust;
+pub(crate) mod served;
+pub(crate) mod subspace;
+pub(crate) mod tasks;
 
+pub(crate) use model::{MODEL_PARAMS, Model};
 pub(crate) use per_cluster::PerCluster;
 pub(crate) use pooled::{PooledClusters, UserHistories};

@@ -1,0 +1,220 @@
+//! `alb-dim`: Adaptive Linear Bandit (dimension), for each user: learns which coordinates of θ are
+//! not zero, and plays OFUL on those.
+//!
+//! ```text
+//! D_0 = all coordinates;  for phases i = 0, 1, 2, …
+//!   36^i·T₀ turns        a fresh OFUL(δ/2^i) on the coordinates D_i
+//!   6^i·⌈√T₀⌉ turns      arms at random;  θ̂ by ridge regression on all that was explored so far
+//!   D_{i+1} = {j: |θ̂_j| ≥ 2^{−(i+1)}}
+//! ```
+//!
+//! Turns are a user's own. The regression is least squares in the paper; λ keeps it defined while
+//! fewer arms than coordinates have been explored.
+//!
+//! | constant | range | meaning |
+//! | --- | --- | --- |
+//! | `t0` T₀ | 1, 2, … | length of the first phase |
+//! | those of OFUL | | [`OFUL_PARAMS`] |
+//!
+//! The paper asks for T₀ = O(d² ln²(1/δ)), for which 36^i is soon beyond any horizon; the default is
+//! what lets the second phase begin after some dozens of turns.
+//!
+//! Reference: Ghosh, Sankararaman, Ramchandran, *Problem-Complexity Adaptive Model Selection for
+//! Stochastic Linear Bandits*, AISTATS 2021, Algorithm 2.
+
+use std::io::{self, Read, Write};
+
+use rand::RngExt;
+
+use super::draws::stream;
+use super::shared::served::{OneUser, Served};
+use crate::linear::{Confidence, OFUL_PARAMS, Oful, Ridge};
+use crate::params::{Param, Settings};
+use crate::registry::PolicyInfo;
+use crate::{Arm, Contexts, Error, Judgement, Order, Policy, Problem, Saved, Turns, saved};
+
+/// What is known of it before it is made.
+pub const INFO: PolicyInfo = PolicyInfo {
+    name: "alb-dim",
+    summary: "per user: OFUL on the coordinates that matter, learned in phases",
+    reference: "Ghosh, Sankararaman, Ramchandran, AISTATS 2021, Algorithm 2",
+    params: &[OFUL_PARAMS, &[Param::count("t0", 1, 20, "T₀, length of the first phase")]],
+    build,
+};
+
+struct AlbDim {
+    confidence: Confidence,
+    t0: f64,
+    dim: usize,
+    seed: u64,
+    users: Vec<User>,
+    fresh: User,
+}
+
+#[derive(Clone)]
+struct User {
+    phase: i32,
+    /// Turns of this phase that have been learned from, and of all.
+    turns: f64,
+    all_turns: f64,
+    /// 1 for coordinates in D_i, 0 for others.
+    mask: Vec<f64>,
+    oful: Oful,
+    explored: Ridge,
+}
+
+fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Error> {
+    let confidence = Confidence::from_settings(problem, settings)?;
+    let (dim, lambda) = (problem.dim, confidence.lambda);
+    let fresh = User {
+        phase: 0,
+        turns: 0.0,
+        all_turns: 0.0,
+        mask: vec![1.0; dim],
+        oful: Oful::new(dim, lambda),
+        explored: Ridge::new(dim, lambda),
+    };
+    let t0 = settings.count("t0") as f64;
+    let (seed, users) = (problem.seed, Vec::new());
+    Ok(Box::new(Served(AlbDim { confidence, t0, dim, seed, users, fresh })))
+}
+
+/// The turns of a phase that play OFUL, and those that explore after them.
+pub fn phase_lengths(t0: f64, phase: i32) -> (f64, f64) {
+    (36f64.powi(phase) * t0, 6f64.powi(phase) * t0.sqrt().ceil())
+}
+
+impl User {
+    fn explores(&self, t0: f64) -> bool {
+        self.turns >= phase_lengths(t0, self.phase).0
+    }
+
+    fn masked(&self, x: &[f64]) -> Vec<f64> {
+        x.iter().zip(&self.mask).map(|(x, keep)| x * keep).collect()
+    }
+}
+
+impl AlbDim {
+    fn user(&self, user: usize) -> &User {
+        self.users.get(user).unwrap_or(&self.fresh)
+    }
+
+    fn judge_masked(&self, known: &User, contexts: &Contexts, judgements: &mut [Judgement]) {
+        let delta = self.confidence.delta / 2f64.powi(known.phase);
+        let rounds = phase_lengths(self.t0, known.phase).0 as usize;
+        let confidence = self.confidence.for_run(contexts.dim(), rounds, delta);
+        let radius = confidence.radius(known.oful.progress());
+        for (x, judgement) in contexts.iter().zip(judgements) {
+            let x = known.masked(x);
+            let expected = crate::linear::dot(&x, known.oful.estimate());
+            let bonus = known.oful.optimistic(&x, radius, confidence.shape) - expected;
+            *judgement = Judgement { expected, bonus };
+        }
+    }
+}
+
+impl OneUser for AlbDim {
+    fn order(&self) -> Order {
+        Order::Together
+    }
+}
+
+impl Turns for AlbDim {
+    fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
+        let known = self.user(user);
+        if known.explores(self.t0) {
+            return stream(self.seed, user, known.all_turns).random_range(0..contexts.arms());
+        }
+        let mut judgements = vec![Judgement::default(); contexts.arms()];
+        self.judge_masked(known, contexts, &mut judgements);
+        crate::linear::argmax(judgements.iter().map(Judgement::score))
+    }
+
+    /// All arms are the same where they are drawn at random.
+    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
+        let known = self.user(user);
+        match known.explores(self.t0) {
+            true => judgements.fill(Judgement::default()),
+            false => self.judge_masked(known, contexts, judgements),
+        }
+    }
+
+    fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {
+        if user >= self.users.len() {
+            self.users.resize(user + 1, self.fresh.clone());
+        }
+        let (t0, lambda) = (self.t0, self.confidence.lambda);
+        let known = &mut self.users[user];
+        match known.explores(t0) {
+            true => known.explored.learn(context, reward),
+            false => {
+                let x = known.masked(context);
+                known.oful.learn(&x, reward);
+            }
+        }
+        known.turns += 1.0;
+        known.all_turns += 1.0;
+        let (play, explore) = phase_lengths(t0, known.phase);
+        if known.turns >= play + explore {
+            known.phase += 1;
+            known.turns = 0.0;
+            let least = 0.5f64.powi(known.phase);
+            for (keep, estimate) in known.mask.iter_mut().zip(known.explored.estimate()) {
+                *keep = f64::from(u8::from(estimate.abs() >= least));
+            }
+            known.oful = Oful::new(self.dim, lambda);
+        }
+    }
+
+    fn chances(
+        &mut self,
+        user: usize,
+        contexts: &Contexts,
+        _seed: u64,
+        chances: &mut [f64],
+    ) -> bool {
+        chances.fill(1.0 / contexts.arms() as f64);
+        self.user(user).explores(self.t0)
+    }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
+}
+
+impl Saved for AlbDim {
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        saved::write_header(out, SAVED_VERSION)?;
+        saved::write_counts(out, &[self.dim, self.users.len()])?;
+        for user in &self.users {
+            saved::write_numbers(out, &[f64::from(user.phase), user.turns, user.all_turns])?;
+            saved::write_numbers(out, &user.mask)?;
+            user.oful.save(out)?;
+            user.explored.save(out)?;
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+        let (what, dim) = (INFO.name, self.dim);
+        saved::read_header(from, what, SAVED_VERSION)?;
+        saved::expect(what, "sizes", saved::read_count(from, what)?, 2)?;
+        saved::expect(what, "dimension", saved::read_count(from, what)?, dim)?;
+        let mut users = Vec::new();
+        for _ in 0..saved::read_count(from, what)? {
+            let mut user = self.fresh.clone();
+            let numbers = saved::read_some(from, what, 3)?;
+            saved::expect(what, "a phase", (0.0..64.0).contains(&numbers[0]), true)?;
+            (user.phase, user.turns, user.all_turns) = (numbers[0] as i32, numbers[1], numbers[2]);
+            saved::read_numbers(from, what, &mut user.mask)?;
+            user.oful = Oful::load(from, what, dim, self.confidence.lambda)?;
+            user.explored = Ridge::load(from, what, dim)?;
+            users.push(user);
+        }
+        self.users = users;
+        Ok(())
+    }
+}
+
+/// The layout that `save` writes.
+const SAVED_VERSION: u32 = 1;

@@ -1,0 +1,166 @@
+//! `cab`: context-aware clustering. Who is alike is asked anew for every arm.
+//!
+//! ```text
+//! CB_j(x) = α·√(xᵀM_j⁻¹x · ln(1 + t)),  M_j = I + Σxxᵀ,  w_j = M_j⁻¹Σxy
+//! N_k = {i} ∪ {j served before: |⟨w_i − w_j, x_k⟩| ≤ CB_i(x_k) + CB_j(x_k)}      for user i, arm k
+//! play argmax_k mean_{j∈N_k} ⟨w_j, x_k⟩ + mean_{j∈N_k} CB_j(x_k)
+//! learn (x, y): if CB_i(x) ≥ γ/4 only i; else i and every j ∈ N(x) with CB_j(x) < γ/4
+//! ```
+//!
+//! A user's estimates rest on what others were served, too, where all are sure and agree. A decision
+//! costs O(N K d²): every user who was served is asked about every arm, and no other.
+//!
+//! | constant | range | meaning |
+//! | --- | --- | --- |
+//! | `alpha` α | (0, ∞) | width of the exploration; public code takes 0.01 to 1 |
+//! | `exploration` | [0, ∞) | multiplies α |
+//! | `gamma` γ | (0, ∞) | the gap that is assumed between users who differ; 0.1 to 0.5 in public code |
+//!
+//! The neighbourhood of the update is that of the decision: it is found again from what was known
+//! before the reward, so that rewards may come late.
+//!
+//! Reference: Gentile, Li, Kar, Karatzoglou, Zappella, Etrue, *On Context-Dependent Clustering of
+//! Bandits*, ICML 2017, Figure 1.
+
+use std::io::{self, Read, Write};
+
+use super::shared::clubs::{EXPLORATION_PARAMS, exploration, width};
+use super::shared::served::{OneUser, Served, read_ofuls, write_ofuls};
+use crate::linear::{Oful, argmax, dot};
+use crate::params::{POSITIVE, Param, Settings};
+use crate::registry::PolicyInfo;
+use crate::{Arm, Contexts, Error, Judgement, Policy, Problem, Saved, Turns, saved};
+
+/// What is known of it before it is made.
+pub const INFO: PolicyInfo = PolicyInfo {
+    name: "cab",
+    summary: "who is alike is asked anew for every arm (CAB)",
+    reference: "Gentile, Li, Kar, Karatzoglou, Zappella, Etrue, ICML 2017, Figure 1",
+    params: &[
+        EXPLORATION_PARAMS,
+        &[Param::real("gamma", POSITIVE, 0.2, "γ: the gap assumed between users who differ")],
+    ],
+    build,
+};
+
+/// M = I + Σxxᵀ: the regulariser.
+const LAMBDA: f64 = 1.0;
+
+struct Cab {
+    exploration: f64,
+    gamma: f64,
+    dim: usize,
+    users: Vec<Oful>,
+    fresh: Oful,
+    /// How many turns have been learned from.
+    turns: f64,
+}
+
+fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Error> {
+    Ok(Box::new(Served(Cab {
+        exploration: exploration(settings),
+        gamma: settings.real("gamma"),
+        dim: problem.dim,
+        users: Vec::new(),
+        fresh: Oful::new(problem.dim, LAMBDA),
+        turns: 0.0,
+    })))
+}
+
+/// ⟨w, x⟩ and CB(x).
+fn look(user: &Oful, x: &[f64], width: f64) -> Judgement {
+    let bonus = width * user.inverse().quadratic(x).max(0.0).sqrt();
+    Judgement { expected: dot(user.estimate(), x), bonus }
+}
+
+impl Cab {
+    fn width(&self) -> f64 {
+        self.exploration * width(self.turns)
+    }
+
+    /// The others in N(x), each with its place, and what user i itself says.
+    fn neighbours(
+        &self,
+        user: usize,
+        x: &[f64],
+    ) -> (Judgement, impl Iterator<Item = (usize, Judgement)>) {
+        let width = self.width();
+        let own = look(self.users.get(user).unwrap_or(&self.fresh), x, width);
+        let others = self.users.iter().enumerate();
+        let others = others.filter(move |(j, other)| *j != user && other.progress().updates > 0.0);
+        let near =
+            others.map(move |(j, other)| (j, look(other, x, width))).filter(move |(_, other)| {
+                (own.expected - other.expected).abs() <= own.bonus + other.bonus
+            });
+        (own, near)
+    }
+
+    /// The others who learn from what a user was served.
+    fn sure_neighbours(&self, user: usize, x: &[f64]) -> Vec<usize> {
+        let sure = self.gamma / 4.0;
+        let (own, others) = self.neighbours(user, x);
+        match own.bonus < sure {
+            true => others.filter(|(_, other)| other.bonus < sure).map(|(j, _)| j).collect(),
+            false => Vec::new(),
+        }
+    }
+
+    fn judge_arm(&self, user: usize, x: &[f64]) -> Judgement {
+        let (own, others) = self.neighbours(user, x);
+        let (mut count, mut sum) = (1.0, own);
+        for (_, other) in others {
+            count += 1.0;
+            sum.expected += other.expected;
+            sum.bonus += other.bonus;
+        }
+        Judgement { expected: sum.expected / count, bonus: sum.bonus / count }
+    }
+}
+
+impl OneUser for Cab {}
+
+impl Turns for Cab {
+    fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
+        argmax(contexts.iter().map(|x| self.judge_arm(user, x).score()))
+    }
+
+    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
+        for (x, judgement) in contexts.iter().zip(judgements) {
+            *judgement = self.judge_arm(user, x);
+        }
+    }
+
+    fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {
+        if user >= self.users.len() {
+            self.users.resize(user + 1, self.fresh.clone());
+        }
+        let learning = self.sure_neighbours(user, context);
+        for learner in learning.into_iter().chain([user]) {
+            self.users[learner].learn(context, reward);
+        }
+        self.turns += 1.0;
+    }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
+}
+
+impl Saved for Cab {
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        saved::write_header(out, SAVED_VERSION)?;
+        saved::write_numbers(out, &[self.turns])?;
+        write_ofuls(out, self.dim, &self.users)
+    }
+
+    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+        saved::read_header(from, INFO.name, SAVED_VERSION)?;
+        let turns = saved::read_some(from, INFO.name, 1)?[0];
+        self.users = read_ofuls(from, INFO.name, self.dim, LAMBDA)?;
+        self.turns = turns;
+        Ok(())
+    }
+}
+
+/// The layout that `save` writes.
+const SAVED_VERSION: u32 = 1;

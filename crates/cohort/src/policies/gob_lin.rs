@@ -1,0 +1,220 @@
+//! `gob-lin`: a gang of bandits. Users who are joined in a graph that is known are drawn together by
+//! its Laplacian.
+//!
+//! ```text
+//! L the Laplacian of the graph,  Λ = (I_N + L) ⊗ I_d + blockdiag(Σxxᵀ of every user),  b = (Σxy)_i
+//! û = Λ⁻¹b,  û_i its block of user i;  (Λ⁻¹)_ii its diagonal block
+//! play argmax_x ⟨x, û_i⟩ + α·√(xᵀ(Λ⁻¹)_ii x · ln(1 + t));  learn (x, y) in block i
+//! ```
+//!
+//! That is the algorithm of the paper's Figure 1 in the space of users instead of its transformed
+//! one. Λ has N·d rows and is never formed, let alone inverted: a reward needs one solution g of
+//! Λg = (x in block i), by conjugate gradients preconditioned with the blocks on the diagonal, and
+//! then everything follows exactly from Sherman and Morrison's formula:
+//!
+//! ```text
+//! û += g·(y − ⟨x, û_i⟩)/(1 + ⟨x, g_i⟩),   (Λ⁻¹)_jj −= g_j g_jᵀ/(1 + ⟨x, g_i⟩) for all j
+//! ```
+//!
+//! in O((N d² + |E| d)·iterations) for a reward and O(K d²) for a decision.
+//!
+//! | constant | range | meaning |
+//! | --- | --- | --- |
+//! | `alpha` α | (0, ∞) | width of the exploration |
+//! | `exploration` | [0, ∞) | multiplies α |
+//! | `graph` | told, clusters | the graph that the environment tells (without one every user is alone), or all users of a true cluster joined: an oracle |
+//! | `tolerance` | [10⁻¹⁴, 10⁻²] | at which relative residual conjugate gradients stop |
+//!
+//! A user who comes later is alone. The theory's width is σ√(ln(|M_t|/δ)) + √(Σ‖u_i‖² +
+//! Σ_{(i,j)∈E}‖u_i − u_j‖²); α·√ln(1 + t) is what the paper's experiments tune.
+//!
+//! Reference: Cesa-Bianchi, Gentile, Zappella, *A Gang of Bandits*, NIPS 2013, Figure 1.
+
+mod laplacian;
+
+use std::io::{self, Read, Write};
+use std::ops::Bound;
+
+use super::shared::clubs::{EXPLORATION_PARAMS, exploration, width};
+use super::shared::served::{OneUser, Served};
+use crate::linear::{Symmetric, argmax, dot};
+use crate::params::{Kind, Param, Settings};
+use crate::registry::PolicyInfo;
+use crate::{Arm, Contexts, Error, Judgement, Policy, Problem, Saved, Turns, saved};
+use laplacian::{Gang, Graph};
+
+/// What is known of it before it is made.
+pub const INFO: PolicyInfo = PolicyInfo {
+    name: "gob-lin",
+    summary: "users joined in a known graph are drawn together (GOB.Lin)",
+    reference: "Cesa-Bianchi, Gentile, Zappella, NIPS 2013, Figure 1",
+    params: &[
+        EXPLORATION_PARAMS,
+        &[
+            Param::choice("graph", &["told", "clusters"], "which users are joined"),
+            Param::real(
+                "tolerance",
+                Kind::Real(Bound::Included(1e-14), Bound::Included(1e-2)),
+                1e-8,
+                "at which relative residual conjugate gradients stop",
+            ),
+        ],
+    ],
+    build,
+};
+
+/// More edges than this are never made of true clusters.
+const MOST_EDGES: usize = 50_000_000;
+
+struct GobLin {
+    exploration: f64,
+    dim: usize,
+    /// How many users the graph has.
+    joined: usize,
+    gang: Gang,
+    /// û, user by user.
+    estimates: Vec<f64>,
+    /// The diagonal blocks of Λ⁻¹.
+    blocks: Vec<Symmetric>,
+    turns: f64,
+}
+
+fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Error> {
+    let needs = |what| Error::Needs { policy: settings.policy(), what };
+    let graph = match (settings.choice("graph"), problem.truth, problem.graph) {
+        ("told", _, edges) => Graph::new(problem.users, edges.unwrap_or(&[])),
+        (_, Some(truth), _) => {
+            let edges = of_clusters(truth.clusters);
+            let edges = edges.ok_or(needs("smaller clusters: they have too many pairs"))?;
+            Graph::new(problem.users, &edges)
+        }
+        _ => return Err(needs("the true clusters, which only an environment can tell")),
+    };
+    let scales = graph.diagonal_of_inverse();
+    let mut policy = GobLin {
+        exploration: exploration(settings),
+        dim: problem.dim,
+        joined: problem.users,
+        gang: Gang::new(graph, problem.dim, settings.real("tolerance")),
+        estimates: vec![0.0; problem.users * problem.dim],
+        blocks: Vec::new(),
+        turns: 0.0,
+    };
+    policy.blocks.extend(scales.iter().map(|scale| Symmetric::identity(problem.dim, *scale)));
+    Ok(Box::new(Served(policy)))
+}
+
+/// All pairs of users of one cluster; `None` where they are too many.
+fn of_clusters(clusters: &[usize]) -> Option<Vec<(usize, usize)>> {
+    let mut members = std::collections::BTreeMap::<usize, Vec<usize>>::new();
+    for (user, cluster) in clusters.iter().enumerate() {
+        members.entry(*cluster).or_default().push(user);
+    }
+    let pairs: usize = members.values().map(|members| members.len().pow(2) / 2).sum();
+    let pairs_of = |members: &Vec<usize>| -> Vec<(usize, usize)> {
+        let pairs = members.iter().enumerate();
+        pairs.flat_map(|(at, a)| members[..at].iter().map(|b| (*b, *a))).collect()
+    };
+    (pairs <= MOST_EDGES).then(|| members.values().flat_map(pairs_of).collect())
+}
+
+impl GobLin {
+    fn grow_to(&mut self, users: usize) {
+        self.gang.grow_to(users);
+        while self.blocks.len() < users {
+            self.blocks.push(Symmetric::identity(self.dim, 1.0));
+            self.estimates.resize(self.blocks.len() * self.dim, 0.0);
+        }
+    }
+
+    fn judge_arm(&self, user: usize, x: &[f64]) -> Judgement {
+        let width = self.exploration * width(self.turns);
+        let (expected, square) = match self.blocks.get(user) {
+            Some(block) => {
+                let estimate = &self.estimates[user * self.dim..(user + 1) * self.dim];
+                (dot(x, estimate), block.quadratic(x))
+            }
+            None => (0.0, dot(x, x)),
+        };
+        Judgement { expected, bonus: width * square.max(0.0).sqrt() }
+    }
+}
+
+impl OneUser for GobLin {}
+
+impl Turns for GobLin {
+    fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
+        argmax(contexts.iter().map(|x| self.judge_arm(user, x).score()))
+    }
+
+    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
+        for (x, judgement) in contexts.iter().zip(judgements) {
+            *judgement = self.judge_arm(user, x);
+        }
+    }
+
+    fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {
+        self.grow_to(user + 1);
+        self.turns += 1.0;
+        let dim = self.dim;
+        let Some(gain) = self.gang.solve(user, context) else {
+            // Contexts so large that rounding leaves nothing of the solution teach nothing.
+            return;
+        };
+        let own = &gain[user * dim..(user + 1) * dim];
+        let scale = 1.0 / (1.0 + dot(context, own).max(0.0));
+        let expected = dot(context, &self.estimates[user * dim..(user + 1) * dim]);
+        let step = (reward - expected) * scale;
+        self.estimates.iter_mut().zip(&gain).for_each(|(u, g)| *u += g * step);
+        for (block, g) in self.blocks.iter_mut().zip(gain.chunks_exact(dim)) {
+            if g.iter().any(|g| *g != 0.0) {
+                block.add_outer(-scale, g);
+            }
+        }
+        self.gang.learn(user, context);
+    }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
+}
+
+impl Saved for GobLin {
+    /// The graph comes from the problem.
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        saved::write_header(out, SAVED_VERSION)?;
+        saved::write_numbers(out, &[self.turns])?;
+        saved::write_counts(out, &[self.dim, self.joined, self.blocks.len()])?;
+        saved::write_numbers(out, &self.estimates)?;
+        self.blocks.iter().try_for_each(|block| saved::write_numbers(out, block.packed()))?;
+        self.gang.save(out)
+    }
+
+    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+        let what = INFO.name;
+        saved::read_header(from, what, SAVED_VERSION)?;
+        let turns = saved::read_some(from, what, 1)?[0];
+        saved::expect(what, "sizes", saved::read_count(from, what)?, 3)?;
+        saved::expect(what, "dimension", saved::read_count(from, what)?, self.dim)?;
+        saved::expect(what, "users in the graph", saved::read_count(from, what)?, self.joined)?;
+        let users = saved::read_count(from, what)?;
+        saved::expect(what, "fewer users than the graph has", users < self.joined, false)?;
+        let (mut estimates, mut row) = (Vec::new(), vec![0.0; self.dim]);
+        for _ in 0..users {
+            saved::read_numbers(from, what, &mut row)?;
+            estimates.extend_from_slice(&row);
+        }
+        let mut blocks = Vec::new();
+        for _ in 0..users {
+            let mut block = Symmetric::zero(self.dim);
+            saved::read_numbers(from, what, block.packed_mut())?;
+            blocks.push(block);
+        }
+        self.gang.load(from, what, users)?;
+        (self.turns, self.estimates, self.blocks) = (turns, estimates, blocks);
+        Ok(())
+    }
+}
+
+/// The layout that `save` writes.
+const SAVED_VERSION: u32 = 1;

@@ -1,0 +1,115 @@
+//! `hier-ts`: hierarchical Thompson sampling. Users are drawn around one unknown mean, which all of
+//! them help to learn.
+//!
+//! ```text
+//! draw μ ~ N(μ̄, Σ̄), then θ ~ N(w_i + λM_i⁻¹μ, σ²M_i⁻¹);  play argmax_x ⟨x, θ⟩;  learn (x, y)
+//! ```
+//!
+//! with the posterior of `shared/hierarchy.rs`. A decision and a reward cost O(d²) each.
+//!
+//! | constant | range | meaning |
+//! | --- | --- | --- |
+//! | `sigma_q` σ_q | (0, ∞) | prior scale of the mean, around 0 |
+//! | `sigma_0` σ₀ | (0, ∞) | how far users are from the mean |
+//! | `sigma` σ | [0, ∞) | the noise; the environment's by default |
+//!
+//! The experiments of the paper have σ_q of ½ or 1 and σ₀ between 0.1 and ½ and tell the policy
+//! the truth; which of them a reader's problem has is not known, so the defaults are the widest.
+//!
+//! Reference: Hong, Kveton, Zaheer, Ghavamzadeh, *Hierarchical Bayesian Bandits*, AISTATS 2022,
+//! Algorithm 1 and Section 4.2 (linear).
+
+use std::io::{self, Read, Write};
+
+use super::draws::{best_for, judge_draw, normals, shares, stream};
+use super::shared::hierarchy::{HIERARCHY_PARAMS, Hierarchy};
+use super::shared::served::{OneUser, Served};
+use crate::params::Settings;
+use crate::registry::PolicyInfo;
+use crate::{Arm, Contexts, Error, Judgement, Order, Policy, Problem, Saved, Turns};
+use rand_chacha::ChaCha8Rng;
+
+/// What is known of it before it is made.
+pub const INFO: PolicyInfo = PolicyInfo {
+    name: "hier-ts",
+    summary: "Thompson sampling of users around one unknown mean (HierTS)",
+    reference: "Hong, Kveton, Zaheer, Ghavamzadeh, AISTATS 2022, Algorithm 1",
+    params: &[HIERARCHY_PARAMS],
+    build,
+};
+
+struct HierTs {
+    seed: u64,
+    known: Hierarchy,
+}
+
+fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Error> {
+    let known = Hierarchy::new(problem, settings);
+    Ok(Box::new(Served(HierTs { seed: problem.seed, known })))
+}
+
+impl HierTs {
+    fn draw(&self, user: usize, rng: &mut ChaCha8Rng) -> Vec<f64> {
+        let known = &self.known;
+        let mut theta = normals(known.dim, rng);
+        known.precision.backward(&mut theta);
+        theta.iter_mut().zip(&known.mean).for_each(|(theta, mean)| *theta += mean);
+        known.around(user, &mut theta);
+        let mut own = normals(known.dim, rng);
+        known.user(user).factor().backward(&mut own);
+        theta.iter_mut().zip(&own).for_each(|(theta, own)| *theta += known.sigma * own);
+        theta
+    }
+
+    /// That of the next decision.
+    fn next_draw(&self, user: usize) -> Vec<f64> {
+        self.draw(user, &mut stream(self.seed, user, self.known.user(user).rewards()))
+    }
+}
+
+impl OneUser for HierTs {
+    fn order(&self) -> Order {
+        Order::Together
+    }
+}
+
+impl Turns for HierTs {
+    fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
+        best_for(&self.next_draw(user), contexts)
+    }
+
+    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
+        let mut mean = self.known.mean.clone();
+        self.known.around(user, &mut mean);
+        judge_draw(&mean, &self.next_draw(user), contexts, judgements);
+    }
+
+    fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {
+        self.known.learn(user, context, reward);
+    }
+
+    fn chances(
+        &mut self,
+        user: usize,
+        contexts: &Contexts,
+        seed: u64,
+        chances: &mut [f64],
+    ) -> bool {
+        shares(contexts, seed, chances, |rng| self.draw(user, rng));
+        true
+    }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
+}
+
+impl Saved for HierTs {
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.known.save(out)
+    }
+
+    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+        self.known.load(from, INFO.name)
+    }
+}

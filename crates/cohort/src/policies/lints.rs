@@ -1,0 +1,125 @@
+//! `lints`: linear Thompson sampling.
+//!
+//! ```text
+//! M = λI + Σxxᵀ,  w = M⁻¹Σxy
+//! every user:  draw θ ~ N(w, v²M⁻¹);  play argmax_x ⟨x, θ⟩;  learn (x, y)
+//! ```
+//!
+//! | constant | range | meaning |
+//! | --- | --- | --- |
+//! | `v` | [0, ∞) | scale of the draw; σ by default, as practice has it |
+//! | `lambda` λ | [10⁻⁶, 10¹²] | the regulariser |
+//! | `model` | own, common | one regression for each user, or one for all |
+//!
+//! The paper's analysis asks for v = R·√(9 d ln(t/δ)), which explores far more than anybody wants;
+//! its experiments, and everybody's since, take v of the order of the noise.
+//!
+//! A draw costs O(d²): M is kept as a factor. It depends on the seed, the user and how often that
+//! user was learned from (`draws`), so one who is asked again before the reward is known gets
+//! the same arm; `chances` are shares of fresh draws.
+//!
+//! Reference: Agrawal, Goyal, *Thompson Sampling for Contextual Bandits with Linear Payoffs*,
+//! ICML 2013, Algorithm 1.
+
+use std::io::{self, Read, Write};
+
+use super::draws::{best_for, judge_draw, normals, shares, stream};
+use super::shared::served::{OneUser, Served};
+use super::shared::{MODEL_PARAMS, Model};
+use crate::intercept::INTERCEPT;
+use crate::linear::Ridge;
+use crate::params::{NOT_NEGATIVE, Param, Settings};
+use crate::registry::PolicyInfo;
+use crate::{Arm, Contexts, Error, Judgement, Order, Policy, Problem, Saved, Turns};
+
+/// What is known of it before it is made.
+pub const INFO: PolicyInfo = PolicyInfo {
+    name: "lints",
+    summary: "linear Thompson sampling, for each user or for all",
+    reference: "Agrawal, Goyal, ICML 2013, Algorithm 1",
+    params: &[
+        &[
+            Param::derived(
+                "v",
+                NOT_NEGATIVE,
+                "the environment's noise",
+                "scale of the draw: θ ~ N(w, v²M⁻¹)",
+            ),
+            INTERCEPT,
+        ],
+        MODEL_PARAMS,
+    ],
+    build,
+};
+
+struct LinTs {
+    v: f64,
+    seed: u64,
+    model: Model,
+}
+
+fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Error> {
+    let v = settings.derived("v", || problem.sigma);
+    Ok(Box::new(Served(LinTs { v, seed: problem.seed, model: Model::new(problem, settings) })))
+}
+
+impl LinTs {
+    fn draw(&self, user: usize) -> Vec<f64> {
+        let learner = self.model.learner(user);
+        let mut rng = stream(self.seed, user, learner.rewards());
+        let mut theta = normals(self.model.dim, &mut rng);
+        learner.draw(self.v, &mut theta);
+        theta
+    }
+}
+
+impl OneUser for LinTs {
+    fn order(&self) -> Order {
+        Order::Together
+    }
+}
+
+impl Turns for LinTs {
+    fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
+        best_for(&self.draw(user), contexts)
+    }
+
+    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
+        let mean = self.model.learner(user).estimate();
+        judge_draw(mean, &self.draw(user), contexts, judgements);
+    }
+
+    fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {
+        self.model.learn(user, context, reward);
+    }
+
+    fn chances(
+        &mut self,
+        user: usize,
+        contexts: &Contexts,
+        seed: u64,
+        chances: &mut [f64],
+    ) -> bool {
+        let learner: &Ridge = self.model.learner(user);
+        shares(contexts, seed, chances, |rng| {
+            let mut theta = normals(contexts.dim(), rng);
+            learner.draw(self.v, &mut theta);
+            theta
+        });
+        true
+    }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
+}
+
+impl Saved for LinTs {
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.model.save(out)
+    }
+
+    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+        self.model.load(from, INFO.name)
+    }
+}

@@ -1,0 +1,69 @@
+//! A regression for each user, or one for all: what `lints` and `squarecb` rest on.
+
+use std::io::{self, Read, Write};
+use std::ops::Bound;
+
+use super::served::{read_ridges, write_ridges};
+use crate::linear::Ridge;
+use crate::params::{Kind, Param, Settings};
+use crate::saved::{read_header, write_header};
+use crate::{Error, Problem};
+
+/// The parameters of [`Model`].
+pub(crate) const MODEL_PARAMS: &[Param] = &[
+    Param::real(
+        "lambda",
+        Kind::Real(Bound::Included(1e-6), Bound::Included(1e12)),
+        1.0,
+        "λ, the regulariser: M = λI + Σxxᵀ",
+    ),
+    Param::choice("model", &["own", "common"], "a regression for each user, or one for all"),
+];
+
+/// The learners.
+pub(crate) struct Model {
+    pub(crate) dim: usize,
+    common: bool,
+    pub(crate) learners: Vec<Ridge>,
+    /// One that has seen nothing, for users who have not come yet.
+    fresh: Ridge,
+}
+
+impl Model {
+    pub(crate) fn new(problem: &Problem, settings: &Settings) -> Self {
+        let fresh = Ridge::new(problem.dim, settings.real("lambda"));
+        let common = settings.choice("model") == "common";
+        Self { dim: problem.dim, common, learners: Vec::new(), fresh }
+    }
+
+    fn place(&self, user: usize) -> usize {
+        if self.common { 0 } else { user }
+    }
+
+    /// What is known for a user.
+    pub(crate) fn learner(&self, user: usize) -> &Ridge {
+        self.learners.get(self.place(user)).unwrap_or(&self.fresh)
+    }
+
+    pub(crate) fn learn(&mut self, user: usize, x: &[f64], y: f64) {
+        let place = self.place(user);
+        if place >= self.learners.len() {
+            self.learners.resize(place + 1, self.fresh.clone());
+        }
+        self.learners[place].learn(x, y);
+    }
+
+    pub(crate) fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_header(out, SAVED_VERSION)?;
+        write_ridges(out, self.dim, &self.learners)
+    }
+
+    pub(crate) fn load(&mut self, from: &mut dyn Read, what: &'static str) -> Result<(), Error> {
+        read_header(from, what, SAVED_VERSION)?;
+        self.learners = read_ridges(from, what, self.dim)?;
+        Ok(())
+    }
+}
+
+/// The layout that `save` writes.
+const SAVED_VERSION: u32 = 1;

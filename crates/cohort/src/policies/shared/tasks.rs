@@ -1,0 +1,185 @@
+//! Greedy policies on estimates that are fitted to all users at once, now and then: what
+//! `trace-norm`, `mlin-greedy` and `e2tc` have in common.
+
+use std::io::{self, Read, Write};
+
+use rand::RngExt;
+
+use super::served::OneUser;
+use crate::linear::{Statistics, argmax, dot};
+use crate::policies::draws::stream;
+use crate::saved::{
+    expect, read_counts, read_header, read_numbers, read_some, write_counts, write_header,
+    write_numbers,
+};
+use crate::{Arm, Contexts, Error, Judgement, Order, Saved, Turns};
+
+/// What was seen of every user.
+pub(crate) struct Tasks {
+    pub(crate) dim: usize,
+    pub(crate) users: Vec<Statistics>,
+    /// How many rewards there were.
+    pub(crate) rewards: f64,
+}
+
+/// How estimates follow from what was seen.
+pub(crate) trait Fit: Send {
+    /// The name in sentences.
+    const NAME: &'static str;
+
+    /// Whether arms are to be drawn at random after so many rewards.
+    fn explores(&self, _rewards: f64) -> bool {
+        false
+    }
+
+    /// After how many rewards the next fit is due, so many having been seen at the last.
+    fn next(&self, rewards: f64) -> f64;
+
+    /// New estimates of all users, row by row, from the old ones.
+    fn fit(&mut self, tasks: &Tasks, estimates: &mut Vec<f64>);
+
+    /// What it keeps besides the estimates, as numbers.
+    fn kept(&self) -> Vec<f64> {
+        Vec::new()
+    }
+
+    /// Takes over what [`Fit::kept`] gave.
+    fn keep(&mut self, _numbers: &[f64]) {}
+}
+
+/// A greedy policy.
+pub(crate) struct Greedy<F> {
+    seed: u64,
+    fit: F,
+    tasks: Tasks,
+    estimates: Vec<f64>,
+    due: f64,
+}
+
+impl<F: Fit> Greedy<F> {
+    pub(crate) fn new(users: usize, dim: usize, seed: u64, fit: F) -> Self {
+        let tasks = Tasks { dim, users: vec![Statistics::new(dim); users], rewards: 0.0 };
+        let (estimates, due) = (vec![0.0; users * dim], fit.next(0.0));
+        Self { seed, fit, tasks, estimates, due }
+    }
+
+    fn estimate(&self, user: usize) -> Option<&[f64]> {
+        self.estimates.get(user * self.tasks.dim..(user + 1) * self.tasks.dim)
+    }
+
+    fn rewards_of(&self, user: usize) -> f64 {
+        self.tasks.users.get(user).map_or(0.0, |user| user.rewards)
+    }
+}
+
+impl<F: Fit> OneUser for Greedy<F> {
+    fn order(&self) -> Order {
+        Order::Together
+    }
+}
+
+impl<F: Fit> Turns for Greedy<F> {
+    fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
+        if self.fit.explores(self.tasks.rewards) {
+            let mut rng = stream(self.seed, user, self.rewards_of(user));
+            return rng.random_range(0..contexts.arms());
+        }
+        match self.estimate(user) {
+            Some(estimate) => argmax(contexts.iter().map(|x| dot(x, estimate))),
+            None => 0,
+        }
+    }
+
+    /// All arms are the same where they are drawn at random.
+    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
+        judgements.fill(Judgement::default());
+        if let Some(estimate) = self.estimate(user)
+            && !self.fit.explores(self.tasks.rewards)
+        {
+            for (x, judgement) in contexts.iter().zip(judgements) {
+                judgement.expected = dot(x, estimate);
+            }
+        }
+    }
+
+    fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {
+        let tasks = &mut self.tasks;
+        if user >= tasks.users.len() {
+            tasks.users.resize(user + 1, Statistics::new(tasks.dim));
+            self.estimates.resize((user + 1) * tasks.dim, 0.0);
+        }
+        tasks.users[user].learn(context, reward);
+        tasks.rewards += 1.0;
+        if tasks.rewards >= self.due {
+            self.fit.fit(&self.tasks, &mut self.estimates);
+            // Extreme contexts may leave nothing of a fit: such an estimate says nothing.
+            self.estimates.iter_mut().filter(|w| !w.is_finite()).for_each(|w| *w = 0.0);
+            self.due = self.fit.next(self.tasks.rewards);
+        }
+    }
+
+    fn chances(
+        &mut self,
+        _user: usize,
+        contexts: &Contexts,
+        _seed: u64,
+        chances: &mut [f64],
+    ) -> bool {
+        chances.fill(1.0 / contexts.arms() as f64);
+        self.fit.explores(self.tasks.rewards)
+    }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
+}
+
+impl<F: Fit> Saved for Greedy<F> {
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_header(out, SAVED_VERSION)?;
+        let kept = self.fit.kept();
+        write_counts(out, &[self.tasks.dim, self.tasks.users.len(), kept.len()])?;
+        write_numbers(out, &[self.tasks.rewards, self.due])?;
+        write_numbers(out, &kept)?;
+        for (user, estimate) in
+            self.tasks.users.iter().zip(self.estimates.chunks_exact(self.tasks.dim))
+        {
+            write_numbers(out, user.gram.packed())?;
+            write_numbers(out, &user.moment)?;
+            write_numbers(out, &[user.squares, user.rewards])?;
+            write_numbers(out, estimate)?;
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+        let (what, dim) = (F::NAME, self.tasks.dim);
+        read_header(from, what, SAVED_VERSION)?;
+        let sizes = read_counts(from, what)?;
+        let [found_dim, count, kept] = sizes[..] else {
+            let expected = "three sizes".to_owned();
+            return Err(Error::Saved { what, found: format!("{} sizes", sizes.len()), expected });
+        };
+        expect(what, "dimension", found_dim, dim)?;
+        expect(what, "numbers of the fit", kept, self.fit.kept().len())?;
+        let totals = read_some(from, what, 2)?;
+        let kept = read_some(from, what, kept)?;
+        let (mut users, mut estimates) = (Vec::new(), Vec::new());
+        for _ in 0..count {
+            let (mut user, mut counts) = (Statistics::new(dim), [0.0; 2]);
+            read_numbers(from, what, user.gram.packed_mut())?;
+            read_numbers(from, what, &mut user.moment)?;
+            read_numbers(from, what, &mut counts)?;
+            [user.squares, user.rewards] = counts;
+            users.push(user);
+            estimates.extend(read_some(from, what, dim)?);
+        }
+        self.fit.keep(&kept);
+        self.tasks = Tasks { dim, users, rewards: totals[0] };
+        (self.estimates, self.due) = (estimates, totals[1]);
+        Ok(())
+    }
+}
+
+/// The layout that `save` writes.
+const SAVED_VERSION: u32 = 1;
