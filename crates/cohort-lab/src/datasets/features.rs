@@ -62,7 +62,7 @@ const SEED: u64 = 2011;
 impl Tables {
     /// Makes vectors of words.
     pub fn catalogue(&self, choices: Choices) -> Result<Catalogue, Error> {
-        let Tables { liked, words, .. } = self.selected(choices.untagged);
+        let Tables { liked, words, friends, .. } = self.selected(choices.untagged);
         let most = words.len().min(self.vocabulary);
         if choices.dim == 0 || choices.dim > most {
             let expected = format!("1 to {most}, as many as items and words allow");
@@ -76,7 +76,7 @@ impl Tables {
         let mut rng = ChaCha8Rng::seed_from_u64(SEED);
         let mut items = principal(&matrix, choices.dim, centred, &mut rng);
         scale(&mut items, choices.dim, choices.rows);
-        Ok(Catalogue { dim: choices.dim, items, liked })
+        Ok(Catalogue { dim: choices.dim, items, liked, friends })
     }
 
     fn selected(&self, untagged: Untagged) -> Tables {
@@ -90,12 +90,25 @@ impl Tables {
                 })
             })
             .collect();
-        let liked = (self.liked.iter())
+        let mut liked: Vec<Vec<u32>> = (self.liked.iter())
             .map(|items| items.iter().filter_map(|item| renumbered[*item as usize]).collect())
-            .filter(|items: &Vec<u32>| !items.is_empty())
             .collect();
+        // Users who like nothing that is left are left out, and so are their friendships.
+        let mut next = 0;
+        let places: Vec<Option<usize>> = (liked.iter())
+            .map(|items| {
+                (!items.is_empty()).then(|| {
+                    next += 1;
+                    next - 1
+                })
+            })
+            .collect();
+        liked.retain(|items| !items.is_empty());
+        let place = |user: usize| places.get(user).copied().flatten();
+        let friends =
+            (self.friends.iter()).filter_map(|(a, b)| Some((place(*a)?, place(*b)?))).collect();
         let words = self.words.iter().filter(|words| keep(words)).cloned().collect();
-        Tables { liked, words, vocabulary: self.vocabulary }
+        Tables { liked, words, vocabulary: self.vocabulary, friends }
     }
 }
 
@@ -138,6 +151,7 @@ mod tests {
             liked: vec![vec![0, 2], vec![1], vec![3]],
             words: vec![vec![(0, 1.0), (1, 2.0)], vec![(1, 1.0)], vec![(0, 3.0), (2, 1.0)], vec![]],
             vocabulary: 3,
+            friends: Vec::new(),
         }
     }
 

@@ -17,6 +17,9 @@ use crate::Error;
 /// The name of the data set's folder inside the folder of all data.
 pub const FOLDER: &str = "hetrec2011-lastfm-2k";
 
+/// Pairs of users, each in both directions.
+const FRIENDS: &str = "user_friends.dat";
+
 /// How to get it, for those who have not.
 pub const HOW_TO_GET: &str = "get hetrec2011-lastfm-2k.zip from \
     https://grouplens.org/datasets/hetrec-2011/, unpack it into data/hetrec2011-lastfm-2k (or name \
@@ -72,7 +75,21 @@ pub fn read(folder: &Path) -> Result<Tables, Error> {
             *words[*item as usize].entry(*atom).or_insert(0.0) += 1.0;
         }
     }
+    // Who is whose friend is not needed by most, and may be left out.
+    let mut friends = Vec::new();
+    if find(folder, FRIENDS).is_some() {
+        let places: BTreeMap<u32, usize> = liked.keys().copied().zip(0..).collect();
+        for (name, k, line) in rows(FRIENDS)? {
+            let [user, friend] = numbers(folder, name, k, &line)?;
+            if let (Some(a), Some(b)) = (places.get(&user), places.get(&friend))
+                && a < b
+            {
+                friends.push((*a, *b));
+            }
+        }
+    }
     Ok(Tables {
+        friends,
         liked: liked.into_values().map(|items| items.into_iter().collect()).collect(),
         words: words.into_iter().map(|counts| counts.into_iter().collect()).collect(),
         vocabulary: vocabulary.len(),
@@ -110,8 +127,11 @@ mod tests {
             "userID\tartistID\ttagID\tday\tmonth\tyear\r\n2\t9\t1\t1\t1\t2009\r\n\
              7\t9\t5\t1\t1\t2009\r\n7\t1000\t5\t1\t1\t2009\r\n",
         );
+        write("user_friends.dat", "userID\tfriendID\r\n2\t7\r\n7\t2\r\n7\t8\r\n");
         let tables = read(folder.path()).unwrap();
         assert_eq!(tables.liked, [vec![1], vec![0, 1]]);
+        // Once each, and none with somebody who listened to nothing.
+        assert_eq!(tables.friends, [(0, 1)]);
         // Artist 3 has no tag; artist 9 has dream once, pop twice; artist 1000 does not exist.
         assert_eq!(tables.words, [vec![], vec![(0, 1.0), (1, 2.0)]]);
         assert_eq!(tables.vocabulary, 2);

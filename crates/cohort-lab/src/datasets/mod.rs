@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`files`] | how are their files read, whatever their line ends, encoding and packing? |
 //! | [`lastfm`] | who listened to whom? (HetRec 2011 Last.FM) |
+//! | [`locb`] | who liked which item of Yelp? (as LOCB's authors publish it) |
 //! | [`movielens`] | who liked which film? (MovieLens, small) |
 //! | [`features`] | how do words become vectors, and which choices are there? |
 //! | [`synthetic`] | what if one has none of them? |
@@ -13,6 +14,7 @@ pub mod components;
 pub mod features;
 pub mod files;
 pub mod lastfm;
+pub mod locb;
 pub mod movielens;
 pub mod synthetic;
 
@@ -34,6 +36,8 @@ pub struct Tables {
     pub words: Vec<Vec<(u32, f64)>>,
     /// How many different words there are.
     pub vocabulary: usize,
+    /// Pairs of users who are friends, where that is known.
+    pub friends: Vec<(usize, usize)>,
 }
 
 /// Users, items as vectors, and who likes what: all that a world of it needs.
@@ -45,6 +49,8 @@ pub struct Catalogue {
     pub items: Vec<f64>,
     /// For every user, the items it likes, ascending. No user is without.
     pub liked: Vec<Vec<u32>>,
+    /// Pairs of users who are friends, where that is known.
+    pub friends: Vec<(usize, usize)>,
 }
 
 impl Catalogue {

@@ -61,6 +61,7 @@ pub fn read(folder: &Path) -> Result<Tables, Error> {
         liked: liked.into_values().map(|items| items.into_iter().collect()).collect(),
         words: films.into_values().map(|counts| counts.into_iter().collect()).collect(),
         vocabulary: vocabulary.len(),
+        friends: Vec::new(),
     })
 }
 

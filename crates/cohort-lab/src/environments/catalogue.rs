@@ -23,7 +23,7 @@ use crate::seed::{Purpose, Seed};
 pub(super) const LASTFM: EnvironmentInfo = EnvironmentInfo {
     name: "lastfm",
     summary: "who listened to whom (HetRec 2011 Last.FM, the paper's real data)",
-    params: &[OPTIONS],
+    params: &[OFFER_OPTIONS, OPTIONS],
     build: |settings| {
         let (locate, read) = (datasets::lastfm::locate, datasets::lastfm::read);
         build(settings, "Last.FM", locate, read, datasets::lastfm::HOW_TO_GET)
@@ -34,7 +34,7 @@ pub(super) const LASTFM: EnvironmentInfo = EnvironmentInfo {
 pub(super) const MOVIELENS: EnvironmentInfo = EnvironmentInfo {
     name: "movielens",
     summary: "who liked which film (MovieLens ml-latest-small)",
-    params: &[OPTIONS],
+    params: &[OFFER_OPTIONS, OPTIONS],
     build: |settings| {
         let (locate, read) = (datasets::movielens::locate, datasets::movielens::read);
         build(settings, "MovieLens", locate, read, datasets::movielens::HOW_TO_GET)
@@ -44,15 +44,20 @@ pub(super) const MOVIELENS: EnvironmentInfo = EnvironmentInfo {
 /// Arms are kept as bits of one word.
 const MOST_ARMS: usize = 64;
 
+/// What is known of LOCB's Yelp before it is made.
+pub(super) const YELP: EnvironmentInfo = EnvironmentInfo {
+    name: "yelp",
+    summary: "who liked which item of Yelp, with the vectors of LOCB's authors",
+    params: &[OFFER_OPTIONS],
+    build: |settings| {
+        let folder =
+            find_folder(settings, "Yelp", datasets::locb::locate, datasets::locb::HOW_TO_GET)?;
+        shop(settings, datasets::locb::read(&folder)?)
+    },
+};
+
 const OPTIONS: &[Param] = &[
-    Param::text("data", "a folder", "COHORT_DATA, or data/", "folder of all data sets"),
-    Param::count("arms", 1, 25, "K, how many items are on offer"),
     Param::count("dim", 1, 25, "d, how many principal components"),
-    Param::choice(
-        "offer",
-        &["shared", "liked"],
-        "the same random items for all, or random ones and one liked for each",
-    ),
     Param::choice("untagged", &["keep", "drop"], "what becomes of items of which no word was said"),
     Param::choice(
         "centring",
@@ -63,6 +68,17 @@ const OPTIONS: &[Param] = &[
         "rows",
         &["unit", "as-is"],
         "every item of length 1, or all divided by the longest",
+    ),
+];
+
+/// What can be set of any catalogue.
+const OFFER_OPTIONS: &[Param] = &[
+    Param::text("data", "a folder", "COHORT_DATA, or data/", "folder of all data sets"),
+    Param::count("arms", 1, 25, "K, how many items are on offer"),
+    Param::choice(
+        "offer",
+        &["shared", "liked"],
+        "the same random items for all, or random ones and one liked for each",
     ),
     Param::real(
         "sigma",
@@ -88,14 +104,7 @@ fn build(
     read: fn(&Path) -> Result<Tables, Error>,
     how_to_get: &str,
 ) -> Result<Box<dyn Environment>, Error> {
-    let data = datasets::folder(settings.text("data").map(Path::new));
-    let folder = locate(&data).ok_or_else(|| {
-        Error::unexpected(
-            format!("data {}", data.display()),
-            format!("no {name} files"),
-            how_to_get,
-        )
-    })?;
+    let folder = find_folder(settings, name, locate, how_to_get)?;
     let choices = Choices {
         dim: settings.count("dim"),
         untagged: match settings.choice("untagged") {
@@ -111,7 +120,27 @@ fn build(
             _ => Rows::Unit,
         },
     };
-    let catalogue = read(&folder)?.catalogue(choices).map_err(|error| error.at(&folder))?;
+    shop(settings, read(&folder)?.catalogue(choices).map_err(|error| error.at(&folder))?)
+}
+
+/// Where a data set is; says how to get it where it is not.
+fn find_folder(
+    settings: &Settings,
+    name: &str,
+    locate: fn(&Path) -> Option<std::path::PathBuf>,
+    how_to_get: &str,
+) -> Result<std::path::PathBuf, Error> {
+    let data = datasets::folder(settings.text("data").map(Path::new));
+    locate(&data).ok_or_else(|| {
+        Error::unexpected(
+            format!("data {}", data.display()),
+            format!("no {name} files"),
+            how_to_get,
+        )
+    })
+}
+
+fn shop(settings: &Settings, catalogue: Catalogue) -> Result<Box<dyn Environment>, Error> {
     let arms = settings.count("arms");
     let most = MOST_ARMS.min(catalogue.len());
     if arms > most {
@@ -214,6 +243,11 @@ impl World for Visit {
 
     fn truth(&self) -> Option<Truth<'_>> {
         None
+    }
+
+    fn graph(&self) -> Option<&[(usize, usize)]> {
+        let friends = &self.catalogue.friends;
+        (!friends.is_empty()).then_some(friends)
     }
 
     fn start_round(&mut self, round: usize) {

@@ -1,6 +1,7 @@
 //! Every environment by name. A new one is one file here and one line in [`ENVIRONMENTS`]; the
 //! command line, TOML and error messages know its options from there.
 
+mod affine;
 mod catalogue;
 mod clustered;
 mod drifting;
@@ -24,8 +25,10 @@ pub const ENVIRONMENTS: &[EnvironmentInfo] = &[
     mixture::INFO,
     drifting::INFO,
     table::INFO,
+    affine::INFO,
     catalogue::LASTFM,
     catalogue::MOVIELENS,
+    catalogue::YELP,
 ];
 
 /// The environment of that name.

@@ -1,0 +1,151 @@
+//! Who takes part: every policy of the registry with its published parameters and what of it is
+//! tuned, by `experiments/arena/policies.toml`, and guests.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cohort::params::Value;
+use cohort::registry::{self, POLICIES, PolicyInfo};
+use cohort::{Policy, Problem};
+use serde::Deserialize;
+
+use super::Request;
+use crate::Error;
+use crate::runner::{Contender, Player};
+
+const FILE: &str = include_str!("../../../../experiments/arena/policies.toml");
+
+/// What every policy that has it may choose its exploration from, besides the published one.
+const EXPLORATIONS: [f64; 4] = [0.03, 0.1, 0.3, 3.0];
+/// Of them in a quick run, and of any other grid.
+const QUICK_VALUES: usize = 2;
+
+/// Somebody who takes part.
+pub struct Entry {
+    /// What it is called.
+    pub name: String,
+    /// As published.
+    pub published: Arc<dyn Player>,
+    /// What else it is tuned among: how it is set, and the player.
+    pub others: Vec<(String, Arc<dyn Player>)>,
+    /// Whether it is told what only an environment can know: shown, not ranked.
+    pub oracle: bool,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    #[serde(default)]
+    published: BTreeMap<String, Given>,
+    #[serde(default)]
+    tune: BTreeMap<String, Vec<Given>>,
+}
+
+#[derive(Deserialize, Clone)]
+#[serde(untagged)]
+enum Given {
+    Number(f64),
+    Word(String),
+}
+
+impl From<&Given> for Value {
+    fn from(given: &Given) -> Self {
+        match given {
+            Given::Number(number) => Value::Real(*number),
+            Given::Word(word) => Value::Text(word.clone()),
+        }
+    }
+}
+
+/// Everybody who is asked for.
+pub fn entries(request: &Request) -> Result<Vec<Entry>, Error> {
+    let written: BTreeMap<String, Written> = toml::from_str(FILE).map_err(|why| {
+        let found = why.message().to_owned();
+        Error::unexpected("experiments/arena/policies.toml", found, "a table for each policy")
+    })?;
+    for name in written.keys().chain(&request.policies) {
+        registry::info(name)?;
+    }
+    let asked = |info: &&PolicyInfo| {
+        request.policies.is_empty() || request.policies.contains(&info.name.to_owned())
+    };
+    let mut entries = Vec::new();
+    for info in POLICIES.iter().filter(asked) {
+        entries.push(entry(info, written.get(info.name), request.quick)?);
+    }
+    for guest in &request.guests {
+        let (name, published) = (guest.label().to_owned(), guest.clone());
+        entries.push(Entry { name, published, others: Vec::new(), oracle: false });
+    }
+    Ok(entries)
+}
+
+fn entry(
+    info: &'static PolicyInfo,
+    written: Option<&Written>,
+    quick: bool,
+) -> Result<Entry, Error> {
+    let none = Written::default();
+    let written = written.unwrap_or(&none);
+    let player = |params: BTreeMap<String, Value>| -> Result<Arc<dyn Player>, Error> {
+        let settings = info.check(params)?;
+        Ok(Arc::new(Contender { label: info.name.to_owned(), policy: info, settings }))
+    };
+    let published: BTreeMap<String, Value> =
+        written.published.iter().map(|(name, value)| (name.clone(), value.into())).collect();
+    let explores = info.params.iter().copied().flatten().any(|param| param.name == "exploration");
+    let grid: Vec<(String, Value)> = match written.tune.iter().next() {
+        Some((name, values)) => values.iter().map(|value| (name.clone(), value.into())).collect(),
+        None if explores => {
+            EXPLORATIONS.iter().map(|value| ("exploration".to_owned(), (*value).into())).collect()
+        }
+        None => Vec::new(),
+    };
+    let mut others = Vec::new();
+    // A quick run takes every second value.
+    let step = if quick { grid.len().div_ceil(QUICK_VALUES).max(1) } else { 1 };
+    for (name, value) in grid.into_iter().skip(step - 1).step_by(step) {
+        let set = format!("{name} = {value}");
+        let mut params = published.clone();
+        params.insert(name, value);
+        others.push((set, player(params)?));
+    }
+    // Whoever cannot be made without the truth is told it.
+    let blind = Problem { rounds: Some(1), ..Problem::new(2, 2) };
+    let settings = info.check(published.clone())?;
+    let oracle = info.make(&blind, &settings).map(|_: Box<dyn Policy>| ()).is_err();
+    Ok(Entry { name: info.name.to_owned(), published: player(published)?, others, oracle })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(quick: bool) -> Vec<Entry> {
+        entries(&super::super::tests::request(quick)).unwrap()
+    }
+
+    #[test]
+    fn every_policy_takes_part_and_none_has_a_larger_budget() {
+        let entries = all(false);
+        assert_eq!(entries.len(), POLICIES.len());
+        assert!(entries.iter().all(|entry| entry.others.len() <= EXPLORATIONS.len()));
+        assert!(all(true).iter().all(|entry| entry.others.len() <= QUICK_VALUES));
+        let others = |name: &str| {
+            let entry = entries.iter().find(|entry| entry.name == name).unwrap();
+            entry.others.iter().map(|(set, _)| set.as_str()).collect::<Vec<_>>()
+        };
+        assert_eq!(others("linucb-ind")[0], "exploration = 0.03");
+        assert!(others("random").is_empty());
+    }
+
+    #[test]
+    fn oracles_are_those_that_must_be_told_the_truth() {
+        let told: Vec<String> =
+            all(false).into_iter().filter(|entry| entry.oracle).map(|entry| entry.name).collect();
+        for name in ["oracle", "oracle-centres", "oracle-individual"] {
+            assert!(told.iter().any(|told| told == name), "{told:?}");
+        }
+        assert!(!told.iter().any(|told| told == "cohort" || told == "linucb-ind"), "{told:?}");
+    }
+}
