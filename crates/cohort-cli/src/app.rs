@@ -45,9 +45,21 @@ enum AppCommand {
     /// Delete an app with all it has learned
     Delete { name: String },
     /// Add a key; prints it, this once
-    AddKey { name: String },
+    AddKey {
+        name: String,
+        /// What it opens: decide, reward, read, items, admin [default: decide,reward]
+        #[arg(long, value_name = "SCOPE,…", value_delimiter = ',')]
+        scopes: Vec<String>,
+        /// When it ends, in milliseconds since 1970
+        #[arg(long)]
+        expires_ms: Option<u64>,
+    },
+    /// All keys: ids, what they open, when they end
+    Keys { name: String },
     /// Remove a key
     RemoveKey { name: String, key_id: String },
+    /// Forget a user
+    ForgetUser { name: String, user: String },
 }
 
 #[derive(Args)]
@@ -117,7 +129,18 @@ impl AppCommand {
                 ("PATCH", at(&name), Some(body.into()))
             }
             Self::Delete { name } => ("DELETE", at(&name), None),
-            Self::AddKey { name } => ("POST", format!("{}/keys", at(&name)), None),
+            Self::AddKey { name, scopes, expires_ms } => {
+                let mut terms = Map::new();
+                if !scopes.is_empty() {
+                    terms.insert("scopes".to_owned(), json!(scopes));
+                }
+                terms.extend(expires_ms.map(|at| ("expires_ms".to_owned(), json!(at))));
+                ("POST", format!("{}/keys", at(&name)), Some(terms.into()))
+            }
+            Self::Keys { name } => ("GET", format!("{}/keys", at(&name)), None),
+            Self::ForgetUser { name, user } => {
+                ("DELETE", format!("{}/users/{}", at(&name), escaped(&user)), None)
+            }
             Self::RemoveKey { name, key_id } => {
                 ("DELETE", format!("{}/keys/{}", at(&name), escaped(&key_id)), None)
             }

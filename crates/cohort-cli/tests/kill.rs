@@ -6,7 +6,12 @@
 //! a process that is killed loses nothing by that either. Every tenth time it lives long enough for
 //! a snapshot. `COHORT_KILL_CYCLES` sets how often the service is killed (200 here, 1,000 in
 //! scripts/torture).
+//!
+//! Then the same with a loss of power instead: what was not synced is gone (`COHORT_POWER_CYCLES`, 30 here,
+//! 200 in scripts/torture).
 #![allow(missing_docs)]
+
+mod power;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -16,9 +21,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use power::Power;
 use serde_json::{Value, json};
 
 const CLIENTS: usize = 4;
+
+/// How the service works, and how it ends.
+struct How<'a> {
+    power: Option<&'a Power>,
+    durability: fn(u64) -> &'static str,
+    interval_ms: &'static str,
+}
 
 /// The service as a process of its own.
 struct Service {
@@ -27,11 +40,15 @@ struct Service {
 }
 
 impl Service {
-    fn start(folder: &std::path::Path, cycle: u64) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_cohort"))
+    fn start(folder: &std::path::Path, cycle: u64, how: &How) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cohort"));
+        if let Some(power) = how.power {
+            power.give(&mut command, folder);
+        }
+        let mut child = command
             .args(["serve", "--listen", "127.0.0.1:0", "--snapshot-events", "300"])
             .args(["--journal-keep", if cycle % 2 == 1 { "snapshots" } else { "all" }])
-            .args(["--durability", if cycle % 3 == 2 { "interval" } else { "always" }])
+            .args(["--durability", (how.durability)(cycle), "--sync-interval-ms", how.interval_ms])
             .args(["--log-level", "error", "--data-dir"])
             .arg(folder)
             .stdout(Stdio::piped())
@@ -135,6 +152,9 @@ impl Client {
             .collect();
         let body = json!({"user": user, "items": items, "decision_id": id}).to_string();
         let (status, said) = connection.ask("POST", "/v1/apps/shop/decide", &body)?;
+        if status == 404 {
+            return None;
+        }
         assert_eq!(status, 200, "{said}");
         // A decision that was acknowledged once is the same for ever.
         if let Some(item) = &self.item {
@@ -155,16 +175,46 @@ impl Client {
     }
 }
 
+/// Rewards and their sum; none where the app itself was lost.
 fn counts(address: &str) -> (u64, u64) {
-    let (_, app) = Connection::open(address).unwrap().ask("GET", "/v1/apps/shop", "").unwrap();
+    let (status, app) = Connection::open(address).unwrap().ask("GET", "/v1/apps/shop", "").unwrap();
+    if status == 404 {
+        return (0, 0);
+    }
     (app["rewards"].as_u64().unwrap(), app["reward_sum"].as_f64().unwrap() as u64)
+}
+
+fn cycles(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).map_or(default, |cycles| cycles.parse().unwrap())
 }
 
 #[test]
 fn nothing_acknowledged_is_lost_and_nothing_is_counted_twice() {
-    let cycles = std::env::var("COHORT_KILL_CYCLES").map_or(200, |cycles| cycles.parse().unwrap());
+    let durability = |cycle| if cycle % 3 == 2 { "interval" } else { "always" };
+    let how = How { power: None, durability, interval_ms: "100" };
+    assert_eq!(torture(cycles("COHORT_KILL_CYCLES", 200), &how), 0);
+}
+
+/// Without the syncs of the journal this would fail: see the test after it.
+#[test]
+fn a_loss_of_power_takes_nothing_that_was_acknowledged() {
+    let Some(power) = Power::new() else { return println!("there is no C compiler") };
+    let how = How { power: Some(&power), durability: |_| "always", interval_ms: "100" };
+    assert_eq!(torture(cycles("COHORT_POWER_CYCLES", 30), &how), 0);
+}
+
+#[test]
+fn a_journal_that_does_not_sync_loses_what_was_acknowledged_and_is_found_out() {
+    let Some(power) = Power::new() else { return println!("there is no C compiler") };
+    let how = How { power: Some(&power), durability: |_| "interval", interval_ms: "60000" };
+    assert!(torture(6, &how) > 0, "the disk of this test does not forget");
+}
+
+/// Lets clients work and the service end, again and again. Returns how many acknowledged rewards were
+/// lost; once one was, it ends.
+fn torture(cycles: u64, how: &How) -> u64 {
     let folder = tempfile::tempdir().unwrap();
-    let service = Service::start(folder.path(), 0);
+    let service = Service::start(folder.path(), 0, how);
     let create = json!({"name": "shop", "dim": 2, "window_ms": 86_400_000}).to_string();
     let mut connection = Connection::open(&service.address).unwrap();
     assert_eq!(connection.ask("POST", "/v1/apps", &create).unwrap().0, 201);
@@ -172,14 +222,18 @@ fn nothing_acknowledged_is_lost_and_nothing_is_counted_twice() {
         (0..CLIENTS).map(|name| Client { name, ..Client::default() }).collect();
     let mut service = Some(service);
     for cycle in 0..cycles {
-        let running = service.take().unwrap_or_else(|| Service::start(folder.path(), cycle));
+        let running = service.take().unwrap_or_else(|| Service::start(folder.path(), cycle, how));
         let tally = |clients: &[Client]| {
             let sum = |of: fn(&Client) -> u64| clients.iter().map(of).sum::<u64>();
             (sum(|client| client.rewards), sum(|client| client.reward_sum))
         };
         // At most one reward of each client may have been learned without its answer arriving.
         let (acknowledged, (found, _)) = (tally(&clients).0, counts(&running.address));
-        assert!((acknowledged..=acknowledged + CLIENTS as u64).contains(&found), "cycle {cycle}");
+        if found < acknowledged {
+            running.kill();
+            return acknowledged - found;
+        }
+        assert!(found <= acknowledged + CLIENTS as u64, "cycle {cycle}");
 
         let stop = Arc::new(AtomicBool::new(false));
         let working: Vec<_> = std::mem::take(&mut clients)
@@ -211,12 +265,14 @@ fn nothing_acknowledged_is_lost_and_nothing_is_counted_twice() {
         } else {
             running.kill();
             clients = join(working);
+            how.power.iter().for_each(|power| power.lose(folder.path()));
         }
     }
     let rewards: u64 = clients.iter().map(|client| client.rewards).sum();
     let retried: u64 = clients.iter().map(|client| client.retried).sum();
     println!("{cycles} kills, {rewards} rewards, {retried} decisions asked for again");
     assert!(rewards > cycles && (cycles < 50 || retried > 0), "{rewards} {retried}");
+    0
 }
 
 /// Asks for every acknowledged decision: its reward is the one that was sent.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.server
 import json
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -147,3 +149,94 @@ def test_patience_has_an_end(flaky):
         cohort.Client("127.0.0.1:7700")
     with pytest.raises(cohort.BadInput, match="app: found nothing"):
         cohort.Client(flaky).decide("ann", ITEMS)
+
+
+class _AtItsLimit(http.server.BaseHTTPRequestHandler):
+    """A service whose journal failed: it asks to come back in half a minute, for ever."""
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        said = json.dumps({"error": {"code": "journal_failed", "message": "no"}}).encode()
+        self.send_response(503)
+        self.send_header("Retry-After", "30")
+        self.send_header("Content-Length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+
+    def log_message(self, *_):
+        pass
+
+
+class _Silent(_AtItsLimit):
+    """One that takes requests and answers one byte a second."""
+
+    def do_POST(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "1000")
+        self.end_headers()
+        try:
+            for _ in range(20):
+                self.wfile.write(b"{")
+                self.wfile.flush()
+                time.sleep(0.3)
+        except OSError:
+            pass
+
+
+@pytest.mark.parametrize("handler", [_AtItsLimit, _Silent])
+def test_a_call_ends_within_its_timeout_and_the_fallback_is_shown(handler):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        with cohort.Client(f"http://127.0.0.1:{server.server_port}", "shop", timeout=1.0) as client:
+            began = time.monotonic()
+            with pytest.raises(cohort.ServiceError):
+                client.decide("ann", ITEMS)
+            decision = client.decide("ann", ITEMS, fallback="coffee", timeout=0.5)
+            assert time.monotonic() - began < 4.0
+            assert decision.item == "coffee" and decision.fallback
+            assert decision.ranking == ["coffee", "tea"]
+            assert client.reward(decision, 1.0) == "fallback", "it was not the service that chose"
+        with pytest.raises(cohort.BadInput, match="closed"):
+            client.decide("ann", ITEMS)
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_users_keys_insight_and_the_log(start_service, tmp_path):
+    client = cohort.Client(start_service().url, app="shop")
+    client.create_app("shop", dim=2)
+    for user in ("ann", "bob"):
+        client.reward(client.decide(user, ITEMS), 1.0)
+    assert client.insight()["decisions"] == 2
+    assert client.user("ann")["user"] == "ann"
+    assert [one["status"] for one in client.export_user("ann")["decisions"]] == ["rewarded"]
+    log = client.download_log(tmp_path / "log.csv")
+    assert len(log.read_text().splitlines()) == 3
+    client.forget_user("ann")
+    with pytest.raises(cohort.ServiceError) as refused:
+        client.user("ann")
+    assert refused.value.code == "user_unknown"
+    key = client.add_key(["read"], expires_ms=1)
+    assert key["key"].startswith("ck_") and key["scopes"] == ["read"]
+    assert [one["id"] for one in client.keys()][1:] == [key["id"]]
+    client.remove_key(key["id"])
+    assert len(client.keys()) == 1
+    with pytest.raises(cohort.BadInput, match="csv or .parquet"):
+        client.download_log(tmp_path / "log.txt")
+
+
+def test_the_same_with_asyncio(start_service):
+    url = start_service().url
+
+    async def ask() -> int:
+        async with cohort.AsyncClient(url, app="shop") as client:
+            await client.create_app("shop", dim=2)
+            users = [f"user-{number}" for number in range(20)]
+            decisions = await asyncio.gather(*(client.decide(user, ITEMS) for user in users))
+            outcomes = await asyncio.gather(*(client.reward(one, 1.0) for one in decisions))
+            assert set(outcomes) == {"learned"}
+            return (await client.show_app())["rewards"]
+
+    assert asyncio.run(ask()) == 20

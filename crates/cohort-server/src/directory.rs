@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use crate::auth::KeyHash;
+use crate::event::Key;
 use crate::state::State;
 
 /// All apps.
@@ -16,15 +17,16 @@ pub struct Directory {
 #[derive(Debug)]
 pub struct Listed {
     /// Its keys.
-    pub keys: Vec<KeyHash>,
+    pub keys: Vec<Key>,
+    /// How many features its items have.
+    pub dim: usize,
 }
 
 impl Directory {
     /// Of a state.
     pub fn of(state: &State) -> Self {
         let list = |(name, app): (&String, &crate::state::App)| {
-            let keys = app.keys().iter().map(|key| key.hash).collect();
-            (name.clone(), Listed { keys })
+            (name.clone(), Listed { keys: app.keys().to_vec(), dim: app.settings().dim })
         };
         Self { apps: state.apps().iter().map(list).collect() }
     }
@@ -36,9 +38,12 @@ impl Directory {
 }
 
 impl Listed {
-    /// Whether the key is one of the app's. All are compared, so that the time taken does not tell
+    /// The app's key that this is, if it is one. All are compared, so that the time taken does not tell
     /// which.
-    pub fn knows(&self, key: &KeyHash) -> bool {
-        self.keys.iter().fold(false, |known, other| known | other.matches(key))
+    pub fn find(&self, key: &KeyHash) -> Option<&Key> {
+        self.keys.iter().fold(None, |found, known| match known.hash.matches(key) {
+            true => Some(known),
+            false => found,
+        })
     }
 }

@@ -3,7 +3,7 @@
 //! One event is one change of one app at one time. Its layout is `app, at_ms, tag, …`; a tag's
 //! layout never changes once released: a change is a new tag, so that old journals stay readable.
 
-use crate::auth::KeyHash;
+use crate::auth::{KeyHash, Scopes};
 use crate::bytes::{Malformed, Put, Take};
 use crate::settings::AppSettings;
 use crate::trial::{Trial, TrialDecision};
@@ -14,7 +14,7 @@ pub struct Event {
     /// The app it happened to.
     pub app: String,
     /// When, in milliseconds since 1970 by the service's clock; never less than in the app's
-    /// events before it.
+    /// events before it, unless the clock was set.
     pub at_ms: u64,
     /// What.
     pub what: What,
@@ -58,6 +58,11 @@ pub enum What {
     Refitted(Vec<u8>),
     /// Time went on: every window that had ended by then is closed.
     TimePassed,
+    /// All that was known of a user was forgotten: it had not come for long, or should be.
+    UserForgotten(String),
+    /// The calendar was set by so many milliseconds: the time of this event is the new one, which may
+    /// be before that of events before it, and all windows end as much later or earlier.
+    ClockStepped(i64),
 }
 
 /// A key by which clients of an app are known.
@@ -67,6 +72,10 @@ pub struct Key {
     pub id: String,
     /// What is kept of its secret.
     pub hash: KeyHash,
+    /// What it opens.
+    pub scopes: Scopes,
+    /// When it ends, in milliseconds since 1970; never if `None`.
+    pub expires_ms: Option<u64>,
 }
 
 /// One decision as it was answered.
@@ -156,9 +165,14 @@ impl Event {
                 settings.write(out)
             }
             What::Deleted => out.put_u8(3),
-            What::KeyAdded(key) => {
+            What::KeyAdded(key) if key.is_of_old() => {
                 out.put_u8(4)?;
                 key.write(out)
+            }
+            What::KeyAdded(key) => {
+                out.put_u8(15)?;
+                key.write(out)?;
+                key.write_terms(out)
             }
             What::KeyRemoved(id) => {
                 out.put_u8(5)?;
@@ -192,6 +206,14 @@ impl Event {
                 out.put_u8(13)?;
                 out.put_bytes(found)
             }
+            What::UserForgotten(user) => {
+                out.put_u8(16)?;
+                out.put_str(user)
+            }
+            What::ClockStepped(by_ms) => {
+                out.put_u8(14)?;
+                out.put_u64(by_ms.cast_unsigned())
+            }
             What::DecidedInTrial(decided) => {
                 out.put_u8(TRIAL_TAG)?;
                 decided.write(out)
@@ -221,6 +243,13 @@ impl Event {
             11 => What::TimePassed,
             12 => What::CaughtUp,
             13 => What::Refitted(from.take_bytes()?),
+            15 => {
+                let mut key = Key::read(from)?;
+                key.read_terms(from)?;
+                What::KeyAdded(key)
+            }
+            16 => What::UserForgotten(from.take_str()?),
+            14 => What::ClockStepped(from.take_u64()?.cast_signed()),
             TRIAL_TAG => What::DecidedInTrial(TrialDecision::read(from)?),
             tag if tag == TRIAL_TAG + 1 => What::TrialSet(Trial::read(from)?),
             tag => return Err(Malformed::odd(format!("an event of the unknown kind {tag}"))),
@@ -232,16 +261,54 @@ impl Event {
     }
 }
 
+/// Which app an event is of, and whether it is its creation, without reading more of it.
+pub fn peek(mut bytes: &[u8]) -> Result<(String, bool), Malformed> {
+    let from = &mut bytes;
+    let (app, _) = (from.take_str()?, from.take_u64()?);
+    Ok((app, from.take_u8()? == 1))
+}
+
+/// When an event happened, without reading more of it.
+pub fn time_of(mut bytes: &[u8]) -> Result<u64, Malformed> {
+    let from = &mut bytes;
+    from.take_str()?;
+    from.take_u64()
+}
+
 impl Key {
-    /// Writes it.
+    /// A key that opens what keys opened before there were scopes, for ever.
+    pub fn of_old(id: String, hash: KeyHash) -> Self {
+        Self { id, hash, scopes: Scopes::OF_OLD, expires_ms: None }
+    }
+
+    fn is_of_old(&self) -> bool {
+        self.scopes == Scopes::OF_OLD && self.expires_ms.is_none()
+    }
+
+    /// Writes what it opens and until when.
+    pub fn write_terms(&self, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+        out.put_u8(self.scopes.bits())?;
+        out.put_u64(self.expires_ms.unwrap_or(u64::MAX))
+    }
+
+    /// Reads what it opens and until when.
+    pub fn read_terms(&mut self, mut from: &mut dyn std::io::Read) -> Result<(), Malformed> {
+        let bits = from.take_u8()?;
+        self.scopes = Scopes::from_bits(bits)
+            .ok_or_else(|| Malformed::odd(format!("a key with the scopes {bits}")))?;
+        self.expires_ms = Some(from.take_u64()?).filter(|at| *at != u64::MAX);
+        Ok(())
+    }
+
+    /// Writes its id and its hash.
     pub fn write(&self, out: &mut dyn std::io::Write) -> std::io::Result<()> {
         out.put_str(&self.id)?;
         out.write_all(self.hash.as_bytes())
     }
 
-    /// Reads it.
+    /// Reads its id and its hash.
     pub fn read(mut from: &mut dyn std::io::Read) -> Result<Self, Malformed> {
-        Ok(Self { id: from.take_str()?, hash: KeyHash::from_bytes(from.take_array()?) })
+        Ok(Self::of_old(from.take_str()?, KeyHash::from_bytes(from.take_array()?)))
     }
 }
 

@@ -17,6 +17,14 @@ use Kind::{Count, Level, Range};
 const METRICS: &[(Kind, &str, &str)] = &[
     (Count, "cohort_requests_total", "HTTP requests answered, by route and status."),
     (Range(Unit::Seconds), "cohort_request_seconds", "Time to answer an HTTP request, by route."),
+    (Level, "cohort_connections", "Connections that are open."),
+    (
+        Count,
+        "cohort_connections_ended_total",
+        "Connections that the service ended, by reason: silent (said nothing for too long), unread \
+         (did not take its answer), room (for somebody else).",
+    ),
+    (Count, "cohort_connections_refused_total", "Connections refused because all were in use."),
     (Level, "cohort_requests_waiting", "Requests that wait for the engine."),
     (
         Count,
@@ -29,11 +37,55 @@ const METRICS: &[(Kind, &str, &str)] = &[
         "cohort_rewards_total",
         "Rewards told to the engine, by outcome: learned, repeated, or the code of the refusal.",
     ),
+    (
+        Count,
+        "cohort_requests_abandoned_total",
+        "Requests that were not done because whoever asked had gone, or had waited too long.",
+    ),
+    (
+        Level,
+        "cohort_clock_ahead_seconds",
+        "How far the calendar is ahead of the service's time, which does not follow it when it jumps.",
+    ),
+    (
+        Count,
+        "cohort_clock_jumps_total",
+        "Jumps of the calendar: noticed, and taken_over because they lasted.",
+    ),
+    (
+        Count,
+        "cohort_users_forgotten_total",
+        "Users that were forgotten, by reason: room (for another), age (not seen for long).",
+    ),
+    (Level, "cohort_apps", "Apps."),
+    (Level, "cohort_app_users", "Users of an app; of the first hundred apps."),
+    (Level, "cohort_app_waiting", "Decisions of an app that wait; of the first hundred apps."),
+    (Level, "cohort_disk_free_bytes", "Free bytes on the disk of data_dir."),
+    (Level, "cohort_resident_bytes", "Memory that the process takes."),
+    (Level, "cohort_journal_bytes", "What the journal takes on disk, roughly."),
+    (
+        Count,
+        "cohort_journal_pruned_groups_total",
+        "Groups of events removed because of age or size.",
+    ),
+    (
+        Level,
+        "cohort_snapshot_age_seconds",
+        "Time since the last snapshot of this process was begun.",
+    ),
+    (
+        Level,
+        "cohort_work_refused",
+        "What is refused because room is scarce: 0 nothing, 1 decisions (disk), 2 rewards too (disk), \
+         3 decisions (memory).",
+    ),
     (Count, "cohort_journal_events_total", "Events written to the journal."),
     (Range(Unit::Count), "cohort_journal_group_events", "Events that were written together."),
     (Range(Unit::Seconds), "cohort_journal_sync_seconds", "Time to sync the journal to the disk."),
     (Range(Unit::Seconds), "cohort_refit_seconds", "Time to fit what users have in common."),
     (Range(Unit::Seconds), "cohort_snapshot_seconds", "Time to write a snapshot."),
+    (Count, "cohort_snapshot_failures_total", "Snapshots that could not be written."),
+    (Level, "cohort_apps_quarantined", "Apps whose policy stopped at a bug."),
     (
         Range(Unit::Seconds),
         "cohort_snapshot_pause_seconds",
@@ -93,5 +145,45 @@ mod tests {
         used.dedup();
         described.sort();
         assert_eq!(used, described);
+    }
+
+    /// Alerts and the dashboard ask for metrics that there are, and the text for keys that there are.
+    #[test]
+    fn what_the_documents_name_is_there() {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+        let words = |file: &str| -> Vec<String> {
+            let text = std::fs::read_to_string(docs.join(file)).unwrap();
+            let is_in_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            text.split(|c| !is_in_word(c)).map(str::to_owned).collect()
+        };
+        let mut alerts = 0;
+        for file in ["operate/prometheus-rules.yml", "operate/grafana.json", "operate.md"] {
+            let of_us = |word: &String| word.starts_with("cohort_") && word != "cohort_server";
+            for word in words(file).into_iter().filter(of_us) {
+                let plain =
+                    ["_bucket", "_sum", "_count"].iter().find_map(|end| word.strip_suffix(end));
+                let name = plain.unwrap_or(&word);
+                assert!(METRICS.iter().any(|(_, known, _)| *known == name), "{file}: {word}");
+                alerts += 1;
+            }
+        }
+        assert!(alerts > 30);
+        let (rules, text) = (words("operate/prometheus-rules.yml"), words("operate.md"));
+        for alert in rules.iter().filter(|word| word.starts_with("Cohort")) {
+            assert!(text.contains(alert), "operate.md does not say what {alert} means");
+        }
+        let limits = ["max_", "min_", "journal_max"];
+        for word in text.iter().filter(|word| limits.iter().any(|begin| word.starts_with(begin))) {
+            assert!(crate::config::keys::KEYS.iter().any(|key| key.name == word), "{word}");
+        }
+        // Variables of the unit and the container are those of keys.
+        for file in ["operate/cohort.service", "operate/Containerfile"] {
+            for word in words(file).iter().filter(|word| word.starts_with("COHORT_SERVE_")) {
+                assert!(
+                    crate::config::keys::KEYS.iter().any(|key| key.variable() == *word),
+                    "{word}"
+                );
+            }
+        }
     }
 }

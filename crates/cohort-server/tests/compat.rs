@@ -30,7 +30,7 @@ use rand_chacha::ChaCha12Rng;
 const POLICIES: [&str; 4] = ["cohort", "linucb-ind", "club", "sclub"];
 
 /// All that was ever kept, the present one last.
-const VERSIONS: [&str; 3] = ["v1", "v2", "v3"];
+const VERSIONS: [&str; 4] = ["v1", "v2", "v3", "v4"];
 
 fn kept(version: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/compat").join(version)
@@ -73,6 +73,8 @@ fn every_kind_of_event_is_kept() {
             What::Activated(_) => "activated",
             What::Rewarded { .. } => "rewarded",
             What::TimePassed => "time passed",
+            What::ClockStepped(_) => "clock stepped",
+            What::UserForgotten(_) => "user forgotten",
             // Written by earlier versions only: `v1` has it.
             What::CaughtUp => "caught up",
             What::Refitted(_) => "refitted",
@@ -83,7 +85,7 @@ fn every_kind_of_event_is_kept() {
         Ok(())
     });
     visited.unwrap();
-    assert_eq!(kinds.len(), 15, "{kinds:?}");
+    assert_eq!(kinds.len(), 17, "{kinds:?}");
 }
 
 fn what_a_version_wrote_is_read(version: &str) {
@@ -156,7 +158,7 @@ fn requests() -> Vec<Request> {
         params: [("exploration".to_owned(), 0.5.into())].into(),
         ..AppSettings::new(3)
     };
-    let key = |id: &str| Key { id: id.to_owned(), hash: cohort_server::auth::KeyHash::of(id) };
+    let key = |id: &str| Key::of_old(id.to_owned(), cohort_server::auth::KeyHash::of(id));
     let mut requests = vec![
         create("shop", settings),
         create("dice", AppSettings { policy: "random".to_owned(), ..AppSettings::new(3) }),
@@ -164,6 +166,14 @@ fn requests() -> Vec<Request> {
         Request::AddKey { app: shop(), key: key("first") },
         Request::AddKey { app: shop(), key: key("second") },
         Request::RemoveKey { app: shop(), key: "first".to_owned() },
+        Request::AddKey {
+            app: shop(),
+            key: Key {
+                scopes: cohort_server::auth::Scopes::from_names(["read"]).unwrap(),
+                expires_ms: Some(9_000_000_000_000),
+                ..key("third")
+            },
+        },
         Request::PutItems {
             app: shop(),
             items: vec![("tea".to_owned(), vec![0.5; 3]), ("milk".to_owned(), vec![0.1; 3])],
@@ -213,6 +223,11 @@ fn requests() -> Vec<Request> {
             requests.push(reward("shop", &id, step as f64 / 60.0));
         }
     }
+    requests.push(Request::ForgetUser { app: shop(), user: "user-1".to_owned() });
+    requests.push(Request::ForgetUser { app: "cohort".to_owned(), user: "user-3".to_owned() });
+    requests.push(decide("cohort", "user-9", Some("reused"), 3, 1));
+    requests.push(reward("cohort", "reused", 0.5));
+    requests.push(Request::ClockSteps { by_ms: 500_000 });
     requests.push(Request::TimePasses);
     requests
 }

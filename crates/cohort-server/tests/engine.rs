@@ -3,6 +3,7 @@
 
 mod common;
 
+use cohort_server::config::Config;
 use cohort_server::engine::request::{ForUser, Offer};
 use cohort_server::engine::{Answer, Engine, Refit, Refusal, Request};
 use cohort_server::journal::Group;
@@ -122,6 +123,53 @@ fn decisions_take_no_more_memory_than_they_may_closed_ones_included() {
     assert!(matches!(&again, Answer::Decided(made) if made[0].is_ok()));
     let decisions = service.engine.state().app("shop").unwrap().decisions();
     assert!(decisions.len() == 1 && decisions.bytes() < 1000, "{}", decisions.bytes());
+}
+
+/// A request of twenty kilobytes that once took a gigabyte of memory and hundreds of megabytes of journal.
+#[test]
+fn a_small_request_for_very_much_is_refused_before_anything_is_done() {
+    let limits = Config::default().limits();
+    let mut engine = Engine::new(State::default(), limits, ChaCha12Rng::seed_from_u64(1));
+    let mut group = Group::default();
+    let trial = Box::new(Trial { log_candidates: true, ..Trial::default() });
+    for (app, dim) in [("wide", 200), ("narrow", 20)] {
+        let (app, settings) = (app.to_owned(), AppSettings::new(dim));
+        let create =
+            Request::CreateApp { app: app.clone(), settings, trial: trial.clone(), key: None };
+        engine.handle(0, create, &mut group).map(drop).unwrap();
+        let items = (0..1000).map(|item| (format!("item-{item}"), vec![0.1; dim])).collect();
+        engine.handle(0, Request::PutItems { app, items }, &mut group).map(drop).unwrap();
+    }
+    let ask = |app: &str, users: usize, items: usize, explain: bool| Request::Decide {
+        app: app.to_owned(),
+        offer: Offer {
+            ids: (0..items).map(|item| format!("item-{item}")).collect(),
+            features: vec![None; items],
+        },
+        users: (0..users)
+            .map(|user| ForUser { user: format!("u{user}"), decision: None, shown: true })
+            .collect(),
+        explain,
+    };
+    let before = engine.state().last_event();
+    for (app, users, items, explain, code, what) in [
+        ("wide", 200, 1000, false, "too_much_work", "200 users × 1000 candidates × 200²"),
+        ("narrow", 200, 1000, false, "too_much_written", "written to the journal"),
+        ("narrow", 1000, 100, true, "too_much_written", "journal"),
+    ] {
+        let refused = engine.handle(0, ask(app, users, items, explain), &mut group);
+        let refused = refused.map(drop).unwrap_err();
+        assert_eq!((refused.code(), refused.status()), (code, 422));
+        assert!(refused.to_string().contains(what), "{refused}");
+    }
+    let without = |_: &mut AppSettings, trial: &mut Trial| trial.log_candidates = false;
+    let change = Request::ChangeApp { app: "narrow".to_owned(), change: Box::new(without) };
+    engine.handle(0, change, &mut group).map(drop).unwrap();
+    let refused = engine.handle(0, ask("narrow", 300, 1000, true), &mut group);
+    assert!(refused.map(drop).unwrap_err().to_string().contains("answered"));
+    assert_eq!(engine.state().last_event(), before + 1, "nothing was decided");
+    let answer = engine.handle(0, ask("narrow", 100, 1000, false), &mut group).unwrap();
+    assert!(matches!(&answer, Answer::Decided(made) if made.iter().all(Result::is_ok)));
 }
 
 /// What a refit that went wrong would find again is not looked for again at once.

@@ -332,8 +332,8 @@ fn rankings_that_are_too_long_together_are_refused() {
             (0..10).map(|item| json!({"id": format!("{item:0100}"), "features": [1]})).collect();
         service.post("/v1/apps/shop/decide-batch", json!({"users": users, "items": items}))
     };
-    assert_eq!(ask(32).0, 200);
-    let (status, said) = ask(33);
+    assert_eq!(ask(28).0, 200);
+    let (status, said) = ask(29);
     assert_eq!((status, &said["error"]["code"]), (422, &json!("answer_too_large")), "{said}");
 }
 

@@ -4,19 +4,22 @@
 
 mod common;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use cohort_server::clock::SystemClock;
 use cohort_server::engine::recovery::recover;
+use cohort_server::engine::request::{Look, RewardOutcome};
 use cohort_server::engine::runtime::{Durability, Handle, Options, Runtime};
-use cohort_server::engine::{Engine, Refusal};
+use cohort_server::engine::{Answer, Engine, Refusal, Request};
 use cohort_server::event::{Event, What};
 use cohort_server::journal::Journal;
 use cohort_server::journal::faulty::{Fault, FaultyJournal};
 use cohort_server::journal::memory::{MemoryDisk, MemoryJournal};
 use cohort_server::settings::AppSettings;
 use cohort_server::snapshot::Snapshots;
-use cohort_server::snapshot::disk::{Disk, MemoryFolder};
+use cohort_server::snapshot::disk::{Disk, DiskFile, MemoryFolder};
 use cohort_server::state::State;
 use common::{LIMITS, create, decide, reward, state_bytes};
 use rand::SeedableRng;
@@ -31,8 +34,34 @@ fn serve<R>(
     durability: Durability,
     ask: impl AsyncFnOnce(&Handle) -> R,
 ) -> R {
-    let engine = Engine::new(State::default(), LIMITS, ChaCha12Rng::seed_from_u64(5));
-    let options = Options { durability, queue: 64, snapshot_events: 0, prunes: false };
+    serve_state(State::default(), journal, folder, durability, ask)
+}
+
+/// The same on what is on disk.
+fn serve_from<R>(
+    journal: MemoryJournal,
+    folder: &MemoryFolder,
+    ask: impl AsyncFnOnce(&Handle) -> R,
+) -> R {
+    let recovered = recover(&journal, &Snapshots::new(folder.clone())).unwrap();
+    serve_state(recovered.state, journal, folder, Durability::Always, ask)
+}
+
+fn serve_state<R>(
+    state: State,
+    journal: impl Journal + 'static,
+    folder: &MemoryFolder,
+    durability: Durability,
+    ask: impl AsyncFnOnce(&Handle) -> R,
+) -> R {
+    let engine = Engine::new(state, LIMITS, ChaCha12Rng::seed_from_u64(5));
+    let options = Options {
+        durability,
+        queue: 64,
+        snapshot_events: 0,
+        snapshot_interval: Duration::ZERO,
+        prunes: false,
+    };
     let (snapshots, clock) = (Snapshots::new(folder.clone()), Box::new(SystemClock));
     let runtime = Runtime::start(engine, Box::new(journal), snapshots, clock, options).unwrap();
     let asker = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -83,8 +112,13 @@ fn what_is_answered_at_intervals_is_safe_after_one_even_if_nobody_asks_again() {
 fn live(disk: &MemoryDisk, folder: &MemoryFolder, prunes: bool) {
     let engine = Engine::new(State::default(), LIMITS, ChaCha12Rng::seed_from_u64(5));
     let journal = Box::new(MemoryJournal::open(disk).unwrap());
-    let options =
-        Options { durability: Durability::Always, queue: 64, snapshot_events: 100, prunes };
+    let options = Options {
+        durability: Durability::Always,
+        queue: 64,
+        snapshot_events: 100,
+        snapshot_interval: Duration::ZERO,
+        prunes,
+    };
     let snapshots = Snapshots::new(folder.clone());
     let runtime =
         Runtime::start(engine, journal, snapshots, Box::new(SystemClock), options).unwrap();
@@ -138,8 +172,13 @@ fn what_was_replayed_is_soon_in_a_snapshot() {
     let recovered = recover(&journal, &Snapshots::new(folder.clone())).unwrap();
     let engine = Engine::new(recovered.state, LIMITS, ChaCha12Rng::seed_from_u64(6));
     let last = journal.last();
-    let options =
-        Options { durability: Durability::Always, queue: 64, snapshot_events: last, prunes: false };
+    let options = Options {
+        durability: Durability::Always,
+        queue: 64,
+        snapshot_events: last,
+        snapshot_interval: Duration::ZERO,
+        prunes: false,
+    };
     let snapshots = Snapshots::new(folder.clone());
     let clock = Box::new(SystemClock);
     let runtime = Runtime::start(engine, Box::new(journal), snapshots, clock, options).unwrap();
@@ -153,6 +192,141 @@ fn what_was_replayed_is_soon_in_a_snapshot() {
         }
     }
     panic!("no snapshot was written");
+}
+
+/// A policy that panics is a bug in one app; this one is made by looking at it.
+#[test]
+fn an_app_that_panics_is_quarantined_and_the_others_go_on() {
+    let (disk, folder) = (MemoryDisk::default(), MemoryFolder::default());
+    let journal = MemoryJournal::open(&disk).unwrap();
+    serve(journal, &folder, Durability::Always, async |handle: &Handle| {
+        for app in ["shop", "blog"] {
+            handle.ask(create(app, AppSettings::new(3))).await.map(drop).unwrap();
+            handle.ask(decide(app, "ann", Some("d0"), 3, 0)).await.map(drop).unwrap();
+        }
+        assert!(handle.health().failures().is_empty() && handle.health().quarantines().is_empty());
+        let look: Look = Box::new(|_, _| panic!("a bug, made for this test"));
+        let refused = handle.ask(Request::Look { app: "shop".to_owned(), look }).await;
+        assert!(matches!(&refused, Err(Refusal::Quarantined { .. })));
+        let refused = handle.ask(reward("shop", "d0", 1.0)).await.map(drop).unwrap_err();
+        assert_eq!((refused.code(), refused.status()), ("app_quarantined", 500));
+        assert!(refused.to_string().contains("a bug, made for this test"), "{refused}");
+        handle.ask(reward("blog", "d0", 1.0)).await.map(drop).unwrap();
+        let told = handle.health().quarantines();
+        assert!(told.len() == 1 && told[0].contains("`shop`"), "{told:?}");
+        assert!(handle.health().failures().is_empty(), "the service as a whole is well");
+    });
+    // What may be half changed is in no snapshot; the journal brings the app back.
+    assert!(folder.list().unwrap().is_empty());
+    let journal = MemoryJournal::open(&disk).unwrap();
+    serve_from(journal, &folder, async |handle: &Handle| {
+        handle.ask(reward("shop", "d0", 1.0)).await.map(drop).unwrap();
+        let repeated = handle.ask(reward("blog", "d0", 1.0)).await.unwrap();
+        let Answer::Rewarded(outcomes) = repeated else { panic!("another answer") };
+        assert!(matches!(outcomes[0], Ok(RewardOutcome::Repeated { .. })));
+    });
+}
+
+/// Whoever gave up waiting would ask again: what it asked for first must not be done too.
+#[test]
+fn what_nobody_waits_for_any_more_is_not_done() {
+    let (disk, folder) = (MemoryDisk::default(), MemoryFolder::default());
+    let journal = MemoryJournal::open(&disk).unwrap();
+    serve(journal, &folder, Durability::Always, async |handle: &Handle| {
+        handle.ask(create("shop", AppSettings::new(3))).await.map(drop).unwrap();
+        let (hold, held) = std::sync::mpsc::channel::<()>();
+        let (begun, has_begun) = std::sync::mpsc::channel::<()>();
+        let busy = handle.clone();
+        let looking = std::thread::spawn(move || {
+            let look: Look = Box::new(move |_, _| {
+                begun.send(()).unwrap();
+                let _ = held.recv();
+            });
+            let asker = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            asker.block_on(busy.ask(Request::Look { app: "shop".to_owned(), look })).map(drop)
+        });
+        has_begun.recv().unwrap();
+        let mut gone = Box::pin(handle.ask(decide("shop", "ann", Some("gone"), 3, 0)));
+        let mut stays = Box::pin(handle.ask(decide("shop", "ann", Some("stays"), 3, 0)));
+        // Both wait in the queue; then one gives up.
+        std::future::poll_fn(|cx| {
+            assert!(gone.as_mut().poll(cx).is_pending() && stays.as_mut().poll(cx).is_pending());
+            std::task::Poll::Ready(())
+        })
+        .await;
+        assert_eq!(handle.waiting(), 2);
+        drop(gone);
+        hold.send(()).unwrap();
+        stays.await.map(drop).unwrap();
+        looking.join().unwrap().unwrap();
+        for (id, is_there) in [("stays", true), ("gone", false)] {
+            let show = Request::ShowDecision { app: "shop".to_owned(), decision: id.to_owned() };
+            assert_eq!(handle.ask(show).await.is_ok(), is_there, "{id}");
+        }
+    });
+}
+
+/// A snapshot that cannot be written is told by health, and no more once one was.
+#[test]
+fn snapshots_that_fail_are_told_until_one_is_written() {
+    #[derive(Clone)]
+    struct Full(MemoryFolder, Arc<AtomicBool>);
+    impl Disk for Full {
+        fn create(&self, name: &str) -> std::io::Result<Box<dyn DiskFile>> {
+            match self.1.load(Ordering::Relaxed) {
+                true => Err(std::io::ErrorKind::StorageFull.into()),
+                false => self.0.create(name),
+            }
+        }
+        fn open(&self, name: &str) -> std::io::Result<Box<dyn std::io::Read>> {
+            self.0.open(name)
+        }
+        fn list(&self) -> std::io::Result<Vec<String>> {
+            self.0.list()
+        }
+        fn remove(&self, name: &str) -> std::io::Result<()> {
+            self.0.remove(name)
+        }
+        fn rename(&self, from: &str, to: &str) -> std::io::Result<()> {
+            self.0.rename(from, to)
+        }
+        fn sync_folder(&self) -> std::io::Result<()> {
+            self.0.sync_folder()
+        }
+    }
+    let full = Arc::new(AtomicBool::new(true));
+    let journal = Box::new(MemoryJournal::open(&MemoryDisk::default()).unwrap());
+    let engine = Engine::new(State::default(), LIMITS, ChaCha12Rng::seed_from_u64(5));
+    let options = Options {
+        durability: Durability::Always,
+        queue: 64,
+        snapshot_events: 2,
+        snapshot_interval: Duration::ZERO,
+        prunes: false,
+    };
+    let snapshots = Snapshots::new(Full(MemoryFolder::default(), full.clone()));
+    let runtime =
+        Runtime::start(engine, journal, snapshots, Box::new(SystemClock), options).unwrap();
+    let (asker, handle) =
+        (tokio::runtime::Builder::new_current_thread().build().unwrap(), runtime.handle());
+    let wait_until = |unwell: bool| {
+        for step in 0..1000 {
+            if handle.health().failures().is_empty() != unwell {
+                return;
+            }
+            let app = if unwell { "a" } else { "b" };
+            let _ =
+                asker.block_on(handle.ask(create(&format!("{app}{step}"), AppSettings::new(3))));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        panic!("health does not become what it should: {:?}", handle.health().failures());
+    };
+    wait_until(true);
+    assert!(handle.health().failures()[0].contains("snapshot could not be written"));
+    assert!(handle.failure().is_none(), "the service goes on");
+    full.store(false, Ordering::Relaxed);
+    wait_until(false);
+    runtime.stop();
 }
 
 fn events(journal: &MemoryJournal, from: u64) -> Vec<Event> {

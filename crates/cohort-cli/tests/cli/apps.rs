@@ -61,6 +61,13 @@ fn an_app_is_created_listed_changed_and_deleted() {
 
     let second = said(&service, &["add-key", "shop"]);
     assert!(opens(&service, &created["key"]["key"]) && opens(&service, &second["key"]));
+    let reader =
+        said(&service, &["add-key", "shop", "--scopes", "read,items", "--expires-ms", "1"]);
+    assert_eq!(reader["scopes"], serde_json::json!(["read", "items"]));
+    assert!(!opens(&service, &reader["key"]), "it has ended");
+    assert_eq!(said(&service, &["keys", "shop"])["keys"].as_array().unwrap().len(), 3);
+    silent(&service, &["remove-key", "shop", reader["id"].as_str().unwrap()]);
+    assert!(refused(&service, &["forget-user", "shop", "nobody"]).contains("nobody"));
     silent(&service, &["remove-key", "shop", second["id"].as_str().unwrap()]);
     assert!(opens(&service, &created["key"]["key"]) && !opens(&service, &second["key"]));
     assert!(refused(&service, &["remove-key", "shop", "none/such"]).contains("none/such"));

@@ -1,6 +1,7 @@
 //! The real command, from outside.
 
 mod apps;
+mod arena;
 mod bad_input;
 mod cluster;
 mod command;
@@ -12,6 +13,7 @@ mod policies;
 mod readme;
 mod serve;
 mod serving;
+mod silent;
 mod simulate;
 mod table;
 mod theory;

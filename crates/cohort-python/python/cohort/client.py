@@ -1,7 +1,8 @@
 """A client for the service (``cohort serve``), with nothing but the standard library.
 
 Retries are safe: the client chooses the ids of decisions, so that a decide that is sent again gets
-the same decision, and a reward that is sent again is learned once.
+the same decision, and a reward that is sent again is learned once. Every call ends within its
+timeout, however often it was tried.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ import threading
 import time
 import urllib.parse
 import uuid
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
 from typing import Any, NamedTuple, Union
 
 from cohort.errors import BadInput, ServiceError
@@ -40,6 +44,9 @@ class Decision(NamedTuple):
     probability: float
     #: What the policy thought of each, in the order of the ranking; on request.
     explanation: list[dict[str, Any]] | None = None
+    #: Whether the service did not decide in time and the caller's fallback is shown instead. Nothing is
+    #: learned from it.
+    fallback: bool = False
 
 
 class Client:
@@ -53,12 +60,13 @@ class Client:
     :param url: where the service is.
     :param app: the app that is meant where a call names none.
     :param key: the app's key or the admin's, where the service has keys.
-    :param timeout: seconds to wait for an answer.
+    :param timeout: seconds that a call may take, all retries and pauses included.
     :param retries: how often a request is sent again when no answer came or the service is at its
-        limit.
+        limit, as far as there is time.
     :param tls: for ``https``: what to trust, if not what the system does.
 
-    A client may be used from several threads; each has a connection of its own.
+    A client may be used from several threads; each has a connection of its own. It is closed by
+    :meth:`close`, or at the end of a ``with`` block.
     """
 
     def __init__(
@@ -82,6 +90,25 @@ class Client:
         self._retries = retries
         self._tls = tls
         self._connections = threading.local()
+        self._open: weakref.WeakSet[http.client.HTTPConnection] = weakref.WeakSet()
+        self._closed = False
+
+    def close(self) -> None:
+        """Closes all connections, those of other threads too. Nothing can be asked any more."""
+        self._closed = True
+        for connection in list(self._open):
+            connection.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self.close()
 
     def __repr__(self) -> str:
         return f"Client({self.url!r}, app={self.app!r})"
@@ -97,18 +124,28 @@ class Client:
         shown: bool = True,
         explain: bool = False,
         app: str | None = None,
+        timeout: float | None = None,
+        fallback: str | None = None,
     ) -> Decision:
         """What to show a user among ``items``: features by id, or ids alone where the catalogue
         has them. ``shown=False`` for a decision that may never be shown; then :meth:`activate` it
-        when it is."""
+        when it is. Where there is no answer in time, or none that decides, the item ``fallback`` is
+        shown, if one is named; its reward is not sent."""
+        chosen = decision_id or uuid.uuid4().hex
         body = {
             "user": user,
             "items": _candidates(items),
-            "decision_id": decision_id or uuid.uuid4().hex,
+            "decision_id": chosen,
             "shown": shown,
             "explain": explain,
         }
-        return _decision(self._ask("POST", f"{self._at(app)}/decide", body))
+        try:
+            return _decision(self._ask("POST", f"{self._at(app)}/decide", body, timeout=timeout))
+        except ServiceError:
+            if fallback is None:
+                raise
+            others = [item for item in items if item != fallback]
+            return Decision(chosen, fallback, [fallback, *others], 1.0, None, True)
 
     def decide_batch(
         self,
@@ -128,7 +165,9 @@ class Client:
 
     def reward(self, decision: Decision | str, reward: float, *, app: str | None = None) -> str:
         """How the user answered. ``learned``, or ``repeated`` if the decision had its reward
-        already; the first one counts."""
+        already; the first one counts. ``fallback`` for a decision that is one: nothing is sent."""
+        if isinstance(decision, Decision) and decision.fallback:
+            return "fallback"
         body = {"decision_id": _id(decision), "reward": float(reward)}
         outcome: str = self._ask("POST", f"{self._at(app)}/reward", body)["outcome"]
         return outcome
@@ -189,10 +228,71 @@ class Client:
         """Deletes an app with all it has learned."""
         self._ask("DELETE", self._at(app), repeatable=False)
 
+    # What it knows.
+
+    def insight(self, *, app: str | None = None) -> dict[str, Any]:
+        """The app at this moment: rates, averages against the control group, cohorts, a map of users,
+        the newest decisions."""
+        return self._answer("GET", f"{self._at(app)}/insight")
+
+    def user(self, user: str, *, app: str | None = None) -> dict[str, Any]:
+        """What is known of a user."""
+        return self._answer("GET", f"{self._at(app)}/users/{_quoted(user)}")
+
+    def export_user(self, user: str, *, app: str | None = None) -> dict[str, Any]:
+        """All that is known of a user: what was learned, and its decisions."""
+        return self._answer("GET", f"{self._at(app)}/users/{_quoted(user)}/export")
+
+    def forget_user(self, user: str, *, app: str | None = None) -> None:
+        """Forgets a user."""
+        self._ask("DELETE", f"{self._at(app)}/users/{_quoted(user)}", repeatable=False)
+
+    def download_log(
+        self, to: str | Path, *, app: str | None = None, timeout: float | None = None
+    ) -> Path:
+        """Writes the decision log to a file whose name ends in ``.csv`` or ``.parquet``. A file that
+        is there is replaced once the log has come in full."""
+        path = Path(to)
+        if path.suffix not in (".csv", ".parquet"):
+            raise BadInput(f"to: found {str(to)!r}, expected a name that ends in .csv or .parquet")
+        unfinished = path.with_name(path.name + ".unfinished")
+        at = f"{self._at(app)}/log{path.suffix}"
+        with unfinished.open("wb") as file:
+            self._ask("GET", at, timeout=timeout, to=file)
+        unfinished.replace(path)
+        return path
+
+    # Keys.
+
+    def add_key(
+        self,
+        scopes: Iterable[str] | None = None,
+        *,
+        expires_ms: int | None = None,
+        app: str | None = None,
+    ) -> dict[str, Any]:
+        """Adds a key for ``decide``, ``reward``, ``read``, ``items`` or ``admin``; for deciding and
+        rewarding if nothing is named. The answer has it, this once."""
+        body: dict[str, Any] = {}
+        if scopes is not None:
+            body["scopes"] = list(scopes)
+        if expires_ms is not None:
+            body["expires_ms"] = expires_ms
+        return self._answer("POST", f"{self._at(app)}/keys", body, repeatable=False)
+
+    def keys(self, *, app: str | None = None) -> list[dict[str, Any]]:
+        """All keys: ids, scopes, when they end."""
+        keys: list[dict[str, Any]] = self._ask("GET", f"{self._at(app)}/keys")["keys"]
+        return keys
+
+    def remove_key(self, id: str, *, app: str | None = None) -> None:
+        """Removes a key: whoever has it is refused from now on."""
+        self._ask("DELETE", f"{self._at(app)}/keys/{_quoted(id)}", repeatable=False)
+
     def ready(self) -> bool:
         """Whether the service takes requests."""
         try:
-            self._send("GET", "/readyz", None)
+            self._send("GET", "/readyz", None, time.monotonic() + self._timeout, None)
         except (ServiceError, _TryLater, OSError, http.client.HTTPException):
             return False
         return True
@@ -211,14 +311,25 @@ class Client:
         answer: dict[str, Any] = self._ask(method, path, body, repeatable=repeatable)
         return answer
 
-    def _ask(self, method: str, path: str, body: Any = None, *, repeatable: bool = True) -> Any:
-        """Asks until there is an answer. A request that must not be done twice is sent again only
-        where the service has said that it did nothing."""
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        repeatable: bool = True,
+        timeout: float | None = None,
+        to: Any = None,
+    ) -> Any:
+        """Asks until there is an answer, or no time is left. A request that must not be done twice is
+        sent again only where the service has said that it did nothing."""
         text = None if body is None else json.dumps(body, allow_nan=False)
+        ends = time.monotonic() + (self._timeout if timeout is None else timeout)
+        why = ServiceError(f"{self.url}: there was no time to ask")
         for attempt in range(self._retries + 1):
             pause = 0.05 * 2**attempt
             try:
-                return self._send(method, path, text)
+                return self._send(method, path, text, ends, to)
             except _TryLater as later:
                 why, pause = later.refusal, max(pause, later.seconds)
             except (OSError, http.client.HTTPException) as lost:
@@ -226,19 +337,27 @@ class Client:
                 why = ServiceError(f"{self.url}: {what}; is the service running there?")
                 if not repeatable:
                     break
-            if attempt < self._retries:
-                time.sleep(pause)
+            # Waiting for an answer that would come too late helps nobody.
+            if attempt == self._retries or time.monotonic() + pause >= ends:
+                break
+            time.sleep(pause)
         raise why
 
-    def _send(self, method: str, path: str, text: str | None) -> Any:
+    def _send(self, method: str, path: str, text: str | None, ends: float, to: Any) -> Any:
+        left = ends - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("no answer in time")
         connection = self._connection()
+        connection.timeout = left
+        if connection.sock is not None:
+            connection.sock.settimeout(left)
         headers = {"Content-Type": "application/json"}
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key}"
         try:
             connection.request(method, self._parts.path.rstrip("/") + path, text, headers)
             response = connection.getresponse()
-            content = response.read()
+            content = _read(connection, response, ends, to if response.status < 300 else None)
         except BaseException:
             # Whatever is under way on it is not an answer to the next request.
             self._connections.one = None
@@ -253,6 +372,8 @@ class Client:
 
     def _connection(self) -> http.client.HTTPConnection:
         """This thread's connection."""
+        if self._closed:
+            raise BadInput("this client was closed: make another")
         connection: http.client.HTTPConnection | None = getattr(self._connections, "one", None)
         if connection is None:
             place = (self._parts.hostname or "", self._parts.port)
@@ -263,7 +384,37 @@ class Client:
             else:
                 connection = http.client.HTTPConnection(*place, timeout=self._timeout)
             self._connections.one = connection
+            self._open.add(connection)
         return connection
+
+
+def _read(
+    connection: http.client.HTTPConnection,
+    response: http.client.HTTPResponse,
+    ends: float,
+    to: Any,
+) -> bytes:
+    """Reads an answer to its end, or until its time is over, however slowly it comes; into a file where
+    there is one."""
+    content = []
+    if to is not None:
+        to.seek(0)
+        to.truncate()
+    while True:
+        left = ends - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("no answer in time")
+        if connection.sock is not None:
+            connection.sock.settimeout(left)
+        piece = response.read1(1 << 16)
+        if not piece:
+            # A length that was promised and did not come is an error of `read`.
+            content.append(response.read())
+            return b"".join(content)
+        if to is not None:
+            to.write(piece)
+        else:
+            content.append(piece)
 
 
 class _TryLater(Exception):

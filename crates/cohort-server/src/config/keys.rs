@@ -78,9 +78,48 @@ pub const KEYS: &[Key] = &[
     choice(
         "journal_keep",
         &["all", "snapshots"],
-        "What is kept of the journal. `all`: every event, so that what was decided can be looked \
-         at and evaluated later. `snapshots`: what the two newest snapshots do not have, which is \
+        "What is kept of the journal, within journal_max_bytes and journal_max_hours. `all`: every \
+         event, so that what was decided can be looked at and evaluated later. `snapshots`: what the two newest snapshots do not have, which is \
          all that a restart needs; the disk then holds little more than the state.",
+    ),
+    number(
+        "snapshot_hours",
+        (0, 1 << 20),
+        24,
+        "Hours after which a snapshot is written if anything has happened; 0 for never.",
+    ),
+    number(
+        "journal_max_bytes",
+        (0, 1 << 50),
+        50 << 30,
+        "The most that the journal may take on disk, roughly; the oldest events go first, once two \
+         snapshots have them. 0 for no limit.",
+    ),
+    number(
+        "journal_max_hours",
+        (0, 1 << 20),
+        24 * 90,
+        "How old events in the journal may become, in the same way: 90 days by default. 0 for no limit.",
+    ),
+    number(
+        "retention_interval_ms",
+        (100, 86_400_000),
+        60_000,
+        "How often the journal is shortened to what it may keep.",
+    ),
+    number(
+        "min_free_disk_bytes",
+        (0, 1 << 50),
+        1 << 30,
+        "Where less than this is free on the disk of data_dir, decisions are refused with 503 \
+         `disk_low` until there is more; where less than half of it is, rewards too.",
+    ),
+    number(
+        "max_memory_bytes",
+        (0, 1 << 50),
+        0,
+        "Where the process takes more memory than this, decisions are refused with 503 `memory_low` \
+         until it takes less. 0 for nine tenths of what the machine or its control group has.",
     ),
     Key {
         name: "admin_key",
@@ -89,6 +128,13 @@ pub const KEYS: &[Key] = &[
                   one the service listens on this machine only and asks nobody for a key.",
         secret: true,
     },
+    word(
+        "admin_key_file",
+        "",
+        "File with admin keys, one a line, beside admin_key or instead of it. It is read anew every few \
+         seconds and on SIGHUP: to change a key add the new one, change all who use the old one, then \
+         remove that.",
+    ),
     word(
         "tls_cert",
         "",
@@ -101,6 +147,39 @@ pub const KEYS: &[Key] = &[
         (0, 1_000_000_000),
         0,
         "Requests an app may make in a second, and in one burst; 0 for no limit.",
+    ),
+    number(
+        "max_connections",
+        (1, 1_000_000),
+        4096,
+        "The most connections. A newcomer then gets the place of whoever has been silent for longest; \
+         where all are being served it gets 503. Fewer where the limit on open files (ulimit -n) \
+         leaves fewer: 144 descriptors are not for connections.",
+    ),
+    number(
+        "max_connections_per_address",
+        (1, 1_000_000),
+        2048,
+        "The most connections of one address, in the same way.",
+    ),
+    number(
+        "first_byte_timeout_ms",
+        (10, 3_600_000),
+        10_000,
+        "How long a connection may say nothing at all before it is ended.",
+    ),
+    number(
+        "header_timeout_ms",
+        (10, 3_600_000),
+        10_000,
+        "How long the head of a request may take from its first byte to its last.",
+    ),
+    number(
+        "idle_timeout_ms",
+        (10, 3_600_000),
+        75_000,
+        "How long a connection may rest between two requests, and how long a client may take \
+         nothing of its answer.",
     ),
     number("queue", (1, 1_000_000), 4096, "Requests that may wait for the engine; more get 503."),
     number("request_timeout_ms", (10, 3_600_000), 30_000, "The longest that a request may take."),
@@ -115,6 +194,31 @@ pub const KEYS: &[Key] = &[
     number("max_items", (0, 10_000_000), 100_000, "The most items in an app's catalogue."),
     number("max_candidates", (1, 100_000), 1000, "The most candidates of a decide."),
     number("max_batch", (1, 100_000), 1000, "The most users or rewards in one request."),
+    number(
+        "max_users",
+        (1, 1 << 32),
+        10_000_000,
+        "The most users of an app. For one more, the one that was not seen for longest is forgotten; \
+         where the policy cannot forget, the new one gets 429.",
+    ),
+    number(
+        "user_expiry_hours",
+        (0, 1 << 20),
+        0,
+        "Hours after which a user for whom nothing was decided is forgotten; 0 for never.",
+    ),
+    number(
+        "max_work",
+        (1, i64::MAX),
+        200_000_000,
+        "The most work that one request may bring: users × candidates × dim². More gets 422.",
+    ),
+    number(
+        "max_journal_bytes_per_request",
+        (1 << 10, 1 << 40),
+        16 << 20,
+        "The most that one request may have written to the journal; more gets 422.",
+    ),
     number("max_id_bytes", (1, 65_536), 256, "The longest id of a user, an item or a decision."),
     number(
         "max_waiting",

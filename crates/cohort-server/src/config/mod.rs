@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use crate::auth::MIN_ADMIN_KEY_CHARS;
+use crate::auth::{KeyHash, MIN_ADMIN_KEY_CHARS};
 use crate::engine::Limits;
 use crate::engine::runtime::{Durability, Options};
 use keys::{KEYS, Key, VARIABLE_PREFIX};
@@ -68,7 +68,7 @@ fn hint(nearest: &Option<&'static str>) -> String {
 }
 
 /// Everything that is configured. What each means is said in [`keys`].
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the meaning of every key is in KEYS, in one place")]
 pub struct Config {
@@ -79,11 +79,23 @@ pub struct Config {
     pub snapshot_events: u64,
     /// What is kept of the journal.
     pub journal_keep: String,
+    pub snapshot_hours: u64,
+    pub journal_max_bytes: u64,
+    pub journal_max_hours: u64,
+    pub retention_interval_ms: u64,
+    pub min_free_disk_bytes: u64,
+    pub max_memory_bytes: u64,
     pub admin_key: String,
+    pub admin_key_file: PathBuf,
     pub tls_cert: PathBuf,
     pub tls_key: PathBuf,
     pub body_bytes: usize,
     pub rate_per_second: u64,
+    pub max_connections: usize,
+    pub max_connections_per_address: usize,
+    pub first_byte_timeout_ms: u64,
+    pub header_timeout_ms: u64,
+    pub idle_timeout_ms: u64,
     pub queue: usize,
     pub request_timeout_ms: u64,
     pub shutdown_ms: u64,
@@ -92,6 +104,10 @@ pub struct Config {
     pub max_items: usize,
     pub max_candidates: usize,
     pub max_batch: usize,
+    pub max_users: usize,
+    pub user_expiry_hours: u64,
+    pub max_work: u64,
+    pub max_journal_bytes_per_request: usize,
     pub max_id_bytes: usize,
     pub max_waiting: usize,
     pub max_decision_bytes: usize,
@@ -134,14 +150,36 @@ impl Config {
     /// Whether requests need keys: always, but on a machine that only talks to itself and whose
     /// owner set no admin key.
     pub fn needs_keys(&self) -> bool {
-        !self.admin_key.is_empty()
+        !self.admin_key.is_empty() || !self.admin_key_file.as_os_str().is_empty()
+    }
+
+    /// What is kept of the admin's keys: that of the configuration, and one a line of the file.
+    pub fn admin_keys(&self) -> Result<Vec<KeyHash>, ConfigError> {
+        let file = &self.admin_key_file;
+        let text = match file.as_os_str().is_empty() {
+            true => String::new(),
+            false => std::fs::read_to_string(file)
+                .map_err(|why| ConfigError::File { path: file.display().to_string(), why })?,
+        };
+        let in_file = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let keys: Vec<&str> = Some(self.admin_key.as_str())
+            .filter(|key| !key.is_empty())
+            .into_iter()
+            .chain(in_file)
+            .collect();
+        let together = |sentence: &str| Err(ConfigError::Together(sentence.to_owned()));
+        if self.needs_keys() && keys.is_empty() {
+            return together("admin_key_file has no key: expected one a line");
+        }
+        if keys.iter().any(|key| key.chars().count() < MIN_ADMIN_KEY_CHARS) {
+            return together("an admin key is too short: it needs 16 characters or more");
+        }
+        Ok(keys.into_iter().map(KeyHash::of).collect())
     }
 
     fn check(&self) -> Result<(), ConfigError> {
         let together = |sentence: &str| Err(ConfigError::Together(sentence.to_owned()));
-        if self.needs_keys() && self.admin_key.chars().count() < MIN_ADMIN_KEY_CHARS {
-            return together("admin_key is too short: it needs 16 characters or more");
-        }
+        self.admin_keys()?;
         let Some(stays_here) = stays_here(&self.listen) else {
             return Err(ConfigError::Together(format!(
                 "listen = {:?}: expected HOST:PORT, such as 127.0.0.1:7700",
@@ -169,6 +207,7 @@ impl Config {
             },
             queue: self.queue,
             snapshot_events: self.snapshot_events,
+            snapshot_interval: Duration::from_secs(3600 * self.snapshot_hours),
             prunes: self.journal_keep == "snapshots",
         }
     }
@@ -181,7 +220,24 @@ impl Config {
             items: self.max_items,
             waiting: self.max_waiting,
             decision_bytes: self.max_decision_bytes,
+            users: self.max_users,
+            user_age_ms: self.user_expiry_hours * 3_600_000,
+            work: self.max_work,
+            journal_bytes: self.max_journal_bytes_per_request,
+            answer_bytes: 4 * self.body_bytes,
         }
+    }
+}
+
+/// Logs are read by many: keys are not shown.
+impl std::fmt::Debug for Config {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        let Self { listen, data_dir, .. } = self;
+        f.debug_struct("Config")
+            .field("listen", listen)
+            .field("data_dir", data_dir)
+            .field("needs_keys", &self.needs_keys())
+            .finish_non_exhaustive()
     }
 }
 

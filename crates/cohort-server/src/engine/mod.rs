@@ -7,6 +7,7 @@
 //! | [`refusal`] | what is refused, with which code, and what can the caller do? |
 //! | [`recent`] | what was decided lately, and why? |
 //! | [`choice`] | which item, and with what probability? |
+//! | [`Trouble`] | what is wrong with a single app, while the others go on? |
 //! | [`recovery`] | how does the state come back? |
 //! | [`runtime`] | which threads run it, and when is an answer safe to give? |
 //!
@@ -15,11 +16,14 @@
 
 pub mod choice;
 mod decide;
+mod forget;
 pub mod recent;
 pub mod recovery;
 pub mod refusal;
 pub mod request;
 pub mod runtime;
+mod time;
+mod trouble;
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -29,6 +33,7 @@ use rand_chacha::ChaCha12Rng;
 
 pub use refusal::Refusal;
 pub use request::{Answer, Request};
+pub use trouble::Trouble;
 
 use crate::event::{Event, Key, What};
 use crate::journal::Group;
@@ -51,6 +56,16 @@ pub struct Limits {
     pub waiting: usize,
     /// Bytes that all remembered decisions of an app take, roughly.
     pub decision_bytes: usize,
+    /// Users of an app.
+    pub users: usize,
+    /// Milliseconds after which a user that did not come is forgotten; 0 for never.
+    pub user_age_ms: u64,
+    /// Users × candidates × d² of one request.
+    pub work: u64,
+    /// Bytes that one request may have written to the journal, roughly.
+    pub journal_bytes: usize,
+    /// Bytes that one request may be answered with, roughly.
+    pub answer_bytes: usize,
 }
 
 /// The state and what may be asked of it.
@@ -62,6 +77,9 @@ pub struct Engine {
     refits: Refits,
     /// The newest decisions of each app, with the reasons: not part of the state.
     recent: BTreeMap<String, Recent>,
+    troubles: trouble::Troubles,
+    /// Where the group ended when the state last had all that is in it.
+    consistent: (u32, usize),
 }
 
 /// What a policy has to do that takes long, such as a refit of what users have in common. Whoever
@@ -92,7 +110,8 @@ impl Engine {
     /// An engine on a state, drawing random numbers from `rng`.
     pub fn new(state: State, limits: Limits, rng: ChaCha12Rng) -> Self {
         let (scratch, refits) = (decide::Scratch::default(), Refits::default());
-        Self { state, limits, rng, scratch, refits, recent: BTreeMap::new() }
+        let (recent, troubles) = (BTreeMap::new(), trouble::Troubles::default());
+        Self { state, limits, rng, scratch, refits, recent, troubles, consistent: (0, 0) }
     }
 
     /// Refits that have become due since they were last taken; decisions go on meanwhile as before
@@ -120,6 +139,26 @@ impl Engine {
         group: &mut Group,
     ) -> Result<Answer, Refusal> {
         match request {
+            Request::TimePasses => return self.pass_time(now_ms, group),
+            Request::ClockSteps { by_ms } => return self.step_clock(now_ms, by_ms, group),
+            _ => {}
+        }
+        match request.works_on().map(str::to_owned) {
+            Some(app) => self.guarded(&app, group, |engine, group| {
+                engine.handle_soundly(now_ms, request, group)
+            }),
+            None => self.handle_soundly(now_ms, request, group),
+        }
+    }
+
+    /// The same, where nothing panics.
+    fn handle_soundly(
+        &mut self,
+        now_ms: u64,
+        request: Request,
+        group: &mut Group,
+    ) -> Result<Answer, Refusal> {
+        match request {
             Request::CreateApp { app, settings, trial, key } => {
                 self.create_app(now_ms, app, settings, *trial, key, group)
             }
@@ -133,8 +172,10 @@ impl Engine {
                 Ok(Answer::Done)
             }
             Request::DeleteApp { app } => {
-                let at_ms = self.advance(now_ms, &app, group)?;
+                // What it had learned goes with it: its windows need not be ended first.
+                let at_ms = now_ms.max(self.app(&app)?.now_ms());
                 self.record(group, &app, at_ms, What::Deleted)?;
+                self.troubles.forget(&app);
                 self.refits.under_way.remove(&app);
                 self.refits.put_off.remove(&app);
                 self.recent.remove(&app);
@@ -182,6 +223,14 @@ impl Engine {
                     .map(|(decision, reward)| self.reward(at_ms, &app, decision, reward, group));
                 Ok(Answer::Rewarded(outcomes.collect()))
             }
+            Request::ForgetUser { app, user } => {
+                let at_ms = self.advance(now_ms, &app, group)?;
+                if self.app(&app)?.users().find(&user).is_none() {
+                    return Err(Refusal::UserUnknown { user });
+                }
+                self.forget_user(at_ms, &app, user, group)?;
+                Ok(Answer::Done)
+            }
             Request::ShowDecision { app, decision } => self.show_decision(&app, decision),
             Request::Refitted { app, ticket, found } => {
                 // An app that was deleted meanwhile waits for nothing, nor does its successor.
@@ -190,7 +239,10 @@ impl Engine {
                     let at_ms = self.advance(now_ms, &app, group)?;
                     if let Err(why) = self.record(group, &app, at_ms, What::Refitted(found)) {
                         tracing::error!(app, %why, "what a refit found cannot be used");
+                        self.troubles.refit_failed(&app, &why.to_string());
                         self.put_off_refit(&app)?;
+                    } else {
+                        self.troubles.refit_went_well(&app);
                     }
                 }
                 Ok(Answer::Done)
@@ -198,17 +250,12 @@ impl Engine {
             Request::RefitFailed { app, ticket } => {
                 if self.refits.under_way.get(&app) == Some(&ticket) {
                     self.refits.under_way.remove(&app);
+                    self.troubles.refit_failed(&app, "it stopped at a bug");
                     self.put_off_refit(&app)?;
                 }
                 Ok(Answer::Done)
             }
-            Request::TimePasses => {
-                let names: Vec<String> = self.state.apps().keys().cloned().collect();
-                for app in names {
-                    self.advance(now_ms, &app, group)?;
-                }
-                Ok(Answer::Done)
-            }
+            Request::TimePasses | Request::ClockSteps { .. } => Ok(Answer::Done),
         }
     }
 
@@ -368,17 +415,6 @@ impl Engine {
         Ok(())
     }
 
-    /// Brings an app to the present: where windows have ended since, that is an event of its own.
-    /// Returns the time that the app's next event has.
-    fn advance(&mut self, now_ms: u64, app: &str, group: &mut Group) -> Result<u64, Refusal> {
-        let known = self.app(app)?;
-        let at_ms = now_ms.max(known.now_ms());
-        if known.decisions().first_due(at_ms).is_some() {
-            self.record(group, app, at_ms, What::TimePassed)?;
-        }
-        Ok(at_ms)
-    }
-
     /// Writes an event down and lets it change the state: always both.
     fn record(
         &mut self,
@@ -393,7 +429,9 @@ impl Engine {
         self.state.apply(event).map_err(|why| {
             group.rewind(mark);
             Refusal::Bug { why: why.to_string() }
-        })
+        })?;
+        self.consistent = group.mark();
+        Ok(())
     }
 
     fn app(&self, name: &str) -> Result<&App, Refusal> {
@@ -426,8 +464,8 @@ fn view_of(name: &str, app: &App) -> AppView {
         settings: app.settings().clone(),
         trial: app.trial().clone(),
         created_ms: app.created_ms(),
-        keys: app.keys().iter().map(|key| key.id.clone()).collect(),
-        users: app.users().len(),
+        keys: app.keys().to_vec(),
+        users: app.users().count(),
         items: app.items().len(),
         waiting: app.decisions().waiting(),
         counts: app.counts(),

@@ -81,6 +81,16 @@ impl Recent {
         self.reasons.push_back(reasons);
     }
 
+    /// Nothing of a user is told any more.
+    pub(super) fn forget(&mut self, user: &str) {
+        self.reasons.retain(|reasons| reasons.user != user);
+    }
+
+    /// The clock was set: the next decision is as good as any.
+    pub(super) fn clock_stepped(&mut self) {
+        self.next_ms = 0;
+    }
+
     /// The newest first.
     pub fn iter(&self) -> impl Iterator<Item = &Reasons> {
         self.reasons.iter().rev()

@@ -109,6 +109,70 @@ pub enum Refusal {
         /// How much they may take.
         limit: usize,
     },
+    /// More work than one request may bring.
+    #[error(
+        "{users} users × {items} candidates × {dim}² is more work than one request may bring \
+         ({limit}, max_work): ask for fewer users at once, or offer fewer candidates"
+    )]
+    TooMuchWork {
+        /// How many users.
+        users: usize,
+        /// How many candidates.
+        items: usize,
+        /// How many features.
+        dim: usize,
+        /// How much there may be.
+        limit: u64,
+    },
+    /// More bytes than one request may bring about.
+    #[error(
+        "some {found} bytes would be {what} for this one request, and {limit} may be: ask for fewer \
+         users at once, offer fewer candidates, or do without explanations and log_candidates"
+    )]
+    TooLarge {
+        /// The code.
+        code: &'static str,
+        /// What would be done with them.
+        what: &'static str,
+        /// How many.
+        found: usize,
+        /// How many there may be.
+        limit: usize,
+    },
+    /// No user of that id.
+    #[error("nothing was ever decided for user `{user}`, or it was forgotten")]
+    UserUnknown {
+        /// The id.
+        user: String,
+    },
+    /// The policy keeps what it knows of users for ever.
+    #[error(
+        "the policy `{policy}` cannot forget a user; `cohort` can: delete the app, or change over to \
+         an app with that policy"
+    )]
+    CannotForget {
+        /// The policy.
+        policy: String,
+    },
+    /// As many users as may be, of a policy that cannot forget any.
+    #[error("the app has {limit} users (max_users), and its policy cannot forget any of them")]
+    TooManyUsers {
+        /// How many there may be.
+        limit: usize,
+    },
+    /// There is little room left.
+    #[error(
+        "there is little {what} left, and {refused} is refused until there is more; whoever runs the \
+         service is told by its metrics"
+    )]
+    Scarce {
+        /// The code.
+        code: &'static str,
+        /// Of what.
+        what: &'static str,
+        /// What is refused.
+        refused: &'static str,
+    },
     /// More requests wait than may.
     #[error("the service is at its limit; try again in a moment")]
     Overloaded,
@@ -121,6 +185,18 @@ pub enum Refusal {
     /// It is going down.
     #[error("the service is shutting down; try again when it is back")]
     ShuttingDown,
+    /// The app's policy stopped at a bug.
+    #[error(
+        "the app `{app}` is quarantined: its policy stopped at a bug ({why}). Other apps go on, and \
+         nothing acknowledged is lost: a restart brings it back as it was before; tell whoever runs \
+         this service"
+    )]
+    Quarantined {
+        /// The app.
+        app: String,
+        /// What it said.
+        why: String,
+    },
     /// What was checked did not hold.
     #[error("this is a bug in the service: {why}")]
     Bug {
@@ -149,9 +225,16 @@ impl Refusal {
             Self::TooMany { .. } => "too_many",
             Self::TooManyWaiting { .. } => "too_many_waiting",
             Self::TooMuchRemembered { .. } => "too_much_remembered",
+            Self::TooMuchWork { .. } => "too_much_work",
+            Self::TooLarge { code, .. } => code,
+            Self::UserUnknown { .. } => "user_unknown",
+            Self::CannotForget { .. } => "cannot_forget",
+            Self::TooManyUsers { .. } => "too_many_users",
+            Self::Scarce { code, .. } => code,
             Self::Overloaded => "overloaded",
             Self::JournalFailed { .. } => "journal_failed",
             Self::ShuttingDown => "shutting_down",
+            Self::Quarantined { .. } => "app_quarantined",
             Self::Bug { .. } => "bug",
         }
     }
@@ -160,6 +243,7 @@ impl Refusal {
     pub fn status(&self) -> u16 {
         match self {
             Self::AppUnknown { .. } | Self::KeyUnknown { .. } | Self::DecisionUnknown { .. } => 404,
+            Self::UserUnknown { .. } => 404,
             Self::AppDeleted { .. } | Self::Late { .. } => 410,
             Self::AppExists { .. } | Self::DecisionReused { .. } | Self::NotShown { .. } => 409,
             Self::Settings(_)
@@ -167,10 +251,18 @@ impl Refusal {
             | Self::WrongDim { .. }
             | Self::BadFeature { .. }
             | Self::BadReward { .. }
-            | Self::TooMany { .. } => 422,
-            Self::TooManyWaiting { .. } | Self::TooMuchRemembered { .. } => 429,
-            Self::Overloaded | Self::JournalFailed { .. } | Self::ShuttingDown => 503,
-            Self::Bug { .. } => 500,
+            | Self::TooMany { .. }
+            | Self::TooMuchWork { .. }
+            | Self::TooLarge { .. }
+            | Self::CannotForget { .. } => 422,
+            Self::TooManyWaiting { .. }
+            | Self::TooMuchRemembered { .. }
+            | Self::TooManyUsers { .. } => 429,
+            Self::Scarce { .. }
+            | Self::Overloaded
+            | Self::JournalFailed { .. }
+            | Self::ShuttingDown => 503,
+            Self::Quarantined { .. } | Self::Bug { .. } => 500,
         }
     }
 
@@ -181,7 +273,7 @@ impl Refusal {
             Self::ShuttingDown | Self::TooManyWaiting { .. } | Self::TooMuchRemembered { .. } => {
                 Some(5)
             }
-            Self::JournalFailed { .. } => Some(30),
+            Self::JournalFailed { .. } | Self::Scarce { .. } => Some(30),
             _ => None,
         }
     }

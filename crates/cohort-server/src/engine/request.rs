@@ -113,6 +113,13 @@ pub enum Request {
         /// Decision ids and rewards.
         rewards: Vec<(String, f64)>,
     },
+    /// Forget all that is known of a user.
+    ForgetUser {
+        /// The app.
+        app: String,
+        /// The user's id.
+        user: String,
+    },
     /// What became of a decision.
     ShowDecision {
         /// The app.
@@ -138,9 +145,98 @@ pub enum Request {
     },
     /// Nothing but time.
     TimePasses,
+    /// The calendar was set, and the time that comes with this is the new one.
+    ClockSteps {
+        /// By so many milliseconds.
+        by_ms: i64,
+    },
 }
 
 impl Request {
+    /// The app whose policy it may ask or change; deleting, creating and listing ask none.
+    pub fn works_on(&self) -> Option<&str> {
+        match self {
+            Self::Look { app, .. }
+            | Self::ChangeApp { app, .. }
+            | Self::AddKey { app, .. }
+            | Self::RemoveKey { app, .. }
+            | Self::PutItems { app, .. }
+            | Self::RemoveItem { app, .. }
+            | Self::Decide { app, .. }
+            | Self::Activate { app, .. }
+            | Self::Reward { app, .. }
+            | Self::ForgetUser { app, .. }
+            | Self::Refitted { app, .. }
+            | Self::RefitFailed { app, .. } => Some(app),
+            Self::CreateApp { .. }
+            | Self::DeleteApp { .. }
+            | Self::ShowApp { .. }
+            | Self::ListApps
+            | Self::ListItems { .. }
+            | Self::ShowDecision { .. }
+            | Self::TimePasses
+            | Self::ClockSteps { .. } => None,
+        }
+    }
+
+    /// The app that it is for, if it is for one.
+    pub fn app(&self) -> Option<&str> {
+        match self {
+            Self::CreateApp { app, .. }
+            | Self::DeleteApp { app }
+            | Self::ShowApp { app }
+            | Self::ListItems { app }
+            | Self::ShowDecision { app, .. } => Some(app),
+            request => request.works_on(),
+        }
+    }
+
+    /// Whether it makes the service keep more than before: refused first where room becomes scarce.
+    pub fn adds(&self) -> bool {
+        matches!(self, Self::Decide { .. } | Self::CreateApp { .. } | Self::PutItems { .. })
+    }
+
+    /// Whether it is written down, though it adds little.
+    pub fn writes(&self) -> bool {
+        matches!(self, Self::Reward { .. } | Self::Activate { .. } | Self::ChangeApp { .. })
+    }
+
+    /// How much there is to do in an app of `dim` features: one unit is a multiplication of numbers,
+    /// roughly.
+    pub fn work(&self, dim: usize) -> u64 {
+        /// Reading a request, finding what it is about, writing it down.
+        const ANY: u64 = 2000;
+        let square = (dim as u64).saturating_mul(dim as u64);
+        let times = match self {
+            Self::Decide { offer, users, .. } => {
+                (users.len() as u64).saturating_mul(offer.ids.len() as u64)
+            }
+            Self::Reward { rewards, .. } => rewards.len() as u64,
+            Self::PutItems { items, .. } => return ANY.saturating_mul(1 + items.len() as u64 / 8),
+            _ => 0,
+        };
+        times.saturating_mul(square).saturating_add(ANY)
+    }
+
+    /// How much memory it takes, roughly.
+    pub fn bytes(&self) -> usize {
+        const ANY: usize = 512;
+        let inside = match self {
+            Self::Decide { offer, users, .. } => {
+                let features = offer.features.iter().flatten().map(|row| size_of_val(&row[..]));
+                let ids = offer.ids.iter().map(|id| id.len() + 48);
+                let users = users.iter().map(|user| user.user.len() + 128);
+                features.sum::<usize>() + ids.sum::<usize>() + users.sum::<usize>()
+            }
+            Self::Reward { rewards, .. } => rewards.iter().map(|(id, _)| id.len() + 32).sum(),
+            Self::PutItems { items, .. } => {
+                items.iter().map(|(id, row)| id.len() + 48 + size_of_val(&row[..])).sum()
+            }
+            _ => 0,
+        };
+        ANY + inside
+    }
+
     /// Whether it changes what the [directory](crate::directory) lists.
     pub fn administers(&self) -> bool {
         matches!(
@@ -228,8 +324,8 @@ pub struct AppView {
     pub trial: Trial,
     /// When it was created.
     pub created_ms: u64,
-    /// The ids of its keys.
-    pub keys: Vec<String>,
+    /// Its keys.
+    pub keys: Vec<Key>,
     /// How many users it has met.
     pub users: usize,
     /// How many items are registered.

@@ -4,7 +4,8 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::Table;
-use crate::event::{Decided, Event, What};
+use crate::bytes::Malformed;
+use crate::event::{Decided, Event, What, peek};
 use crate::journal::JournalError;
 use crate::journal::fjall::Reader;
 use crate::settings::AppSettings;
@@ -30,8 +31,6 @@ pub struct ExportRow {
 pub struct App {
     /// Its name.
     pub name: String,
-    /// When it was created: what an app of the same name did before that is not its log.
-    pub created_ms: u64,
     /// Its settings, for a journal that no longer holds how they came about.
     pub settings: AppSettings,
 }
@@ -45,14 +44,24 @@ struct Waiting {
 
 /// Reads the journal from its beginning and hands on every decision of the app.
 pub(super) fn fold(journal: &Reader, app: App, table: &mut dyn Table) -> Result<(), JournalError> {
+    let damaged =
+        |number, why: Malformed| JournalError::Damaged { event: number, what: why.to_string() };
+    // What an app of the same name did before this one was created is not its log.
+    let mut created = 0;
+    journal.read(&mut |number, bytes| {
+        let (name, creates) = peek(bytes).map_err(|why| damaged(number, why))?;
+        if creates && name == app.name {
+            created = number;
+        }
+        Ok(())
+    })?;
     let mut waiting = Waiting { app, by_id: HashMap::new(), due: BTreeSet::new() };
     journal.read(&mut |number, bytes| {
-        let damaged = |what: String| JournalError::Damaged { event: number, what };
-        let event = Event::decode(bytes).map_err(|why| damaged(why.to_string()))?;
-        match event.app == waiting.app.name && event.at_ms >= waiting.app.created_ms {
-            true => waiting.take(event, table),
-            false => Ok(()),
+        let (name, _) = peek(bytes).map_err(|why| damaged(number, why))?;
+        if number < created || name != waiting.app.name {
+            return Ok(());
         }
+        waiting.take(Event::decode(bytes).map_err(|why| damaged(number, why))?, table)
     })?;
     let mut open: Vec<ExportRow> = waiting.by_id.into_values().map(|(row, _)| row).collect();
     open.sort_by(|a, b| (a.decided_ms, &a.made.id).cmp(&(b.decided_ms, &b.made.id)));
@@ -60,6 +69,25 @@ pub(super) fn fold(journal: &Reader, app: App, table: &mut dyn Table) -> Result<
         table.add(row)?;
     }
     Ok(table.finish()?)
+}
+
+/// Every decision for a user.
+pub fn of_user(journal: &Reader, app: App, user: &str) -> Result<Vec<ExportRow>, JournalError> {
+    struct Theirs<'a>(&'a str, Vec<ExportRow>);
+    impl Table for Theirs<'_> {
+        fn add(&mut self, row: ExportRow) -> std::io::Result<()> {
+            if row.made.user == self.0 {
+                self.1.push(row);
+            }
+            Ok(())
+        }
+        fn finish(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut theirs = Theirs(user, Vec::new());
+    fold(journal, app, &mut theirs)?;
+    Ok(theirs.1)
 }
 
 impl Waiting {
@@ -87,6 +115,21 @@ impl Waiting {
                     let shown = row.status == "open";
                     let reward = self.app.settings.default_reward.filter(|_| shown);
                     table.add(ExportRow { status: "expired", reward, ..row })?;
+                }
+            }
+            What::UserForgotten(user) => {
+                // What waits is not learned any more; what was closed before is told as it was.
+                let theirs = self.by_id.values().filter(|(row, _)| row.made.user == user);
+                let theirs: Vec<String> = theirs.map(|(row, _)| row.made.id.clone()).collect();
+                theirs.iter().for_each(|id| drop(self.remove(id)));
+            }
+            What::ClockStepped(by_ms) => {
+                for (due_ms, id) in std::mem::take(&mut self.due) {
+                    let due_ms = due_ms.saturating_add_signed(by_ms);
+                    if let Some((_, due)) = self.by_id.get_mut(&id) {
+                        *due = due_ms;
+                    }
+                    self.due.insert((due_ms, id));
                 }
             }
             What::Deleted => {

@@ -1,7 +1,7 @@
 //! Who may ask, and how often?
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use axum::extract::{FromRequestParts, Request, State};
@@ -14,11 +14,22 @@ use serde::Deserialize;
 use super::Service;
 use super::error::ApiError;
 use super::path::Path;
-use crate::auth::KeyHash;
+use crate::auth::{KeyHash, Scopes};
+use crate::clock::{Clock, SystemClock};
+
+/// Who asks, for the audit: `admin`, `key ID`, or `anybody` where no keys are needed.
+pub(super) struct Who(String);
+
+impl Who {
+    /// Says that this asker has changed something: who, what, and by the log when.
+    pub(super) fn did(&self, what: &'static str, app: &str, detail: &str) {
+        tracing::info!(target: "cohort_server::audit", who = self.0, what, app, detail, "changed");
+    }
+}
 
 /// The admin asks. An argument of handlers that comes before the body: whoever may not ask is told
 /// so before anything of the body is read.
-pub(super) struct Admin;
+pub(super) struct Admin(pub Who);
 
 impl FromRequestParts<Arc<Service>> for Admin {
     type Rejection = ApiError;
@@ -27,20 +38,20 @@ impl FromRequestParts<Arc<Service>> for Admin {
         parts: &mut Parts,
         service: &Arc<Service>,
     ) -> Result<Self, ApiError> {
-        service.admit_admin(&parts.headers).map(|()| Self)
+        service.admit_admin(&parts.headers).map(Self)
     }
 }
 
-/// A client of the app that the path names asks, or the admin, and not too often. An argument like
-/// [`Admin`].
-pub(super) struct Client(pub String);
+/// A client of the app that the path names asks, with a key that has a scope, or the admin, and not
+/// too often. An argument like [`Admin`].
+pub(super) struct Client<const SCOPE: u8 = 0>(pub String, pub Who);
 
 #[derive(Deserialize)]
 struct AppInPath {
     app: String,
 }
 
-impl FromRequestParts<Arc<Service>> for Client {
+impl<const SCOPE: u8> FromRequestParts<Arc<Service>> for Client<SCOPE> {
     type Rejection = ApiError;
 
     async fn from_request_parts(
@@ -48,40 +59,87 @@ impl FromRequestParts<Arc<Service>> for Client {
         service: &Arc<Service>,
     ) -> Result<Self, ApiError> {
         let Path(AppInPath { app }) = Path::from_request_parts(parts, service).await?;
-        service.admit_client(&parts.headers, &app)?;
-        Ok(Self(app))
+        let who = service.admit_client(&parts.headers, &app, SCOPE)?;
+        Ok(Self(app, who))
     }
 }
 
 impl Service {
     /// Lets the admin pass.
-    fn admit_admin(&self, headers: &HeaderMap) -> Result<(), ApiError> {
-        match (&self.admin, key_in(headers)) {
-            (None, _) => Ok(()),
-            (Some(admin), Some(key)) if admin.matches(&key) => Ok(()),
-            (_, key) => Err(refused(key.is_some(), "the admin key")),
+    fn admit_admin(&self, headers: &HeaderMap) -> Result<Who, ApiError> {
+        let key = key_in(headers);
+        match self.admin.asks(key.as_ref()) {
+            Some(who) => Ok(who),
+            None => Err(refused(key.is_some(), "the admin key")),
         }
     }
 
     /// Lets clients of the app, and the admin, pass, as often as they may.
-    fn admit_client(&self, headers: &HeaderMap, app: &str) -> Result<(), ApiError> {
-        if let Some(admin) = &self.admin {
-            let directory = self.engine.directory();
-            let listed = directory.app(app);
-            let key = key_in(headers);
-            let known = key.is_some_and(|key| {
-                admin.matches(&key) | listed.is_some_and(|listed| listed.knows(&key))
-            });
-            if !known {
-                return Err(refused(key.is_some(), "a key of this app"));
-            }
-        }
+    fn admit_client(&self, headers: &HeaderMap, app: &str, scope: u8) -> Result<Who, ApiError> {
+        let key = key_in(headers);
+        let who = match (self.admin.asks(key.as_ref()), &key) {
+            (Some(who), _) => who,
+            (None, Some(key)) => self.know(key, app, scope)?,
+            (None, None) => return Err(refused(false, "a key of this app")),
+        };
         if !self.rates.admit(app, Instant::now()) {
             let sentence = "this app asks more often than rate_per_second allows; ask later";
             return Err(ApiError::later(429, "rate_limited", sentence, 1));
         }
         // Whether an app that is not listed was deleted or never was, the engine knows.
-        Ok(())
+        Ok(who)
+    }
+
+    /// Who has this key, if it opens that of this app.
+    fn know(&self, key: &KeyHash, app: &str, scope: u8) -> Result<Who, ApiError> {
+        let directory = self.engine.directory();
+        let Some(known) = directory.app(app).and_then(|listed| listed.find(key)) else {
+            return Err(refused(true, "a key of this app"));
+        };
+        if known.expires_ms.is_some_and(|at_ms| at_ms <= SystemClock.now_ms()) {
+            let sentence = format!("the key {} has expired; ask for another", known.id);
+            return Err(ApiError::new(403, "key_expired", sentence));
+        }
+        if !known.scopes.allow(scope) {
+            let (has, needs) = (known.scopes.names().join(", "), needed(scope));
+            let sentence = format!("this key opens {has}, and this needs {needs}");
+            return Err(ApiError::new(403, "key_lacks_scope", sentence));
+        }
+        Ok(Who(format!("key {}", known.id)))
+    }
+}
+
+/// The scope as people know it.
+fn needed(scope: u8) -> String {
+    Scopes::from_bits(scope).map_or_else(String::new, |scopes| scopes.names().join(" or "))
+}
+
+/// The admin's keys: one or more, so that they can be changed one after the other.
+pub(super) struct AdminKeys(RwLock<Vec<KeyHash>>);
+
+impl AdminKeys {
+    /// These; none where nobody needs a key.
+    pub(super) fn new(keys: Vec<KeyHash>) -> Self {
+        Self(RwLock::new(keys))
+    }
+
+    /// Whether others are meant now.
+    pub(super) fn replace(&self, keys: Vec<KeyHash>) -> bool {
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let changed = *known != keys;
+        *known = keys;
+        changed
+    }
+
+    /// The admin, if it is the admin who asks, or anybody where no keys are needed.
+    fn asks(&self, key: Option<&KeyHash>) -> Option<Who> {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if known.is_empty() {
+            return Some(Who("anybody".to_owned()));
+        }
+        let key = key?;
+        let is_one = known.iter().fold(false, |found, known| found | known.matches(key));
+        is_one.then(|| Who("admin".to_owned()))
     }
 }
 

@@ -13,10 +13,10 @@ use utoipa::ToSchema;
 
 use super::Shared;
 use super::access::{Admin, Client};
-use super::body::{JsonBody, check_app_name};
+use super::body::{JsonBody, MaybeJson, check_app_name};
 use super::error::{ApiError, ErrorBody};
 use super::path::Path;
-use crate::auth::{KeyHash, hex, new_key};
+use crate::auth::{KeyHash, Scopes, hex, new_key};
 use crate::engine::request::AppView;
 use crate::engine::{Answer, Request};
 use crate::event::Key;
@@ -66,6 +66,9 @@ pub struct NewApp {
     /// What features are called, for people; one name for each, or none.
     #[serde(default)]
     pub feature_names: Vec<String>,
+    /// What its first key opens.
+    #[serde(default)]
+    pub key: KeyTerms,
 }
 
 fn default_policy() -> String {
@@ -152,13 +155,54 @@ pub struct AppBody {
     pub unrewarded: u64,
 }
 
+/// What a new key opens, and until when.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"scopes": ["decide", "reward"]}))]
+pub struct KeyTerms {
+    /// `decide`, `reward`, `read` (what was learned, users, the log), `items` (the catalogue), `admin` (all
+    /// of these, settings, keys, users); `decide` and `reward` if absent.
+    pub scopes: Option<Vec<String>>,
+    /// When it ends, in milliseconds since 1970; never if absent.
+    pub expires_ms: Option<u64>,
+}
+
 /// A new key. It is shown this once; the service keeps a hash.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[derive(Deserialize, Serialize, ToSchema)]
 pub struct NewKey {
     /// Its id, by which it can be removed.
     pub id: String,
     /// The key, to be sent as `Authorization: Bearer KEY`.
     pub key: String,
+    /// What it opens.
+    pub scopes: Vec<String>,
+    /// When it ends, in milliseconds since 1970; never if absent.
+    pub expires_ms: Option<u64>,
+}
+
+/// Logs are read by many: the key is not shown.
+impl std::fmt::Debug for NewKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.debug_struct("NewKey").field("id", &self.id).field("scopes", &self.scopes).finish()
+    }
+}
+
+/// A key as it is listed.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct KeyBody {
+    /// Its id.
+    pub id: String,
+    /// What it opens.
+    pub scopes: Vec<String>,
+    /// When it ends, in milliseconds since 1970; never if absent.
+    pub expires_ms: Option<u64>,
+}
+
+/// All keys of an app.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct KeyList {
+    /// In the order in which they were added.
+    pub keys: Vec<KeyBody>,
 }
 
 /// A new app and its first key.
@@ -197,7 +241,7 @@ pub async fn list(State(service): Shared, _: Admin) -> Result<Json<AppList>, Api
 ))]
 pub async fn create(
     State(service): Shared,
-    _: Admin,
+    Admin(who): Admin,
     JsonBody(new): JsonBody<NewApp>,
 ) -> Result<(StatusCode, Json<CreatedApp>), ApiError> {
     check_app_name(&new.name)?;
@@ -209,7 +253,8 @@ pub async fn create(
         window_ms: new.window_ms,
         default_reward: new.default_reward,
     };
-    let (shown, kept) = make_key()?;
+    let (shown, kept) = make_key(&new.key)?;
+    let name = new.name.clone();
     let trial = Box::new(Trial {
         control: new.control,
         log_candidates: new.log_candidates,
@@ -218,6 +263,7 @@ pub async fn create(
     let request = Request::CreateApp { app: new.name, settings, trial, key: Some(kept) };
     match service.engine.ask(request).await? {
         Answer::App(view) => {
+            who.did("app created", &name, &format!("with key {}", shown.id));
             let created = CreatedApp { app: body_of(*view), key: shown };
             Ok((StatusCode::CREATED, Json(created)))
         }
@@ -229,19 +275,20 @@ pub async fn create(
 #[utoipa::path(get, path = "/v1/apps/{app}", tag = "apps", params(("app" = String, Path)), responses(
     (status = 200, body = AppBody), (status = "4XX", body = ErrorBody),
 ))]
-pub async fn show(State(service): Shared, Client(app): Client) -> Result<Json<AppBody>, ApiError> {
+pub async fn show(
+    State(service): Shared,
+    Client(app, _): Client,
+) -> Result<Json<AppBody>, ApiError> {
     app_in(service.engine.ask(Request::ShowApp { app }).await?)
 }
 
 /// Change an app.
-#[utoipa::path(patch, path = "/v1/apps/{app}", tag = "apps",
-    security(("admin_key" = [])), params(("app" = String, Path)),
+#[utoipa::path(patch, path = "/v1/apps/{app}", tag = "apps", params(("app" = String, Path)),
     request_body = AppChange,
     responses((status = 200, body = AppBody), (status = "4XX", body = ErrorBody)))]
 pub async fn change(
     State(service): Shared,
-    _: Admin,
-    Path(app): Path<String>,
+    Client(app, who): Client<{ Scopes::ADMIN }>,
     JsonBody(change): JsonBody<AppChange>,
 ) -> Result<Json<AppBody>, ApiError> {
     let change = Box::new(move |settings: &mut AppSettings, trial: &mut Trial| {
@@ -257,7 +304,9 @@ pub async fn change(
             trial.feature_names = names;
         }
     });
-    app_in(service.engine.ask(Request::ChangeApp { app, change }).await?)
+    let changed = service.engine.ask(Request::ChangeApp { app: app.clone(), change }).await?;
+    who.did("app changed", &app, "");
+    app_in(changed)
 }
 
 /// Delete an app with all it has learned.
@@ -266,42 +315,69 @@ pub async fn change(
     responses((status = 204), (status = "4XX", body = ErrorBody)))]
 pub async fn delete(
     State(service): Shared,
-    _: Admin,
+    Admin(who): Admin,
     Path(app): Path<String>,
 ) -> Result<StatusCode, ApiError> {
-    service.engine.ask(Request::DeleteApp { app }).await?;
+    service.engine.ask(Request::DeleteApp { app: app.clone() }).await?;
+    service.hub.forget(&app).await;
+    who.did("app deleted", &app, "");
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Add a key.
-#[utoipa::path(post, path = "/v1/apps/{app}/keys", tag = "apps",
-    security(("admin_key" = [])), params(("app" = String, Path)),
+/// Add a key. Without a body it opens deciding and rewarding, for ever.
+#[utoipa::path(post, path = "/v1/apps/{app}/keys", tag = "apps", params(("app" = String, Path)),
+    request_body = KeyTerms,
     responses((status = 201, body = NewKey), (status = "4XX", body = ErrorBody)))]
 pub async fn add_key(
     State(service): Shared,
-    _: Admin,
-    Path(app): Path<String>,
+    Client(app, who): Client<{ Scopes::ADMIN }>,
+    MaybeJson(terms): MaybeJson<KeyTerms>,
 ) -> Result<(StatusCode, Json<NewKey>), ApiError> {
-    let (shown, key) = make_key()?;
-    service.engine.ask(Request::AddKey { app, key }).await?;
+    let (shown, key) = make_key(&terms.unwrap_or_default())?;
+    service.engine.ask(Request::AddKey { app: app.clone(), key }).await?;
+    who.did("key added", &app, &format!("{} for {}", shown.id, shown.scopes.join(", ")));
     Ok((StatusCode::CREATED, Json(shown)))
+}
+
+/// All keys: their ids, what they open and until when. The keys themselves are not kept.
+#[utoipa::path(get, path = "/v1/apps/{app}/keys", tag = "apps", params(("app" = String, Path)),
+    responses((status = 200, body = KeyList), (status = "4XX", body = ErrorBody)))]
+pub async fn list_keys(
+    State(service): Shared,
+    Client(app, _): Client<{ Scopes::ADMIN }>,
+) -> Result<Json<KeyList>, ApiError> {
+    let Answer::App(view) = service.engine.ask(Request::ShowApp { app }).await? else {
+        return Err(unexpected());
+    };
+    let keys = view.keys.into_iter().map(|key| KeyBody {
+        id: key.id,
+        scopes: key.scopes.names().into_iter().map(str::to_owned).collect(),
+        expires_ms: key.expires_ms,
+    });
+    Ok(Json(KeyList { keys: keys.collect() }))
 }
 
 /// Remove a key: whoever has it is refused from now on.
 #[utoipa::path(delete, path = "/v1/apps/{app}/keys/{key}", tag = "apps",
-    security(("admin_key" = [])),
     params(("app" = String, Path), ("key" = String, Path)),
     responses((status = 204), (status = "4XX", body = ErrorBody)))]
 pub async fn remove_key(
     State(service): Shared,
-    _: Admin,
+    Client(_app, who): Client<{ Scopes::ADMIN }>,
     Path((app, key)): Path<(String, String)>,
 ) -> Result<StatusCode, ApiError> {
-    service.engine.ask(Request::RemoveKey { app, key }).await?;
+    service.engine.ask(Request::RemoveKey { app: app.clone(), key: key.clone() }).await?;
+    who.did("key removed", &app, &key);
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn make_key() -> Result<(NewKey, Key), ApiError> {
+fn make_key(terms: &KeyTerms) -> Result<(NewKey, Key), ApiError> {
+    let scopes = match &terms.scopes {
+        Some(names) => Scopes::from_names(names.iter().map(String::as_str))
+            .map_err(|why| ApiError::new(422, "bad_scopes", why))?,
+        None => Scopes::USUAL,
+    };
+    let expires_ms = terms.expires_ms;
     let no_randomness =
         |_| ApiError::new(503, "no_randomness", "the machine gives no random numbers; try again");
     let (mut id, mut secret) = ([0; 8], [0; 32]);
@@ -309,7 +385,9 @@ fn make_key() -> Result<(NewKey, Key), ApiError> {
     SysRng.try_fill_bytes(&mut secret).map_err(no_randomness)?;
     let (id, key) = (hex(&id), new_key(secret));
     let hash = KeyHash::of(&key);
-    Ok((NewKey { id: id.clone(), key }, Key { id, hash }))
+    let names = scopes.names().into_iter().map(str::to_owned).collect();
+    let shown = NewKey { id: id.clone(), key, scopes: names, expires_ms };
+    Ok((shown, Key { id, hash, scopes, expires_ms }))
 }
 
 fn app_in(answer: Answer) -> Result<Json<AppBody>, ApiError> {
@@ -349,7 +427,7 @@ fn body_of(view: AppView) -> AppBody {
         log_candidates: view.trial.log_candidates,
         feature_names: view.trial.feature_names,
         created_ms: view.created_ms,
-        keys: view.keys,
+        keys: view.keys.into_iter().map(|key| key.id).collect(),
         users: view.users,
         items: view.items,
         waiting: view.waiting,

@@ -14,20 +14,44 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        // A web page of somebody else can make a browser send a form here, but not JSON.
-        let content = request.headers().get(header::CONTENT_TYPE);
-        if !content.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json")) {
-            let sentence = "send JSON, with the header `Content-Type: application/json`";
-            return Err(ApiError::new(415, "not_json", sentence));
-        }
-        let bytes = Bytes::from_request(request, state).await.map_err(|why| {
-            match why.status().as_u16() {
-                413 => ApiError::new(413, "body_too_large", "the body is larger than body_bytes"),
-                _ => ApiError::new(400, "body_unreadable", "the body could not be read to its end"),
-            }
-        })?;
-        parse(&bytes).map(Self)
+        check_is_json(&request)?;
+        parse(&bytes_of(request, state).await?).map(Self)
     }
+}
+
+/// The same where there need be no body.
+pub(super) struct MaybeJson<T>(pub Option<T>);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for MaybeJson<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let is_json = check_is_json(&request);
+        let bytes = bytes_of(request, state).await?;
+        if bytes.is_empty() {
+            return Ok(Self(None));
+        }
+        is_json?;
+        parse(&bytes).map(|read| Self(Some(read)))
+    }
+}
+
+/// A web page of somebody else can make a browser send a form here, but not JSON.
+fn check_is_json(request: &Request) -> Result<(), ApiError> {
+    let content = request.headers().get(header::CONTENT_TYPE);
+    let kind = content.and_then(|kind| kind.to_str().ok()?.split(';').next());
+    if kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json")) {
+        return Ok(());
+    }
+    let sentence = "send JSON, with the header `Content-Type: application/json`";
+    Err(ApiError::new(415, "not_json", sentence))
+}
+
+async fn bytes_of<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiError> {
+    Bytes::from_request(request, state).await.map_err(|why| match why.status().as_u16() {
+        413 => ApiError::new(413, "body_too_large", "the body is larger than body_bytes"),
+        _ => ApiError::new(400, "body_unreadable", "the body could not be read to its end"),
+    })
 }
 
 /// JSON of one form.

@@ -13,6 +13,7 @@ use super::body::{JsonBody, check_count, check_id};
 use super::error::{ApiError, ErrorBody, Told};
 use super::path::Path;
 use super::{Service, Shared};
+use crate::auth::Scopes;
 use crate::engine::request::{ForUser, Made, Offer};
 use crate::engine::{Answer, Refusal, Request};
 use crate::insight::maker;
@@ -141,7 +142,7 @@ pub enum DecisionOrError {
 ))]
 pub async fn decide(
     State(service): Shared,
-    Client(app): Client,
+    Client(app, _): Client<{ Scopes::DECIDE }>,
     JsonBody(body): JsonBody<DecideBody>,
 ) -> Result<Json<DecisionBody>, ApiError> {
     let offer = service.offer(body.items)?;
@@ -171,12 +172,11 @@ pub(super) async fn empty(JsonBody(body): JsonBody<DecideBody>) -> Json<Decision
     responses((status = 200, body = DecisionsBody), (status = "4XX", body = ErrorBody)))]
 pub async fn decide_batch(
     State(service): Shared,
-    Client(app): Client,
+    Client(app, _): Client<{ Scopes::DECIDE }>,
     JsonBody(body): JsonBody<DecideBatchBody>,
 ) -> Result<Json<DecisionsBody>, ApiError> {
     check_count("users", body.users.len(), service.config.max_batch)?;
     let offer = service.offer(body.items)?;
-    check_rankings(body.users.len(), &offer, service.config.body_bytes)?;
     let users = body.users.into_iter();
     let users = users.map(|user| service.for_user(user.user, user.decision_id, user.shown));
     let users = users.collect::<Result<Vec<_>, _>>()?;
@@ -204,7 +204,7 @@ pub struct ActivateBody {
     responses((status = 204), (status = "4XX", body = ErrorBody)))]
 pub async fn activate(
     State(service): Shared,
-    Client(app): Client,
+    Client(app, _): Client<{ Scopes::DECIDE }>,
     JsonBody(body): JsonBody<ActivateBody>,
 ) -> Result<StatusCode, ApiError> {
     service.engine.ask(Request::Activate { app, decision: body.decision_id }).await?;
@@ -242,7 +242,7 @@ pub struct DecisionStatus {
     responses((status = 200, body = DecisionStatus), (status = "4XX", body = ErrorBody)))]
 pub async fn show(
     State(service): Shared,
-    _: Client,
+    _: Client<{ Scopes::READ }>,
     Path((app, decision)): Path<(String, String)>,
 ) -> Result<Json<DecisionStatus>, ApiError> {
     let Answer::Decision(view) =
@@ -294,20 +294,6 @@ impl Service {
         }
         Ok(ForUser { user, decision, shown })
     }
-}
-
-/// Every user of a batch has a ranking of all candidates: a small request could be answered with,
-/// and have the service remember, very much.
-fn check_rankings(users: usize, offer: &Offer, body_bytes: usize) -> Result<(), ApiError> {
-    let (ids, most) = (offer.ids.iter().map(String::len).sum::<usize>(), 4 * body_bytes);
-    if users * ids <= most {
-        return Ok(());
-    }
-    let sentence = format!(
-        "{users} rankings of {ids} bytes of ids are more than {most} bytes, four times body_bytes: \
-         ask for fewer users at once, or with shorter ids"
-    );
-    Err(ApiError::new(422, "answer_too_large", sentence))
 }
 
 fn decisions_in(answer: Answer) -> Result<Vec<Result<Made, Refusal>>, ApiError> {

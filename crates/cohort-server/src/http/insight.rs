@@ -14,6 +14,7 @@ use super::Shared;
 use super::access::Client;
 use super::error::{ApiError, ErrorBody};
 use super::path::Path;
+use crate::auth::Scopes;
 use crate::insight::hub::Tick;
 use crate::insight::maker;
 use crate::insight::view::{AppInsight, UserInsight};
@@ -45,7 +46,10 @@ pub async fn status(State(service): Shared) -> Json<ServiceStatus> {
 #[utoipa::path(get, path = "/v1/apps/{app}/insight", tag = "insight",
     params(("app" = String, Path)),
     responses((status = 200, body = AppInsight), (status = "4XX", body = ErrorBody)))]
-pub async fn insight(State(service): Shared, Client(app): Client) -> Result<Response, ApiError> {
+pub async fn insight(
+    State(service): Shared,
+    Client(app, _): Client<{ Scopes::READ }>,
+) -> Result<Response, ApiError> {
     let tick = service.hub.latest(&service.engine, &app).await?;
     Ok(([(header::CONTENT_TYPE, "application/json")], tick.json).into_response())
 }
@@ -54,7 +58,10 @@ pub async fn insight(State(service): Shared, Client(app): Client) -> Result<Resp
 #[utoipa::path(get, path = "/v1/apps/{app}/live", tag = "insight", params(("app" = String, Path)),
     responses((status = 200, content_type = "text/event-stream", body = AppInsight),
         (status = "4XX", body = ErrorBody)))]
-pub async fn live(State(service): Shared, Client(app): Client) -> Result<Response, ApiError> {
+pub async fn live(
+    State(service): Shared,
+    Client(app, _): Client<{ Scopes::READ }>,
+) -> Result<Response, ApiError> {
     let ticks = service.hub.watch(&service.engine, &app).await?;
     let headers =
         [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
@@ -76,7 +83,7 @@ async fn next_event(
     responses((status = 200, body = UserInsight), (status = "4XX", body = ErrorBody)))]
 pub async fn user(
     State(service): Shared,
-    _: Client,
+    _: Client<{ Scopes::READ }>,
     Path((app, user)): Path<(String, String)>,
 ) -> Result<Json<UserInsight>, ApiError> {
     let labels = service.hub.labels(&app).await;

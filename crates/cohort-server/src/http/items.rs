@@ -12,6 +12,7 @@ use super::apps::unexpected;
 use super::body::{JsonBody, check_count, check_id};
 use super::error::{ApiError, ErrorBody};
 use super::path::Path;
+use crate::auth::Scopes;
 use crate::engine::{Answer, Request};
 
 /// Items to register.
@@ -44,7 +45,10 @@ pub struct ItemList {
 /// The ids of all registered items.
 #[utoipa::path(get, path = "/v1/apps/{app}/items", tag = "items", params(("app" = String, Path)),
     responses((status = 200, body = ItemList), (status = "4XX", body = ErrorBody)))]
-pub async fn list(State(service): Shared, Client(app): Client) -> Result<Json<ItemList>, ApiError> {
+pub async fn list(
+    State(service): Shared,
+    Client(app, _): Client<{ Scopes::READ | Scopes::ITEMS }>,
+) -> Result<Json<ItemList>, ApiError> {
     match service.engine.ask(Request::ListItems { app }).await? {
         Answer::Items(items) => Ok(Json(ItemList { items })),
         _ => Err(unexpected()),
@@ -57,15 +61,18 @@ pub async fn list(State(service): Shared, Client(app): Client) -> Result<Json<It
     responses((status = 204), (status = "4XX", body = ErrorBody)))]
 pub async fn put(
     State(service): Shared,
-    Client(app): Client,
+    Client(app, who): Client<{ Scopes::ITEMS }>,
     JsonBody(body): JsonBody<PutItems>,
 ) -> Result<StatusCode, ApiError> {
     check_count("items", body.items.len(), service.config.max_items.max(1))?;
     for item in &body.items {
         check_id("an item's id", &item.id, service.config.max_id_bytes)?;
     }
+    let count = body.items.len();
     let items = body.items.into_iter().map(|item| (item.id, item.features)).collect();
-    service.engine.ask(Request::PutItems { app, items }).await?;
+    let count = format!("{count} items");
+    service.engine.ask(Request::PutItems { app: app.clone(), items }).await?;
+    who.did("items put", &app, &count);
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -75,9 +82,11 @@ pub async fn put(
     responses((status = 204), (status = "4XX", body = ErrorBody)))]
 pub async fn remove(
     State(service): Shared,
-    _: Client,
+    Client(_app, who): Client<{ Scopes::ITEMS }>,
     Path((app, item)): Path<(String, String)>,
 ) -> Result<StatusCode, ApiError> {
-    service.engine.ask(Request::RemoveItem { app, item }).await?;
+    let request = Request::RemoveItem { app: app.clone(), item: item.clone() };
+    service.engine.ask(request).await?;
+    who.did("item removed", &app, &item);
     Ok(StatusCode::NO_CONTENT)
 }

@@ -7,12 +7,13 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::access::Client;
 use super::apps::unexpected;
 use super::error::{ApiError, ErrorBody};
 use super::{Service, Shared};
+use crate::auth::Scopes;
 use crate::engine::{Answer, Request};
 use crate::export::{Format, export, rows};
 
@@ -25,7 +26,10 @@ const CHUNKS_WAITING: usize = 8;
 #[utoipa::path(get, path = "/v1/apps/{app}/log.csv", tag = "insight", params(("app" = String, Path)),
     responses((status = 200, content_type = "text/csv", body = String),
         (status = "4XX", body = ErrorBody)))]
-pub async fn csv(State(service): Shared, Client(app): Client) -> Result<Response, ApiError> {
+pub async fn csv(
+    State(service): Shared,
+    Client(app, _): Client<{ Scopes::READ }>,
+) -> Result<Response, ApiError> {
     service.export(app, Format::Csv, "text/csv; charset=utf-8").await
 }
 
@@ -34,11 +38,22 @@ pub async fn csv(State(service): Shared, Client(app): Client) -> Result<Response
     params(("app" = String, Path)), responses(
     (status = 200, content_type = "application/vnd.apache.parquet", body = Vec<u8>),
     (status = "4XX", body = ErrorBody)))]
-pub async fn parquet(State(service): Shared, Client(app): Client) -> Result<Response, ApiError> {
+pub async fn parquet(
+    State(service): Shared,
+    Client(app, _): Client<{ Scopes::READ }>,
+) -> Result<Response, ApiError> {
     service.export(app, Format::Parquet, "application/vnd.apache.parquet").await
 }
 
 impl Service {
+    /// The permission to read the journal, which takes a thread as long as the reader does.
+    pub(super) fn permit_to_read(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        self.exports.clone().try_acquire_owned().map_err(|_| {
+            let sentence = "as many logs are being read as may be at once; try again later";
+            ApiError::later(503, "logs_busy", sentence, 10)
+        })
+    }
+
     async fn export(
         &self,
         name: String,
@@ -49,11 +64,12 @@ impl Service {
         else {
             return Err(unexpected());
         };
-        let app =
-            rows::App { name: name.clone(), created_ms: view.created_ms, settings: view.settings };
+        let app = rows::App { name: name.clone(), settings: view.settings };
+        let permit = self.permit_to_read()?;
         let (chunks, received) = mpsc::channel(CHUNKS_WAITING);
         let journal = self.journal.clone();
         tokio::task::spawn_blocking(move || {
+            let _permit = permit;
             let mut to = Chunks { chunks, chunk: Vec::with_capacity(CHUNK_BYTES) };
             let done = export(&journal, app, format, &mut to).and_then(|()| Ok(to.flush()?));
             if let Err(why) = done {

@@ -8,6 +8,7 @@
 //! | `path` | can the names in the address be read? |
 //! | `error` | how is a refusal told? |
 //! | `apps`, `items`, `decide`, `reward` | what can be asked? |
+//! | `users` | what is known of one, and how is that forgotten? |
 //! | `insight`, `log` | what does it know, and what is in its log? |
 //! | `page` | what does the page consist of? |
 //! | `operations` | is it well, what does it count, how is it called? |
@@ -26,12 +27,14 @@ mod operations;
 mod page;
 mod path;
 mod reward;
+mod users;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -41,12 +44,11 @@ use utoipa::{Modify, OpenApi, openapi};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::auth::KeyHash;
 use crate::config::Config;
 use crate::engine::runtime::Handle;
 use crate::insight::hub::Hub;
 use crate::journal::fjall::Reader;
-use access::{Hosts, Rates};
+use access::{AdminKeys, Hosts, Rates};
 use error::ApiError;
 use measure::Measures;
 
@@ -54,14 +56,19 @@ use measure::Measures;
 pub struct Service {
     engine: Handle,
     config: Config,
-    admin: Option<KeyHash>,
+    admin: AdminKeys,
     rates: Rates,
     metrics: PrometheusHandle,
     openapi: std::sync::OnceLock<String>,
     hub: Hub,
     journal: Reader,
+    /// For each log that is being read: it takes a thread, of which there are not many.
+    exports: Arc<tokio::sync::Semaphore>,
     demo: bool,
 }
+
+/// Logs that may be read at once.
+const MOST_EXPORTS: usize = 8;
 
 /// As handlers get it.
 type Shared = State<Arc<Service>>;
@@ -77,15 +84,31 @@ impl Service {
     ) -> Arc<Self> {
         Arc::new(Self {
             engine,
-            admin: config.needs_keys().then(|| KeyHash::of(&config.admin_key)),
+            admin: AdminKeys::new(config.admin_keys().unwrap_or_default()),
             rates: Rates::new(config.rate_per_second),
             metrics,
             config,
             openapi: std::sync::OnceLock::new(),
             hub: Hub::default(),
             journal,
+            exports: Arc::new(tokio::sync::Semaphore::new(MOST_EXPORTS)),
             demo,
         })
+    }
+}
+
+impl Service {
+    /// Reads the admin's keys anew, so that they can be changed while the service runs. Where the file
+    /// cannot be used those before stay.
+    pub(crate) fn reload_admin_keys(&self) {
+        match self.config.admin_keys() {
+            Ok(keys) => {
+                if self.admin.replace(keys) {
+                    tracing::info!(target: "cohort_server::audit", "the admin's keys were read anew");
+                }
+            }
+            Err(why) => tracing::error!(%why, "the admin's keys stay as they were"),
+        }
     }
 }
 
@@ -123,7 +146,7 @@ fn described_routes() -> OpenApiRouter<Arc<Service>> {
     OpenApiRouter::with_openapi(Description::openapi())
         .routes(routes!(apps::list, apps::create))
         .routes(routes!(apps::show, apps::change, apps::delete))
-        .routes(routes!(apps::add_key))
+        .routes(routes!(apps::add_key, apps::list_keys))
         .routes(routes!(apps::remove_key))
         .routes(routes!(items::list, items::put))
         .routes(routes!(items::remove))
@@ -136,7 +159,8 @@ fn described_routes() -> OpenApiRouter<Arc<Service>> {
         .routes(routes!(insight::status))
         .routes(routes!(insight::insight))
         .routes(routes!(insight::live))
-        .routes(routes!(insight::user))
+        .routes(routes!(insight::user, users::forget))
+        .routes(routes!(users::export))
         .routes(routes!(log::csv))
         .routes(routes!(log::parquet))
         .routes(routes!(operations::healthy))
@@ -178,8 +202,28 @@ fn router_with(more: Router<Arc<Service>>, service: Arc<Service>) -> Router {
     // The last is the outermost: what the others refuse is measured too.
     router
         .layer(CatchPanicLayer::custom(panicked))
+        .layer(middleware::map_response(add_headers))
         .layer(middleware::from_fn_with_state(Arc::<Measures>::default(), measure::measure))
         .with_state(service)
+}
+
+/// What a browser must not do with any answer: guess its kind, show it inside another page, tell
+/// others where it came from, keep it. Pages that may more say so themselves.
+async fn add_headers(mut response: Response) -> Response {
+    const HEADERS: [(HeaderName, HeaderValue); 5] = [
+        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+        (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
+        (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (
+            header::CONTENT_SECURITY_POLICY,
+            HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"),
+        ),
+    ];
+    for (name, value) in HEADERS {
+        response.headers_mut().entry(name).or_insert(value);
+    }
+    response
 }
 
 /// A request that takes too long is answered, like every other, with a code and a sentence.

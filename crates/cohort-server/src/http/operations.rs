@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::State;
 use axum::http::header;
-use axum::response::{Html, IntoResponse};
+use axum::response::IntoResponse;
 use axum::routing::get;
 
 use super::access::Admin;
@@ -13,14 +13,23 @@ use super::error::{ApiError, ErrorBody};
 use super::{Service, Shared};
 
 pub(super) fn routes() -> Router<Arc<Service>> {
-    Router::new().route("/openapi.json", get(openapi)).route("/docs", get(docs))
+    Router::new().route("/openapi.json", get(openapi))
 }
 
-/// The process answers.
-#[utoipa::path(get, path = "/healthz", tag = "operations", security(()),
-    responses((status = 200, content_type = "text/plain", body = String)))]
-pub(super) async fn healthy() -> &'static str {
-    "ok\n"
+/// Everything that should run is running. What is wrong with single apps is told, and is no failure.
+#[utoipa::path(get, path = "/healthz", tag = "operations", security(()), responses(
+    (status = 200, content_type = "text/plain", body = String),
+    (status = 503, body = ErrorBody,
+        description = "the engine, the journal, snapshots or refits fail; the message says which"),
+))]
+pub(super) async fn healthy(State(service): Shared) -> Result<String, ApiError> {
+    let health = service.engine.health();
+    let failures = health.failures();
+    if !failures.is_empty() {
+        return Err(ApiError::later(503, "unwell", &failures.join("; "), 30));
+    }
+    let quarantines = health.quarantines().into_iter().map(|told| told + "\n");
+    Ok(std::iter::once("ok\n".to_owned()).chain(quarantines).collect())
 }
 
 /// It takes requests.
@@ -50,9 +59,4 @@ pub(super) async fn metrics(State(service): Shared, _: Admin) -> impl IntoRespon
 async fn openapi(State(service): Shared) -> impl IntoResponse {
     let json = service.openapi.get().cloned().unwrap_or_default();
     ([(header::CONTENT_TYPE, "application/json")], json)
-}
-
-/// A page to try every route.
-async fn docs() -> Html<&'static str> {
-    Html(include_str!("docs.html"))
 }

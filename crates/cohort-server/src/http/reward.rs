@@ -10,6 +10,7 @@ use super::access::Client;
 use super::apps::unexpected;
 use super::body::{JsonBody, check_count};
 use super::error::{ApiError, ErrorBody, Told};
+use crate::auth::Scopes;
 use crate::engine::request::RewardOutcome;
 use crate::engine::{Answer, Refusal, Request};
 
@@ -74,7 +75,7 @@ pub enum OutcomeOrError {
 ))]
 pub async fn reward(
     State(service): Shared,
-    Client(app): Client,
+    Client(app, _): Client<{ Scopes::REWARD }>,
     JsonBody(body): JsonBody<RewardBody>,
 ) -> Result<Json<OutcomeBody>, ApiError> {
     let sent = body.reward;
@@ -90,7 +91,7 @@ pub async fn reward(
     responses((status = 200, body = OutcomesBody), (status = "4XX", body = ErrorBody)))]
 pub async fn rewards(
     State(service): Shared,
-    Client(app): Client,
+    Client(app, _): Client<{ Scopes::REWARD }>,
     JsonBody(body): JsonBody<RewardsBody>,
 ) -> Result<Json<OutcomesBody>, ApiError> {
     check_count("rewards", body.rewards.len(), service.config.max_batch)?;

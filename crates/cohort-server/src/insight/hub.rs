@@ -82,6 +82,11 @@ impl Hub {
         Ok(receiver)
     }
 
+    /// An app that is no more is not remembered.
+    pub async fn forget(&self, app: &str) {
+        self.apps.lock().await.remove(app);
+    }
+
     async fn app(&self, app: &str) -> Arc<Watched> {
         self.apps.lock().await.entry(app.to_owned()).or_default().clone()
     }

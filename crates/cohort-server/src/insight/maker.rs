@@ -34,6 +34,8 @@ const RATE_SECONDS: f64 = 10.0;
 /// What is remembered of an app between two looks.
 #[derive(Default)]
 pub struct Maker {
+    /// Which app it has looked at.
+    identity: Option<(u64, u64)>,
     ticks: u64,
     labels: Labels,
     projection: Option<Projection>,
@@ -57,10 +59,13 @@ struct Place {
 
 /// What a look brings back: copies, to work with in peace.
 struct Seen {
+    identity: (u64, u64),
     policy: String,
     dim: usize,
     feature_names: Vec<String>,
     users: usize,
+    /// Numbers that users have, or had.
+    numbers: usize,
     waiting: usize,
     counts: Counts,
     control_share: f64,
@@ -69,6 +74,8 @@ struct Seen {
     population: Option<Population>,
     /// Users' numbers, names and whereabouts.
     places: Vec<(usize, String, Whereabouts)>,
+    /// Numbers of which nothing is known, or nothing any more.
+    unknown: Vec<usize>,
     /// The first user that was not looked at.
     next: usize,
     recent: Vec<RecentDecision>,
@@ -90,7 +97,11 @@ impl Maker {
         let first = numbers.partition_point(|user| *user < self.next);
         numbers.rotate_left(first);
         let seen = look(engine, app, move |app, recent| see(app, recent, &numbers)).await?;
-        (self.users, self.next) = (seen.users, seen.next);
+        if self.identity != Some(seen.identity) {
+            // Another app of the same name: nothing of the one before is shown.
+            *self = Self { identity: Some(seen.identity), ..Self::default() };
+        }
+        (self.users, self.next) = (seen.numbers, seen.next);
         Ok(self.describe(app, seen))
     }
 
@@ -137,6 +148,9 @@ impl Maker {
 
     /// Remembers where the users are that were looked at, in the colours of now.
     fn place(&mut self, seen: &Seen, labels: &[usize]) {
+        for number in &seen.unknown {
+            self.places.remove(number);
+        }
         for (number, user, at) in &seen.places {
             let membership = at.membership.filter(|found| found.component > 0);
             let place = Place {
@@ -207,24 +221,27 @@ fn see(app: &mut App, recent: &Recent, numbers: &[usize]) -> Seen {
         });
     let started = Instant::now();
     let mut next = 0;
-    let mut found = Vec::new();
+    let (mut found, mut unknown) = (Vec::new(), Vec::new());
     for user in numbers {
         if started.elapsed() > LOOK {
             next = *user;
             break;
         }
-        if let Some(at) = insight.and_then(|insight| insight.whereabouts(*user)) {
-            found.push((*user, at));
+        match insight.and_then(|insight| insight.whereabouts(*user)) {
+            Some(at) if at.rewards > 0.0 => found.push((*user, at)),
+            _ => unknown.push(*user),
         }
     }
     let known = found.into_iter();
-    let known = known.filter(|(user, at)| *user < app.users().len() && at.rewards > 0.0);
+    let known = known.filter(|(user, _)| *user < app.users().len());
     let places = known.map(|(user, at)| (user, app.users().name(user).to_owned(), at)).collect();
     Seen {
+        identity: app.identity(),
         policy: app.settings().policy.clone(),
         dim: app.settings().dim,
         feature_names: app.trial().feature_names.clone(),
-        users: app.users().len(),
+        users: app.users().count(),
+        numbers: app.users().len(),
         waiting: app.decisions().waiting(),
         counts: app.counts(),
         control_share: app.trial().control,
@@ -232,6 +249,7 @@ fn see(app: &mut App, recent: &Recent, numbers: &[usize]) -> Seen {
         outcomes: app.outcomes().clone(),
         population,
         places,
+        unknown,
         next,
         recent: recent.iter().take(RECENT).map(|reasons| listed(app, reasons)).collect(),
     }

@@ -18,10 +18,13 @@ use super::{Group, Journal, JournalError, Visit, frame, store_files};
 
 /// Memory for reading back; the journal is read once, in order, so little is enough.
 const CACHE_BYTES: u64 = 8 << 20;
+/// Tables that the store keeps open: descriptors are few, and tables are read only at the start and
+/// for exports.
+const OPEN_FILES: usize = 32;
 /// Memory for events that the store has not sorted into tables yet.
 const MEMTABLE_BYTES: u64 = 16 << 20;
 /// Groups that are removed by one write.
-const PRUNED_AT_ONCE: usize = 4096;
+const PRUNED_AT_ONCE: usize = 512;
 
 /// A journal in a folder.
 pub struct FjallJournal {
@@ -45,6 +48,7 @@ impl FjallJournal {
         let (store, groups) = or_named(path, || {
             let store = Database::builder(path.join("store"))
                 .cache_size(CACHE_BYTES)
+                .max_cached_files(Some(OPEN_FILES))
                 .worker_threads(1)
                 .open()
                 .map_err(fails)?;
@@ -137,14 +141,8 @@ impl Journal for FjallJournal {
 
     fn prune(&mut self, before: u64) -> Result<(), JournalError> {
         self.refuse_if_failed()?;
-        let gone = or_named(&self.path, || self.groups_before(before))?;
-        for keys in gone.chunks(PRUNED_AT_ONCE) {
-            let mut batch = self.store.batch().durability(Some(PersistMode::Buffer));
-            keys.iter().for_each(|key| batch.remove(&self.groups, *key));
-            let removed = batch.commit().map_err(|why| self.error("be pruned", &why));
-            self.or_fail(removed)?;
-        }
-        Ok(())
+        let pruned = self.reader().prune(before);
+        self.or_fail(pruned).map(drop)
     }
 
     fn read(&self, from: u64, visit: &mut Visit) -> Result<(), JournalError> {
@@ -153,18 +151,6 @@ impl Journal for FjallJournal {
 }
 
 impl FjallJournal {
-    /// The keys of all groups but the last that begin before an event.
-    fn groups_before(&self, before: u64) -> Result<Vec<[u8; 8]>, JournalError> {
-        let mut keys = Vec::new();
-        for entry in self.groups.range(..before.to_be_bytes()) {
-            let key = entry.key().map_err(|why| self.error("be read", &why))?;
-            keys.push(number(&key)?.to_be_bytes());
-        }
-        // It may hold the event, or be the last of all.
-        keys.pop();
-        Ok(keys)
-    }
-
     fn read_groups(&self, from: u64, visit: &mut Visit) -> Result<(), JournalError> {
         // The group that holds `from` begins at or before it.
         let start = match self.groups.range(..=from.to_be_bytes()).next_back() {
@@ -192,17 +178,74 @@ impl FjallJournal {
 #[derive(Clone)]
 pub struct Reader {
     path: PathBuf,
+    store: Database,
     groups: Keyspace,
 }
 
 impl FjallJournal {
     /// A reader for other threads.
     pub fn reader(&self) -> Reader {
-        Reader { path: self.path.clone(), groups: self.groups.clone() }
+        let (path, store) = (self.path.clone(), self.store.clone());
+        Reader { path, store, groups: self.groups.clone() }
     }
 }
 
 impl Reader {
+    /// What the journal takes on disk, roughly.
+    pub fn bytes(&self) -> u64 {
+        self.store.disk_space().unwrap_or_else(|_| self.groups.disk_space())
+    }
+
+    /// The first event of the first group and of the last.
+    pub fn span(&self) -> Result<Option<(u64, u64)>, JournalError> {
+        or_named(&self.path, || {
+            let key = |entry: Option<fjall::Guard>| -> Result<Option<u64>, JournalError> {
+                let Some(entry) = entry else { return Ok(None) };
+                let key = entry.key().map_err(|why| store_error(&self.path, "be read", &why))?;
+                number(&key).map(Some)
+            };
+            let (first, last) =
+                (key(self.groups.first_key_value())?, key(self.groups.last_key_value())?);
+            Ok(first.zip(last))
+        })
+    }
+
+    /// When the first event of the group happened that holds an event, or of the next.
+    pub fn time_of(&self, event: u64) -> Result<Option<u64>, JournalError> {
+        or_named(&self.path, || {
+            let Some(entry) = self.groups.range(event.to_be_bytes()..).next() else {
+                return Ok(None);
+            };
+            let (key, value) =
+                entry.into_inner().map_err(|why| store_error(&self.path, "be read", &why))?;
+            let (first, mut at_ms) = (number(&key)?, None);
+            frame::read(first, &value, first, &mut |_, bytes| {
+                at_ms = at_ms.or(crate::event::time_of(bytes).ok());
+                Ok(())
+            })?;
+            Ok(at_ms)
+        })
+    }
+
+    /// Removes groups that end before an event, beside the thread that writes. Returns how many.
+    pub fn prune(&self, before: u64) -> Result<usize, JournalError> {
+        or_named(&self.path, || {
+            let mut keys = Vec::new();
+            for entry in self.groups.range(..before.to_be_bytes()) {
+                let key = entry.key().map_err(|why| store_error(&self.path, "be read", &why))?;
+                keys.push(number(&key)?.to_be_bytes());
+            }
+            // It may hold the event, or be the last of all.
+            keys.pop();
+            for keys in keys.chunks(PRUNED_AT_ONCE) {
+                let mut batch = self.store.batch().durability(Some(PersistMode::Buffer));
+                keys.iter().for_each(|key| batch.remove(&self.groups, *key));
+                batch.commit().map_err(|why| store_error(&self.path, "be pruned", &why))?;
+            }
+            Ok(keys.len())
+        })
+    }
+
     /// Visits every event that is there now, in order, from the first that the journal still holds.
     pub fn read(&self, visit: &mut Visit) -> Result<(), JournalError> {
         or_named(&self.path, || {

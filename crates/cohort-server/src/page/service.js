@@ -37,6 +37,19 @@ export const post = async (path, body) => {
   return response.json();
 };
 
+export const hasKey = () => Boolean(sessionStorage.getItem(KEY));
+
+// Fetches a file with the key and hands it to the browser to keep.
+export const download = async (path, name) => {
+  const response = await fetch(path, { headers: headers() });
+  if (!response.ok) throw await refusal(response);
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(await response.blob());
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+};
+
 export const appPath = (app, ...rest) => ["/v1/apps", app, ...rest.map(encodeURIComponent)].join("/");
 
 // Server-sent events, read by hand: an EventSource cannot send a key. Calls `each` for every event and

@@ -4,7 +4,7 @@
 import { ago, dot, h, link, number } from "./elements.js";
 import { curve, estimate, figure, reasons } from "./figures.js";
 import { cohortMap } from "./map.js";
-import { appPath, follow, get, post } from "./service.js";
+import { appPath, download, follow, get, hasKey, post } from "./service.js";
 
 // Decisions in the list of an app.
 const LISTED = 9;
@@ -184,7 +184,7 @@ export const app = async (name, state) => {
             h("span", {}, "average reward so far, by number of rewards; bands hold at all times with 95 %")), drawn),
         h("section.card", {}, h("header", {}, h("h2", {}, "Newest decisions"), h("p.note", {}, "a sample")), recent)),
       h("section.card", {}, h("header", {}, h("h2", {}, "Look closer"),
-        h("p.note", {}, "the decision log: ", h("a", { href: appPath(name, "log.parquet") }, "Parquet"), ", ", h("a", { href: appPath(name, "log.csv") }, "CSV"))), find),
+        h("p.note", {}, "the decision log: ", file(name, "log.parquet", "Parquet"), ", ", file(name, "log.csv", "CSV"))), find),
     ],
     redraw: () => {
       map.redraw();
@@ -192,6 +192,19 @@ export const app = async (name, state) => {
     },
     stop: () => ended.abort(),
   };
+};
+
+// A link to a file of an app. Where a key is needed the browser would not send it by itself.
+const file = (name, path, text) => {
+  const said = h("span");
+  const fetched = event => {
+    if (!hasKey()) return;
+    event.preventDefault();
+    said.textContent = " …";
+    download(appPath(name, path), `${name}.${path.split(".").pop()}`)
+      .then(() => { said.textContent = ""; }, error => { said.textContent = ` ${error.message}`; });
+  };
+  return [h("a", { href: appPath(name, path), onclick: fetched }, text), said];
 };
 
 const memberships = (list, api) => list.map((one, at) => {

@@ -11,6 +11,7 @@ use super::Misfit;
 use super::decisions::{Decision, Decisions, Status};
 use super::names::Names;
 use super::outcomes::Outcomes;
+use super::seen::Seen;
 use crate::event::{Decided, Key, What};
 use crate::settings::{AppSettings, BadSettings};
 use crate::trial::{Trial, TrialDecision};
@@ -22,10 +23,14 @@ pub type Items = BTreeMap<Box<str>, Box<[f64]>>;
 pub struct App {
     pub(super) settings: AppSettings,
     pub(super) created_ms: u64,
+    /// The number of the event that created it, where this process has seen it: an app that was
+    /// deleted and created again is another one.
+    pub(super) born: u64,
     /// The time of its last event.
     pub(super) now_ms: u64,
     pub(super) keys: Vec<Key>,
     pub(super) users: Names,
+    pub(super) seen: Seen,
     /// Shared with a snapshot that is being written.
     pub(super) items: Arc<Items>,
     pub(super) decisions: Decisions,
@@ -64,9 +69,11 @@ impl App {
             policy: settings.build()?,
             settings,
             created_ms: at_ms,
+            born: 0,
             now_ms: at_ms,
             keys: Vec::new(),
             users: Names::default(),
+            seen: Seen::default(),
             items: Arc::default(),
             decisions: Decisions::default(),
             counts: Counts::default(),
@@ -77,7 +84,7 @@ impl App {
 
     /// Changes the app by one event.
     pub(super) fn apply(&mut self, name: &str, at_ms: u64, what: What) -> Result<(), Misfit> {
-        if at_ms < self.now_ms {
+        if at_ms < self.now_ms && !matches!(what, What::ClockStepped(_)) {
             let what = format!("an event at {at_ms} after one at {}", self.now_ms);
             return Err(Misfit::Contradiction { app: name.to_owned(), what });
         }
@@ -149,6 +156,21 @@ impl App {
                 self.end_windows(at_ms);
                 Ok(())
             }
+            What::UserForgotten(user) => match self.users.find(&user) {
+                Some(number) if self.turns().forget(number) => {
+                    self.decisions.remove_user(number as u32);
+                    self.seen.remove(number);
+                    self.users.remove(&user);
+                    Ok(())
+                }
+                Some(_) => Err("a user of a policy that cannot forget was forgotten".to_owned()),
+                None => Err(format!("user `{user}` was forgotten, and never came")),
+            },
+            What::ClockStepped(by_ms) => {
+                self.seen.shift(by_ms);
+                self.decisions.shift(by_ms);
+                Ok(())
+            }
             What::CaughtUp => {
                 self.turns().catch_up();
                 Ok(())
@@ -163,6 +185,7 @@ impl App {
             return Err(format!("decision `{}` was made twice", made.id));
         }
         let user = self.users.find_or_add(&made.user).ok_or("there are 2^32 users")?;
+        self.seen.touch(user, at_ms);
         let status = if made.shown { Status::Open } else { Status::NotShown };
         let due_ms = self.window_end(at_ms);
         self.decisions.insert(Decision { made, user: user as u32, control, at_ms, due_ms, status });
@@ -247,10 +270,20 @@ impl App {
         self.turns().saved().is_some()
     }
 
+    /// Whether its policy can forget users.
+    pub fn can_forget(&mut self) -> bool {
+        self.turns().forget(usize::MAX)
+    }
+
+    /// In which order its users were seen.
+    pub fn seen(&self) -> &Seen {
+        &self.seen
+    }
+
     /// What the policy thinks of every candidate for a user.
     pub fn judge(&mut self, user: &str, contexts: &Contexts, judgements: &mut [Judgement]) {
         // A user that never came gets the number that it would get now.
-        let user = self.users.find(user).unwrap_or(self.users.len());
+        let user = self.users.find(user).unwrap_or(self.users.next_number());
         self.turns().judge(user, contexts, judgements);
     }
 
@@ -263,7 +296,7 @@ impl App {
         seed: u64,
         chances: &mut [f64],
     ) -> bool {
-        let user = self.users.find(user).unwrap_or(self.users.len());
+        let user = self.users.find(user).unwrap_or(self.users.next_number());
         self.turns().chances(user, contexts, seed, chances)
     }
 
@@ -285,6 +318,11 @@ impl App {
     /// Its settings.
     pub fn settings(&self) -> &AppSettings {
         &self.settings
+    }
+
+    /// What tells it from another app of its name, before it or after it.
+    pub fn identity(&self) -> (u64, u64) {
+        (self.born, self.created_ms)
     }
 
     /// When it was created.

@@ -54,6 +54,8 @@ pub struct Decisions {
     by_id: HashMap<Box<str>, Arc<Decision>>,
     due: BTreeSet<(u64, Box<str>)>,
     waiting: usize,
+    /// How many there are of each user that has any.
+    of_users: HashMap<u32, u32>,
     /// What all of them take, roughly.
     bytes: usize,
 }
@@ -72,6 +74,7 @@ impl Decisions {
         let id: Box<str> = decision.made.id.as_str().into();
         self.waiting += usize::from(decision.waits());
         self.bytes += decision.bytes();
+        *self.of_users.entry(decision.user).or_default() += 1;
         self.due.insert((decision.due_ms, id.clone()));
         self.by_id.insert(id, Arc::new(decision));
     }
@@ -101,13 +104,40 @@ impl Decisions {
         (*due_ms <= now_ms).then(|| self.get(id)).flatten()
     }
 
+    /// Lets every status end so much later, or earlier.
+    pub fn shift(&mut self, by_ms: i64) {
+        for (due_ms, id) in std::mem::take(&mut self.due) {
+            let due_ms = due_ms.saturating_add_signed(by_ms);
+            if let Some(decision) = self.by_id.get_mut(&id) {
+                Arc::make_mut(decision).due_ms = due_ms;
+            }
+            self.due.insert((due_ms, id));
+        }
+    }
+
     /// Forgets a decision.
     pub fn remove(&mut self, id: &str) {
         if let Some(decision) = self.by_id.remove(id) {
             self.waiting -= usize::from(decision.waits());
             self.bytes -= decision.bytes();
             self.due.remove(&(decision.due_ms, Box::from(id)));
+            if let Some(count) = self.of_users.get_mut(&decision.user) {
+                *count -= 1;
+                if *count == 0 {
+                    self.of_users.remove(&decision.user);
+                }
+            }
         }
+    }
+
+    /// Forgets all of a user.
+    pub fn remove_user(&mut self, user: u32) {
+        if !self.of_users.contains_key(&user) {
+            return;
+        }
+        let theirs = self.by_id.iter().filter(|(_, decision)| decision.user == user);
+        let theirs: Vec<Box<str>> = theirs.map(|(id, _)| id.clone()).collect();
+        theirs.iter().for_each(|id| self.remove(id));
     }
 
     /// How many are remembered.

@@ -29,9 +29,15 @@ impl State {
     ) -> Result<Self, Unfit> {
         let mut app = App::new(settings, at_ms)?;
         for (number, user) in users.into_iter().enumerate() {
-            if app.users.find_or_add(user) != Some(number) {
+            // A user that was forgotten has left its number.
+            if user.is_empty() {
+                app.users.add_hole();
+                continue;
+            }
+            if app.users.append(user) != Some(number) {
                 return Err(Unfit::Twice(user.to_owned()));
             }
+            app.seen.touch(number, at_ms);
         }
         let fixed = BadSettings::Fixed(app.settings.policy.clone());
         app.turns().saved().ok_or(fixed)?.load(&mut learned)?;

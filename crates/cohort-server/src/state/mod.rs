@@ -6,6 +6,7 @@
 //! | [`App`] | what does one app know? |
 //! | [`Outcomes`] | what came of the policy's decisions, and of the control group's? |
 //! | [`Names`] | which number does a user have? |
+//! | [`Seen`] | who has not been seen for longest? |
 //! | [`Decisions`] | which decisions wait for a reward, and until when? |
 //! | `elsewhere` | what of a policy that was trained outside? |
 //! | `saved` | how does all this become a snapshot and come back? |
@@ -20,6 +21,7 @@ mod elsewhere;
 mod names;
 mod outcomes;
 mod saved;
+mod seen;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,6 +31,7 @@ pub use elsewhere::Unfit;
 pub use names::Names;
 pub use outcomes::{Bucket, Moments, Outcomes};
 pub use saved::FrozenState;
+pub use seen::Seen;
 
 use crate::event::{Event, What};
 use crate::settings::BadSettings;
@@ -81,8 +84,9 @@ impl State {
                 if self.apps.contains_key(&name) {
                     return Err(Misfit::AppExists(name));
                 }
-                let app = App::new(settings, at_ms)
+                let mut app = App::new(settings, at_ms)
                     .map_err(|why| Misfit::Settings { app: name.clone(), why })?;
+                app.born = self.last_event + 1;
                 self.deleted.remove(&name);
                 self.apps.insert(name, app);
             }

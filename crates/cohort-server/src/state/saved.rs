@@ -15,6 +15,7 @@ use super::app::{App, Counts, Items};
 use super::decisions::{Decision, Status};
 use super::names::NameList;
 use super::outcomes::Outcomes;
+use super::seen::Seen;
 use crate::bytes::{Malformed, Put, Take};
 use crate::event::{Decided, Key};
 use crate::settings::AppSettings;
@@ -22,6 +23,12 @@ use crate::trial::Trial;
 
 /// Before the end of an app: its trial follows. An app from before there were trials has none.
 const TRIAL_OF_APP: u32 = 0x0A99_7219;
+/// Before the end of an app: what its keys open and until when. An app from before there were scopes
+/// does without.
+const TERMS_OF_KEYS: u32 = 0x0A99_5C0B;
+/// Before the end of an app: when its users were last seen. Those of an app from before that was kept
+/// were seen when it last did anything.
+const USERS_SEEN: u32 = 0x0A99_5EE2;
 /// Added to a decision's status where it is of the control group.
 const OF_CONTROL: u8 = 4;
 /// After every app: that reader and writer agree where it ends.
@@ -41,6 +48,7 @@ struct FrozenApp {
     now_ms: u64,
     keys: Vec<Key>,
     users: NameList,
+    seen: Vec<(u32, u64)>,
     items: Arc<Items>,
     decisions: Vec<Arc<Decision>>,
     counts: Counts,
@@ -84,6 +92,14 @@ impl State {
             if mark == TRIAL_OF_APP {
                 app.trial = Trial::read(&mut from)?;
                 app.outcomes = Outcomes::load(&mut from)?;
+                mark = from.take_u32()?;
+            }
+            if mark == TERMS_OF_KEYS {
+                app.keys.iter_mut().try_for_each(|key| key.read_terms(&mut from))?;
+                mark = from.take_u32()?;
+            }
+            if mark == USERS_SEEN {
+                app.seen = Seen::load(&mut from, app.users.len())?;
                 mark = from.take_u32()?;
             }
             if mark != END_OF_APP {
@@ -140,7 +156,11 @@ impl FrozenApp {
         (self.policy)(&mut out)?;
         out.put_u32(TRIAL_OF_APP)?;
         self.trial.write(&mut out)?;
-        self.outcomes.save(&mut out)
+        self.outcomes.save(&mut out)?;
+        out.put_u32(TERMS_OF_KEYS)?;
+        self.keys.iter().try_for_each(|key| key.write_terms(&mut out))?;
+        out.put_u32(USERS_SEEN)?;
+        Seen::save(&self.seen, &mut out)
     }
 }
 
@@ -156,6 +176,7 @@ impl App {
             now_ms: self.now_ms,
             keys: self.keys.clone(),
             users: self.users.list(),
+            seen: self.seen.list(),
             items: self.items.clone(),
             decisions: self.decisions.list(),
             counts: self.counts,
@@ -176,9 +197,15 @@ impl App {
         }
         for number in 0..from.take_u64()? {
             let user = from.take_str()?;
-            if app.users.find_or_add(&user) != Some(number as usize) {
+            if user.is_empty() {
+                app.users.add_hole();
+                continue;
+            }
+            // Numbers that are free come after all that are not, as long as this goes on.
+            if app.users.append(&user) != Some(number as usize) {
                 return Err(Malformed::odd(format!("user `{user}` is there twice")));
             }
+            app.seen.touch(number as usize, app.now_ms);
         }
         let mut items = Items::new();
         for _ in 0..from.take_u64()? {

@@ -13,8 +13,18 @@ use cohort_server::state::State;
 use rand::SeedableRng;
 use rand_chacha::ChaCha12Rng;
 
-pub const LIMITS: Limits =
-    Limits { apps: 10, dim: 16, items: 100, waiting: 10_000, decision_bytes: 1 << 30 };
+pub const LIMITS: Limits = Limits {
+    apps: 10,
+    dim: 16,
+    items: 100,
+    waiting: 10_000,
+    decision_bytes: 1 << 30,
+    users: 1 << 20,
+    user_age_ms: 0,
+    work: 1 << 30,
+    journal_bytes: 1 << 24,
+    answer_bytes: 1 << 24,
+};
 
 pub struct Simulation<J> {
     pub engine: Engine,

@@ -14,7 +14,8 @@ pub struct Running {
     stop: Option<tokio::sync::oneshot::Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,
     agent: ureq::Agent,
-    _folder: tempfile::TempDir,
+    config: Config,
+    folder: Option<tempfile::TempDir>,
 }
 
 impl Running {
@@ -48,7 +49,18 @@ impl Running {
             ..Config::default()
         };
         configure(&mut config);
-        let server = change(Server::open(config).unwrap());
+        Self::on(folder, config, change)
+    }
+
+    /// Stops it, and starts it again on what is on disk.
+    pub fn restart(mut self) -> Self {
+        let (folder, config) = (self.folder.take().unwrap(), self.config.clone());
+        drop(self);
+        Self::on(folder, config, |server| server)
+    }
+
+    fn on(folder: tempfile::TempDir, config: Config, change: fn(Server) -> Server) -> Self {
+        let server = change(Server::open(config.clone()).unwrap());
         let url = format!("http://{}", server.address());
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let thread = std::thread::spawn(move || {
@@ -56,12 +68,12 @@ impl Running {
             let stopped = async { stopped.await.unwrap_or_default() };
             runtime.block_on(server.serve(stopped)).unwrap();
         });
-        let config = ureq::Agent::config_builder()
+        let asking = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .timeout_global(Some(Duration::from_secs(60)))
             .build();
-        let agent = ureq::Agent::new_with_config(config);
-        Self { url, stop: Some(stop), thread: Some(thread), agent, _folder: folder }
+        let agent = ureq::Agent::new_with_config(asking);
+        Self { url, stop: Some(stop), thread: Some(thread), agent, config, folder: Some(folder) }
     }
 
     pub fn send(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {

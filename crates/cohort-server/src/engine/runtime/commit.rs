@@ -99,7 +99,7 @@ impl Committer {
 
     fn fail(&self, why: &str) -> Failed {
         tracing::error!(why, "the journal failed; nothing is taken until the service is restarted");
-        self.shared.fail(why);
+        self.shared.health.end(&format!("the journal failed: {why}"));
         Failed
     }
 }

@@ -1,76 +1,85 @@
 //! The thread that owns the state: takes requests, changes the state, makes that safe, answers.
 
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
-use std::time::Instant;
-
-use tokio::sync::mpsc;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::commit::{Committer, Failed};
+use super::queue::{Next, Queue};
 use super::snapshot_thread::{Order, SnapshotWriter};
-use super::{Batch, GROUP_ANSWERS, GROUP_BYTES, GROUP_EVENTS, Message, Shared, TICK};
-use crate::clock::Clock;
+use super::{Batch, GROUP_ANSWERS, GROUP_BYTES, GROUP_EVENTS, GROUP_WORK, Message, Shared, TICK};
+use crate::clock::{Clock, Timekeeper};
 use crate::directory::Directory;
 use crate::engine::{Engine, Refit, Request};
 
 pub(super) struct EngineThread {
     pub engine: Engine,
     pub clock: Box<dyn Clock>,
+    pub time: Timekeeper,
+    pub queue: Arc<Queue>,
     pub snapshots: SnapshotWriter,
     pub committer: Committer,
     pub refits: Sender<Refit>,
     pub snapshot_events: u64,
+    pub snapshot_interval: Duration,
+    /// When the last snapshot was begun, or this thread.
+    pub snapshot_at: Instant,
     /// The last event in a snapshot.
     pub snapshot_event: u64,
+    /// When one that failed is tried again.
+    pub retry_snapshot_at: Option<Instant>,
     pub shared: Arc<Shared>,
 }
 
+/// After how long a snapshot that failed is tried again.
+const SNAPSHOT_RETRY: Duration = Duration::from_secs(60);
+
 /// A panic of the engine is a bug, and must not look like a service that is well.
-struct TellIfPanicking(Arc<Shared>);
+/// However it ends, those who wait are told.
+struct TellIfPanicking(Arc<Shared>, Arc<Queue>);
 
 impl Drop for TellIfPanicking {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.fail("the engine stopped at a bug");
+            self.0.health.end("the engine stopped at a bug; the log says where");
         }
+        self.1.abandon();
     }
 }
 
 impl EngineThread {
-    pub fn run(mut self, mut incoming: mpsc::Receiver<Message>) {
-        let _guard = TellIfPanicking(self.shared.clone());
+    pub fn run(mut self) {
+        let _guard = TellIfPanicking(self.shared.clone(), self.queue.clone());
         // A state that the journal does not have must never be in a snapshot.
-        if self.serve(&mut incoming).is_ok() {
+        if self.serve().is_ok() {
             let _ = self.snapshot();
         }
         self.snapshots.finish();
     }
 
     /// Answers until it is told to stop, or cannot go on.
-    fn serve(&mut self, incoming: &mut mpsc::Receiver<Message>) -> Result<(), Failed> {
-        let waiting = tokio::runtime::Builder::new_current_thread().enable_time().build();
-        let Ok(waiting) = waiting else { return Err(Failed) };
+    fn serve(&mut self) -> Result<(), Failed> {
         let mut ticked_at = Instant::now();
         loop {
             let until_tick = TICK.saturating_sub(ticked_at.elapsed());
             let left = self.committer.patience().map_or(until_tick, |left| left.min(until_tick));
-            let first = match incoming.try_recv() {
-                Ok(first) => Some(first),
-                Err(mpsc::error::TryRecvError::Disconnected) => return self.committer.sync(),
-                Err(mpsc::error::TryRecvError::Empty) if left.is_zero() => None,
-                Err(mpsc::error::TryRecvError::Empty) => waiting
-                    .block_on(async { tokio::time::timeout(left, incoming.recv()).await })
-                    .unwrap_or_default(),
-            };
+            let next = self.queue.next(left);
+            let goes_on = !matches!(next, Next::Stop);
             let mut batch = Batch::default();
+            let now_ms = self.now(&mut batch);
             if until_tick.is_zero() {
                 ticked_at = Instant::now();
-                self.pass_time(&mut batch);
+                self.handle_own(now_ms, Request::TimePasses, &mut batch);
             }
-            let goes_on = first.is_none_or(|first| self.fill(&mut batch, first, incoming));
+            self.fill(now_ms, &mut batch, next);
             self.hand_out_refits();
+            if let Some(troubles) = self.engine.changed_troubles() {
+                self.shared.health.set_apps(troubles);
+            }
             self.committer.commit(batch)?;
             if let Some(before) = self.snapshots.needless_before() {
+                self.shared.needed_from.store(before, Ordering::Relaxed);
                 self.committer.prune(before)?;
             }
             if !goes_on {
@@ -80,46 +89,67 @@ impl EngineThread {
         }
     }
 
-    /// Takes requests until none waits or the group is full. Says whether to go on after it.
-    fn fill(
-        &mut self,
-        batch: &mut Batch,
-        first: Message,
-        incoming: &mut mpsc::Receiver<Message>,
-    ) -> bool {
-        let now_ms = self.clock.now_ms();
-        let mut next = Some(first);
-        while let Some(message) = next {
-            let Message::Ask(request, reply) = message else { return false };
-            let administers = request.administers();
-            let answer = self.engine.handle(now_ms, request, &mut batch.group);
-            if administers && answer.is_ok() {
-                batch.directory = Some(Arc::new(Directory::of(self.engine.state())));
+    /// The time. Where the calendar was set, all apps are told first.
+    fn now(&mut self, batch: &mut Batch) -> u64 {
+        let moment = self.time.now(&*self.clock);
+        if let Some(by_ms) = moment.stepped_ms {
+            self.handle_own(moment.now_ms, Request::ClockSteps { by_ms }, batch);
+        }
+        moment.now_ms
+    }
+
+    /// Takes requests until none waits or the group is full.
+    fn fill(&mut self, now_ms: u64, batch: &mut Batch, first: Next) {
+        let (mut next, mut work) = (first, 0);
+        while let Next::Do(message, cost) = next {
+            work += cost.work;
+            match message {
+                // Whoever asked has gone or waited too long: nobody would read the answer.
+                Message::Ask(_, reply) if reply.is_closed() => {
+                    metrics::counter!("cohort_requests_abandoned_total").increment(1);
+                    work -= cost.work;
+                }
+                Message::Ask(request, reply) => {
+                    let administers = request.administers();
+                    let answer = self.engine.handle(now_ms, request, &mut batch.group);
+                    if administers && answer.is_ok() {
+                        batch.directory = Some(Arc::new(Directory::of(self.engine.state())));
+                    }
+                    batch.answers.push((reply, answer));
+                }
+                Message::Tell(request) => self.handle_own(now_ms, request, batch),
             }
-            batch.answers.push((reply, answer));
             let full = batch.group.events() >= GROUP_EVENTS
                 || batch.group.bytes() >= GROUP_BYTES
                 || batch.answers.len() >= GROUP_ANSWERS
+                || work >= GROUP_WORK
                 || self.committer.patience().is_some_and(|left| left.is_zero());
-            next = if full { None } else { incoming.try_recv().ok() };
+            next = if full { Next::Nothing } else { self.queue.next(Duration::ZERO) };
         }
-        true
     }
 
-    fn pass_time(&mut self, batch: &mut Batch) {
-        let passed = self.engine.handle(self.clock.now_ms(), Request::TimePasses, &mut batch.group);
-        if let Err(why) = passed {
-            tracing::error!(%why, "windows could not be ended");
+    /// Does what the service itself asks for.
+    fn handle_own(&mut self, now_ms: u64, request: Request, batch: &mut Batch) {
+        if let Err(why) = self.engine.handle(now_ms, request, &mut batch.group) {
+            tracing::error!(%why, "what the service asked of itself was refused");
         }
     }
 
     fn snapshot_if_due(&mut self) -> Result<(), Failed> {
+        if self.snapshots.has_failed() {
+            self.retry_snapshot_at = Some(Instant::now() + SNAPSHOT_RETRY);
+        }
         let events = self.engine.state().last_event() - self.snapshot_event;
-        match self.snapshot_events > 0
-            && events >= self.snapshot_events
-            && !self.snapshots.is_busy()
-        {
-            true => self.snapshot(),
+        let is_old = !self.snapshot_interval.is_zero()
+            && self.snapshot_at.elapsed() >= self.snapshot_interval
+            && events > 0;
+        let is_due = is_old || self.snapshot_events > 0 && events >= self.snapshot_events;
+        let retries = self.retry_snapshot_at.is_some_and(|at| at <= Instant::now());
+        match (is_due || retries) && !self.snapshots.is_busy() {
+            true => {
+                self.retry_snapshot_at = None;
+                self.snapshot()
+            }
             false => Ok(()),
         }
     }
@@ -132,6 +162,11 @@ impl EngineThread {
             return Ok(());
         }
         self.snapshot_event = event;
+        self.snapshot_at = Instant::now();
+        if !self.engine.is_whole() {
+            tracing::warn!("no snapshot: an app is quarantined, and is not kept as it is");
+            return Ok(());
+        }
         if !self.engine.state_mut().can_be_saved() {
             tracing::info!("no snapshot: the policy of an app cannot be kept in one");
             return Ok(());
@@ -139,8 +174,15 @@ impl EngineThread {
         self.committer.sync()?;
         let started = Instant::now();
         match self.engine.state_mut().freeze() {
-            Ok(state) => self.snapshots.write(Order { event, state }),
-            Err(why) => tracing::error!(%why, "the service goes on without this snapshot"),
+            Ok(state) => {
+                let at = &self.shared.snapshot_at;
+                *at.lock().unwrap_or_else(PoisonError::into_inner) = Some(started);
+                self.snapshots.write(Order { event, state });
+            }
+            Err(why) => {
+                tracing::error!(%why, "the service goes on without this snapshot");
+                self.shared.health.set_snapshots(Some(format!("no snapshot can be taken: {why}")));
+            }
         }
         metrics::histogram!("cohort_snapshot_pause_seconds").record(started.elapsed());
         Ok(())
@@ -150,7 +192,9 @@ impl EngineThread {
     fn hand_out_refits(&mut self) {
         for refit in self.engine.take_refits() {
             // Without that thread the model stays as it is, and decisions go on.
-            let _ = self.refits.send(refit);
+            if let Err(gone) = self.refits.send(refit) {
+                self.engine.refit_is_lost(&gone.0.app);
+            }
         }
     }
 }

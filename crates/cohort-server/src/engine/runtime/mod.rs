@@ -14,34 +14,40 @@
 //!
 //! | file | question it answers |
 //! | --- | --- |
+//! | `queue` | who is next? |
 //! | `engine_thread` | what is done with a request? |
 //! | `commit` | when is it safe? |
 //! | `refit_thread` | who looks afresh at what users have in common? |
+//! | [`Health`] | is everything that should run running? |
 //! | `snapshot_thread` | who writes snapshots? |
 //!
-//! The queue is bounded. Where it is full a request is refused at once, with the advice
+//! The queue is bounded, and fair between apps. Where it is full a request is refused at once, with the advice
 //! to come back: the service answers what it can and does not collapse under the rest.
 
 mod commit;
 mod engine_thread;
+mod health;
+mod queue;
 mod refit_thread;
 mod snapshot_thread;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use super::{Answer, Engine, Refusal, Request};
-use crate::clock::Clock;
+use crate::clock::{Clock, Timekeeper};
 use crate::directory::Directory;
 use crate::journal::{Group, Journal};
 use crate::snapshot::Snapshots;
 use crate::snapshot::disk::Disk;
 use commit::Committer;
 use engine_thread::EngineThread;
+pub use health::Health;
+use queue::{Cost, NotTaken, Queue};
 use snapshot_thread::SnapshotWriter;
 
 /// When an answer is given.
@@ -63,6 +69,8 @@ pub struct Options {
     pub queue: usize,
     /// After how many events a snapshot is written; 0 for never.
     pub snapshot_events: u64,
+    /// After how long one is written if anything has happened; zero for never.
+    pub snapshot_interval: Duration,
     /// Whether events that no restart needs are removed from the journal.
     pub prunes: bool,
 }
@@ -71,6 +79,8 @@ pub struct Options {
 const GROUP_EVENTS: u64 = 4096;
 const GROUP_BYTES: usize = 4 << 20;
 const GROUP_ANSWERS: usize = 4096;
+/// The same in work: small requests do not wait for many large ones to be done.
+const GROUP_WORK: u64 = 50_000_000;
 /// How often windows are looked at when nobody asks anything.
 const TICK: Duration = Duration::from_millis(200);
 
@@ -78,28 +88,49 @@ type Reply = oneshot::Sender<Result<Answer, Refusal>>;
 
 /// What the engine thread is sent.
 enum Message {
+    /// Somebody waits for the answer; once nobody does, it need not be done.
     Ask(Request, Reply),
-    Stop,
+    /// The service itself says so.
+    Tell(Request),
 }
 
 /// What requests are sent to.
 #[derive(Clone)]
 pub struct Handle {
-    requests: mpsc::Sender<Message>,
+    queue: Arc<Queue>,
     shared: Arc<Shared>,
 }
 
 /// What the thread and everybody who asks can see.
 struct Shared {
     directory: RwLock<Arc<Directory>>,
-    failed: Mutex<Option<String>>,
+    health: Arc<Health>,
+    /// What is refused because room is scarce: a [`Pressure`].
+    pressure: AtomicU8,
+    /// The first event that a restart may need.
+    needed_from: AtomicU64,
+    snapshot_at: Mutex<Option<Instant>>,
     stopping: AtomicBool,
 }
 
 /// The running threads.
 pub struct Runtime {
-    engine: JoinHandle<()>,
+    engine: Option<JoinHandle<()>>,
     handle: Handle,
+}
+
+/// How scarce room is, and what is refused for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Pressure {
+    /// There is enough.
+    None = 0,
+    /// The disk becomes full: no decisions.
+    Disk = 1,
+    /// The disk is nearly full: no rewards either.
+    DiskFull = 2,
+    /// Memory becomes scarce: no decisions.
+    Memory = 3,
 }
 
 /// Requests that were handled together, and become safe together.
@@ -116,10 +147,14 @@ impl Handle {
         if self.shared.stopping.load(Ordering::Relaxed) {
             return Err(Refusal::ShuttingDown);
         }
+        self.refuse_if_scarce(&request)?;
         let (reply, answer) = oneshot::channel();
-        self.requests.try_send(Message::Ask(request, reply)).map_err(|full| match full {
-            mpsc::error::TrySendError::Full(_) => Refusal::Overloaded,
-            mpsc::error::TrySendError::Closed(_) => self.gone(),
+        let app = request.app().unwrap_or_default().to_owned();
+        let dim = self.directory().app(&app).map_or(0, |listed| listed.dim);
+        let cost = Cost { work: request.work(dim), bytes: request.bytes() };
+        self.queue.push(&app, cost, Message::Ask(request, reply)).map_err(|why| match why {
+            NotTaken::Full => Refusal::Overloaded,
+            NotTaken::Gone => self.gone(),
         })?;
         answer.await.unwrap_or_else(|_| Err(self.gone()))
     }
@@ -131,7 +166,17 @@ impl Handle {
 
     /// Why nothing is taken any more, if that is so.
     pub fn failure(&self) -> Option<String> {
-        self.shared.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.shared.health.ended()
+    }
+
+    /// Waits until nothing is taken any more because the engine or its journal failed; returns why.
+    pub async fn ended(&self) -> String {
+        self.shared.health.wait_for_end().await
+    }
+
+    /// What fails, and what is wrong with single apps.
+    pub fn health(&self) -> &Health {
+        &self.shared.health
     }
 
     /// Refuses requests from now on.
@@ -139,9 +184,41 @@ impl Handle {
         self.shared.stopping.store(true, Ordering::Relaxed);
     }
 
+    fn refuse_if_scarce(&self, request: &Request) -> Result<(), Refusal> {
+        let pressure = self.shared.pressure.load(Ordering::Relaxed);
+        let (code, what) = match pressure {
+            0 => return Ok(()),
+            code if code == Pressure::Memory as u8 => ("memory_low", "memory"),
+            _ => ("disk_low", "disk"),
+        };
+        let refused = match (request.adds(), request.writes()) {
+            (true, _) => "what adds to it",
+            (_, true) if pressure == Pressure::DiskFull as u8 => "all that is written",
+            _ => return Ok(()),
+        };
+        Err(Refusal::Scarce { code, what, refused })
+    }
+
+    /// Says how scarce room is.
+    pub fn set_pressure(&self, pressure: Pressure) {
+        self.shared.pressure.store(pressure as u8, Ordering::Relaxed);
+        metrics::gauge!("cohort_work_refused").set(f64::from(pressure as u8));
+    }
+
+    /// The first event that a restart may need; 0 where all are needed.
+    pub fn needed_from(&self) -> u64 {
+        self.shared.needed_from.load(Ordering::Relaxed)
+    }
+
+    /// How long ago the last snapshot of this process was begun, or the process.
+    pub fn seconds_since_snapshot(&self) -> Option<f64> {
+        let at = *self.shared.snapshot_at.lock().unwrap_or_else(PoisonError::into_inner);
+        at.map(|at| at.elapsed().as_secs_f64())
+    }
+
     /// How many requests wait for the engine.
     pub fn waiting(&self) -> usize {
-        self.requests.max_capacity() - self.requests.capacity()
+        self.queue.len()
     }
 
     fn gone(&self) -> Refusal {
@@ -161,10 +238,15 @@ impl Runtime {
         clock: Box<dyn Clock>,
         options: Options,
     ) -> std::io::Result<Self> {
-        let (requests, incoming) = mpsc::channel(options.queue.max(1));
+        let queue = Arc::new(Queue::new(options.queue));
+        let last_ms = engine.state().apps().values().map(|app| app.now_ms()).max();
+        let time = Timekeeper::new(&*clock, last_ms.unwrap_or_default());
         let shared = Arc::new(Shared {
             directory: RwLock::new(Arc::new(Directory::of(engine.state()))),
-            failed: Mutex::new(None),
+            health: Arc::default(),
+            pressure: AtomicU8::new(0),
+            needed_from: AtomicU64::new(snapshots.oldest_kept()?.map_or(0, |oldest| oldest + 1)),
+            snapshot_at: Mutex::new(None),
             stopping: AtomicBool::new(false),
         });
         let committer = Committer {
@@ -180,18 +262,25 @@ impl Runtime {
         let engine_thread = EngineThread {
             engine,
             clock,
-            snapshots: SnapshotWriter::start(snapshots)?,
+            time,
+            queue: queue.clone(),
+            snapshots: SnapshotWriter::start(snapshots, shared.health.clone())?,
             committer,
-            refits: refit_thread::start(requests.downgrade())?,
+            refits: refit_thread::start(queue.clone())?,
             snapshot_events: options.snapshot_events,
+            snapshot_interval: options.snapshot_interval,
+            snapshot_at: Instant::now(),
             snapshot_event,
+            retry_snapshot_at: None,
             shared: shared.clone(),
         };
         Ok(Self {
-            engine: std::thread::Builder::new()
-                .name("engine".to_owned())
-                .spawn(move || engine_thread.run(incoming))?,
-            handle: Handle { requests, shared },
+            engine: Some(
+                std::thread::Builder::new()
+                    .name("engine".to_owned())
+                    .spawn(move || engine_thread.run())?,
+            ),
+            handle: Handle { queue, shared },
         })
     }
 
@@ -202,16 +291,15 @@ impl Runtime {
 
     /// Answers what waits, writes a snapshot and ends.
     pub fn stop(self) {
-        self.handle.stop_taking();
-        // A full queue is waited for; an engine that is gone needs no telling.
-        let _ = self.handle.requests.blocking_send(Message::Stop);
-        // A thread that panicked has said so already; there is nothing left to save.
-        let _ = self.engine.join();
+        drop(self);
     }
 }
 
-impl Shared {
-    fn fail(&self, why: &str) {
-        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.to_owned());
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        self.handle.stop_taking();
+        self.handle.queue.stop();
+        // A thread that panicked has said so already; there is nothing left to save.
+        let _ = self.engine.take().map(JoinHandle::join);
     }
 }

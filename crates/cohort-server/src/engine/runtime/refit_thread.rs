@@ -2,17 +2,17 @@
 //! worth of the machine, and others go first.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
-use tokio::sync::{mpsc, oneshot};
-
 use super::Message;
+use super::queue::Queue;
 use crate::engine::{Refit, Request};
 use crate::priority;
 
 /// Starts the thread. It ends when the engine does, at the latest after the refit it is at.
-pub(super) fn start(engine: mpsc::WeakSender<Message>) -> std::io::Result<Sender<Refit>> {
+pub(super) fn start(engine: Arc<Queue>) -> std::io::Result<Sender<Refit>> {
     let (refits, incoming) = channel();
     // Parallel loops of a fit run on this one thread, not on as many as there are cores.
     let pool = rayon::ThreadPoolBuilder::new()
@@ -27,7 +27,7 @@ pub(super) fn start(engine: mpsc::WeakSender<Message>) -> std::io::Result<Sender
     Ok(refits)
 }
 
-fn run(pool: &rayon::ThreadPool, refits: &Receiver<Refit>, engine: &mpsc::WeakSender<Message>) {
+fn run(pool: &rayon::ThreadPool, refits: &Receiver<Refit>, engine: &Queue) {
     for Refit { app, ticket, job } in refits {
         let started = Instant::now();
         let done = std::panic::catch_unwind(AssertUnwindSafe(|| pool.install(job)));
@@ -43,10 +43,8 @@ fn run(pool: &rayon::ThreadPool, refits: &Receiver<Refit>, engine: &mpsc::WeakSe
                 Request::RefitFailed { app, ticket }
             }
         };
-        let Some(engine) = engine.upgrade() else { return };
-        // Nobody waits for the answer.
-        let (reply, _) = oneshot::channel();
-        if engine.blocking_send(Message::Ask(done, reply)).is_err() {
+        let app = done.app().unwrap_or_default().to_owned();
+        if engine.push_own(&app, Message::Tell(done)).is_err() {
             return;
         }
     }

@@ -1,11 +1,13 @@
 //! The thread that writes snapshots, from states that were frozen, while the engine goes on.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+use super::Health;
 use crate::snapshot::Snapshots;
 use crate::snapshot::disk::Disk;
 use crate::state::FrozenState;
@@ -28,19 +30,32 @@ pub(super) struct SnapshotWriter {
 #[derive(Default)]
 struct Progress {
     busy: AtomicBool,
+    failed: AtomicBool,
     /// No restart needs events before this; 0 if that is not known.
     needless_before: AtomicU64,
 }
 
 impl SnapshotWriter {
     /// Starts the thread.
-    pub fn start<D: Disk + 'static>(snapshots: Snapshots<D>) -> std::io::Result<Self> {
+    pub fn start<D: Disk + 'static>(
+        snapshots: Snapshots<D>,
+        health: Arc<Health>,
+    ) -> std::io::Result<Self> {
         let (orders, incoming) = channel::<Order>();
         let progress = Arc::new(Progress::default());
         let shared = progress.clone();
         let thread = std::thread::Builder::new().name("snapshots".to_owned()).spawn(move || {
             for order in incoming {
-                write(&snapshots, order, &shared);
+                let written = catch_unwind(AssertUnwindSafe(|| write(&snapshots, order, &shared)));
+                let written =
+                    written.unwrap_or_else(|_| Err(std::io::Error::other("it stopped at a bug")));
+                let why = written.err().map(|why| {
+                    tracing::error!(%why, "the service goes on without this snapshot");
+                    metrics::counter!("cohort_snapshot_failures_total").increment(1);
+                    shared.failed.store(true, Ordering::Release);
+                    format!("the last snapshot could not be written: {why}; it is tried again")
+                });
+                health.set_snapshots(why);
                 shared.busy.store(false, Ordering::Release);
             }
         })?;
@@ -50,6 +65,11 @@ impl SnapshotWriter {
     /// Whether one is being written.
     pub fn is_busy(&self) -> bool {
         self.progress.busy.load(Ordering::Acquire)
+    }
+
+    /// Whether one failed since this was last asked.
+    pub fn has_failed(&self) -> bool {
+        self.progress.failed.swap(false, Ordering::AcqRel)
     }
 
     /// Has a snapshot written.
@@ -74,19 +94,19 @@ impl SnapshotWriter {
     }
 }
 
-fn write<D: Disk>(snapshots: &Snapshots<D>, order: Order, progress: &Progress) {
+fn write<D: Disk>(
+    snapshots: &Snapshots<D>,
+    order: Order,
+    progress: &Progress,
+) -> std::io::Result<()> {
     let Order { event, state } = order;
     let started = Instant::now();
-    let written = snapshots.write(event, |out| state.write(out));
-    match written.map(|()| snapshots.oldest_kept()) {
-        Ok(oldest) => {
-            let seconds = started.elapsed().as_secs_f64();
-            tracing::info!(event, seconds, "snapshot written");
-            metrics::histogram!("cohort_snapshot_seconds").record(seconds);
-            if let Ok(Some(oldest)) = oldest {
-                progress.needless_before.store(oldest + 1, Ordering::Release);
-            }
-        }
-        Err(why) => tracing::error!(%why, "the service goes on without this snapshot"),
+    snapshots.write(event, |out| state.write(out)).map_err(std::io::Error::other)?;
+    let seconds = started.elapsed().as_secs_f64();
+    tracing::info!(event, seconds, "snapshot written");
+    metrics::histogram!("cohort_snapshot_seconds").record(seconds);
+    if let Ok(Some(oldest)) = snapshots.oldest_kept() {
+        progress.needless_before.store(oldest + 1, Ordering::Release);
     }
+    Ok(())
 }

@@ -1,25 +1,5 @@
-<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>cohort: the interface</title>
-<style>
-  :root { color-scheme: light dark; --line: #8886; --soft: #8881; }
-  body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
-  details { border: 1px solid var(--line); border-radius: 6px; margin: .5rem 0; padding: .5rem 1rem; }
-  summary { cursor: pointer; }
-  code, textarea, pre, input { font: 14px/1.4 ui-monospace, monospace; }
-  textarea { width: 100%; min-height: 9rem; box-sizing: border-box; }
-  pre { background: var(--soft); padding: .6rem; overflow: auto; }
-  .method { display: inline-block; min-width: 4.5rem; font-weight: bold; text-transform: uppercase; }
-  label { display: block; margin: .4rem 0; }
-</style>
-<h1>cohort</h1>
-<p>Ask what to show a user, tell how the user answered. The description for programs is
-<a href="/openapi.json">/openapi.json</a>.</p>
-<label>Key, where one is needed: <input id="key" size="72" autocomplete="off"></label>
-<main id="operations"></main>
-<script>
+// Every route of the service, to try.
+
 // What the service says is a good body; made-up values would be refused, or worse, taken.
 const example = (schema, all) =>
   (schema.$ref ? all[schema.$ref.split("/").pop()] : schema)?.example ?? {};
@@ -77,5 +57,3 @@ fetch("/openapi.json").then(response => response.json()).then(api => {
     for (const [method, operation] of Object.entries(methods))
       list.append(show(path, method, operation, api.components?.schemas || {}));
 });
-</script>
-</html>

@@ -1,4 +1,19 @@
 //! From a configuration to a running service, and back.
+//!
+//! | file | question it answers |
+//! | --- | --- |
+//! | [`Server`] | how does it start, serve and stop? |
+//! | `connections` | who is connected, and who has to go when there is no room? |
+//! | `timed` | how long may a client be silent? |
+//! | `descriptors` | how many connections may there be, so that the journal never lacks a file? |
+//! | `housekeeping` | is there room, and how long is the journal kept? |
+//! | `tls` | which certificate? |
+
+mod connections;
+mod descriptors;
+mod housekeeping;
+mod timed;
+mod tls;
 
 use std::fs::{File, TryLockError};
 use std::io::IsTerminal;
@@ -8,16 +23,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum_server::tls_rustls::RustlsConfig;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use rand::SeedableRng;
 use rand::rngs::SysRng;
 use rand_chacha::ChaCha12Rng;
-use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::clock::SystemClock;
 use crate::config::Config;
@@ -31,6 +40,11 @@ use crate::measured;
 use crate::priority;
 use crate::snapshot::Snapshots;
 use crate::snapshot::disk::Folder;
+use connections::{SLACK, Terms};
+use descriptors::for_connections;
+use housekeeping::{Housekeeper, Keep};
+use timed::Patience;
+use tls::Certificate;
 
 /// Why the service could not start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -78,10 +92,22 @@ pub enum ServeError {
         /// What it should be.
         expected: &'static str,
     },
+    /// The engine or its journal failed while it served.
+    #[error(
+        "the service cannot go on: {why}; what was acknowledged is safe: start it again, which reads \
+         what is really on the disk"
+    )]
+    Ended {
+        /// What failed.
+        why: String,
+    },
     /// The machine fails.
     #[error("the machine refuses what the service needs: {0}")]
     Machine(std::io::Error),
 }
+
+/// How long callers are told that the service ends.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Connections that may wait to be taken.
 #[cfg(unix)]
@@ -95,7 +121,8 @@ pub struct Server {
     runtime: Runtime,
     metrics: PrometheusHandle,
     journal: Reader,
-    tls: Option<RustlsConfig>,
+    certificate: Option<Certificate>,
+    terms: Terms,
     /// Held as long as the folder is used.
     folder: File,
     demo: bool,
@@ -105,7 +132,10 @@ impl Server {
     /// Brings the state back and listens.
     pub fn open(config: Config) -> Result<Self, ServeError> {
         let started = Instant::now();
-        let tls = tls(&config)?;
+        let certificate = Certificate::open(&config)?;
+        let descriptors = descriptors::raise();
+        let most = for_connections(config.max_connections, descriptors, SLACK);
+        let terms = config.terms(most);
         let folder =
             |why| ServeError::Folder { folder: config.data_dir.display().to_string(), why };
         std::fs::create_dir_all(&config.data_dir).map_err(folder)?;
@@ -148,7 +178,18 @@ impl Server {
             .map_err(ServeError::Machine)?;
         let (journal, folder) = (reader, locked);
         let demo = false;
-        Ok(Self { listener, address, config, runtime, metrics, journal, tls, folder, demo })
+        Ok(Self {
+            listener,
+            address,
+            config,
+            runtime,
+            metrics,
+            journal,
+            certificate,
+            terms,
+            folder,
+            demo,
+        })
     }
 
     /// Users that are made up come as soon as it serves, and the page says so.
@@ -180,42 +221,58 @@ impl Server {
         routes: fn(Arc<Service>) -> Router,
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), ServeError> {
-        let Self { listener, config, runtime, metrics, journal, tls, folder, demo, .. } = self;
-        let service =
-            Service::new(runtime.handle(), journal, config.clone(), metrics.clone(), demo);
-        let visitors = demo.then(|| tokio::spawn(crate::demo::run(runtime.handle())));
-        let app = routes(service).into_make_service();
-        let control = axum_server::Handle::new();
-        let watcher = tokio::spawn(stop_when(
-            stop,
-            control.clone(),
-            runtime.handle(),
-            Duration::from_millis(config.shutdown_ms),
-        ));
-        let upkeep = tokio::spawn(keep_up(metrics));
-        let served = match tls {
-            Some(tls) => {
-                let server = axum_server::from_tcp_rustls(listener, tls);
-                let mut server = server.map_err(ServeError::Machine)?.handle(control);
-                wait_for_heads(server.http_builder(), config.request_timeout_ms);
-                server.serve(app).await
-            }
-            None => {
-                let server = axum_server::from_tcp(listener);
-                let mut server = server.map_err(ServeError::Machine)?.handle(control);
-                wait_for_heads(server.http_builder(), config.request_timeout_ms);
-                server.serve(app).await
-            }
+        let Self {
+            listener,
+            config,
+            runtime,
+            metrics,
+            journal,
+            certificate,
+            terms,
+            folder,
+            demo,
+            ..
+        } = self;
+        let engine = runtime.handle();
+        let housekeeper = Housekeeper {
+            folder: config.data_dir.clone(),
+            journal: journal.clone(),
+            engine: engine.clone(),
+            terms: Keep::of(&config),
         };
-        watcher.abort();
+        let housekeeper = tokio::spawn(housekeeper.run());
+        let service = Service::new(engine.clone(), journal, config.clone(), metrics.clone(), demo);
+        let listener = tokio::net::TcpListener::from_std(listener).map_err(ServeError::Machine)?;
+        let visitors = demo.then(|| tokio::spawn(crate::demo::run(engine.clone())));
+        let upkeep = tokio::spawn(keep_up(metrics, service.clone()));
+        let files = (certificate.clone(), config.clone(), service.clone());
+        let reload = tokio::spawn(reload_on_hangup(files.0, files.1, files.2));
+        let stop = stop_when(stop, engine.clone(), Duration::from_millis(config.shutdown_ms));
+        connections::serve(listener, routes(service), certificate, terms, stop).await;
         upkeep.abort();
+        housekeeper.abort();
+        // What it is doing to the journal ends before the journal does.
+        let _ = housekeeper.await;
+        reload.abort();
         if let Some(visitors) = visitors {
             visitors.abort();
         }
         let stopped = tokio::task::spawn_blocking(move || runtime.stop()).await;
         drop(folder);
-        served.map_err(ServeError::Machine)?;
-        stopped.map_err(|why| ServeError::Machine(std::io::Error::other(why)))
+        stopped.map_err(|why| ServeError::Machine(std::io::Error::other(why)))?;
+        engine.failure().map_or(Ok(()), |why| Err(ServeError::Ended { why }))
+    }
+}
+
+impl Config {
+    /// How many connections there may be, of `most`, and how long they may be silent.
+    fn terms(&self, most: usize) -> Terms {
+        let patience = Patience {
+            first_byte: Duration::from_millis(self.first_byte_timeout_ms),
+            head: Duration::from_millis(self.header_timeout_ms),
+            idle: Duration::from_millis(self.idle_timeout_ms),
+        };
+        Terms { most, most_per_address: self.max_connections_per_address, patience }
     }
 }
 
@@ -227,29 +284,43 @@ pub fn request_threads() -> std::io::Result<tokio::runtime::Runtime> {
         .build()
 }
 
-/// A client that sends its headers one byte a minute is not waited for.
-fn wait_for_heads(builder: &mut Builder<TokioExecutor>, timeout_ms: u64) {
-    let timeout = Duration::from_millis(timeout_ms);
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(timeout);
+/// Waits until the service is asked to stop, or cannot go on; tells how long requests under way may
+/// take.
+async fn stop_when(stop: impl Future<Output = ()>, engine: Handle, patience: Duration) -> Duration {
+    tokio::select! {
+        () = stop => {
+            tracing::info!("stopping: requests under way are answered, new ones refused");
+            engine.stop_taking();
+            patience
+        }
+        why = engine.ended() => {
+            // Whoever watches over this process starts it again: only that repairs anything.
+            tracing::error!(why, "the service ends, because it cannot go on");
+            tokio::time::sleep(LAST_WORDS).await;
+            patience.min(LAST_WORDS)
+        }
+    }
 }
 
-async fn stop_when(
-    stop: impl Future<Output = ()>,
-    control: axum_server::Handle<SocketAddr>,
-    engine: Handle,
-    patience: Duration,
-) {
-    stop.await;
-    tracing::info!("stopping: requests under way are answered, new ones refused");
-    engine.stop_taking();
-    control.graceful_shutdown(Some(patience));
+/// Reads the certificate anew when the process is told that its configuration has changed.
+async fn reload_on_hangup(certificate: Option<Certificate>, config: Config, service: Arc<Service>) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut hangups) = signal(SignalKind::hangup()) else { return };
+    while hangups.recv().await.is_some() {
+        service.reload_admin_keys();
+        match certificate.as_ref().map_or(Ok(()), |certificate| certificate.reload(&config)) {
+            Ok(()) => tracing::info!("files were read anew"),
+            Err(why) => tracing::error!(%why, "the certificate stays as it was"),
+        }
+    }
 }
 
-/// Histograms collect numbers until somebody sorts them in.
-async fn keep_up(metrics: PrometheusHandle) {
+/// Histograms collect numbers until somebody sorts them in, and keys may be changed.
+async fn keep_up(metrics: PrometheusHandle, service: Arc<Service>) {
     loop {
-        tokio::time::sleep(Duration::from_secs(5)).await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
         metrics.run_upkeep();
+        service.reload_admin_keys();
     }
 }
 
@@ -263,38 +334,6 @@ fn lock(folder: &Path) -> Result<File, ServeError> {
         Err(TryLockError::WouldBlock) => Err(ServeError::Served { folder: name() }),
         Err(TryLockError::Error(why)) => Err(fails(why)),
     }
-}
-
-/// Reads the certificate and its key, where there are any: before anybody is told that the service
-/// listens.
-fn tls(config: &Config) -> Result<Option<RustlsConfig>, ServeError> {
-    if config.tls_cert.as_os_str().is_empty() {
-        return Ok(None);
-    }
-    let unusable = |key, file: &Path, why: String, expected| ServeError::Tls {
-        key,
-        file: file.display().to_string(),
-        why,
-        expected,
-    };
-    let bad_cert =
-        |why| unusable("tls_cert", &config.tls_cert, why, "the certificate chain as a PEM file");
-    let bad_key = |why| {
-        unusable("tls_key", &config.tls_key, why, "the certificate's private key as a PEM file")
-    };
-    // Another part of the process may have chosen a provider already; either will do.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let chain = CertificateDer::pem_file_iter(&config.tls_cert).and_then(Iterator::collect);
-    let chain: Vec<_> = chain.map_err(|why| bad_cert(why.to_string()))?;
-    if chain.is_empty() {
-        return Err(bad_cert("there is no certificate in it".to_owned()));
-    }
-    let key = PrivateKeyDer::from_pem_file(&config.tls_key);
-    let key = key.map_err(|why| bad_key(why.to_string()))?;
-    let tls = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key);
-    let mut tls = tls.map_err(|why| bad_key(why.to_string()))?;
-    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(Some(RustlsConfig::from_config(Arc::new(tls))))
 }
 
 /// The recorder of all metrics of this process, however many services it runs.
@@ -318,7 +357,9 @@ fn recorder() -> Option<PrometheusHandle> {
 /// Sends logs to standard error in the configured form. Only the first call in a process counts.
 pub fn log(config: &Config) {
     use tracing_subscriber::EnvFilter;
-    let filter = EnvFilter::new(format!("warn,cohort_server={}", config.log_level));
+    // Who changed what is always told.
+    let levels = format!("warn,cohort_server={},cohort_server::audit=info", config.log_level);
+    let filter = EnvFilter::new(levels);
     let logs = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(std::io::stderr().is_terminal())
@@ -327,4 +368,54 @@ pub fn log(config: &Config) {
         "json" => logs.json().try_init(),
         _ => logs.try_init(),
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::router;
+    use crate::journal::faulty::{Fault, FaultyJournal};
+    use crate::journal::memory::{MemoryDisk, MemoryJournal};
+    use crate::snapshot::disk::MemoryFolder;
+    use crate::state::State;
+
+    /// A supervisor starts again what ends, and only that: a service that cannot go on must end.
+    #[test]
+    fn a_journal_that_fails_is_told_and_ends_the_service_with_the_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        let listen = "127.0.0.1:0".to_owned();
+        let config = Config { data_dir: folder.path().into(), listen, ..Config::default() };
+        let mut server = Server::open(config.clone()).unwrap();
+        let url = format!("http://{}", server.address());
+        let engine =
+            Engine::new(State::default(), config.limits(), ChaCha12Rng::from_seed([1; 32]));
+        let journal = MemoryJournal::open(&MemoryDisk::default()).unwrap();
+        let journal = Box::new(FaultyJournal::new(journal, 2, Fault::Before));
+        let snapshots = Snapshots::new(MemoryFolder::default());
+        let (clock, options) = (Box::new(SystemClock), config.options());
+        let faulty = Runtime::start(engine, journal, snapshots, clock, options).unwrap();
+        std::mem::replace(&mut server.runtime, faulty).stop();
+        let serving = std::thread::spawn(move || {
+            let never = std::future::pending();
+            request_threads().unwrap().block_on(server.serve_routes(router, never))
+        });
+        let config = ureq::Agent::config_builder().http_status_as_error(false).build();
+        let agent = ureq::Agent::new_with_config(config);
+        let create = |name: &str| {
+            let body = format!("{{\"name\": \"{name}\", \"dim\": 2}}");
+            let json = ("content-type", "application/json");
+            let asked = agent.post(format!("{url}/v1/apps")).header(json.0, json.1).send(&body);
+            asked.unwrap().status().as_u16()
+        };
+        assert_eq!(agent.get(format!("{url}/healthz")).call().unwrap().status().as_u16(), 200);
+        assert_eq!(create("good"), 201);
+        assert_eq!(create("bad"), 503);
+        let mut told = agent.get(format!("{url}/healthz")).call().unwrap();
+        let said = told.body_mut().read_to_string().unwrap();
+        assert_eq!(told.status().as_u16(), 503);
+        assert!(said.contains("unwell") && said.contains("injected fault"), "{said}");
+        let ended = serving.join().unwrap();
+        let why = ended.err().map(|why| why.to_string()).unwrap_or_default();
+        assert!(why.contains("cannot go on") && why.contains("injected fault"), "{why}");
+    }
 }

@@ -1,0 +1,291 @@
+//! Who is next? Every app has a queue of its own, and they take turns by the work that they bring:
+//! however much one app asks for, another waits for little more than what is being done.
+//!
+//! Turns are by deficit (deficit round robin): an app whose turn it is may bring as much work as it
+//! has credit; one whose next request is larger gets credit and waits for its next turn. An app that
+//! has nothing waiting has no credit either.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::Message;
+
+/// The credit of a turn, in the units of [`super::super::Request::work`].
+const TURN: u64 = 1 << 20;
+/// However large a request is, it waits for no more turns than this.
+const MOST_TURNS: u64 = 64;
+/// Memory that waiting requests may take together.
+const MOST_BYTES: usize = 256 << 20;
+
+/// What it costs to do a message, and to keep it waiting.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cost {
+    pub work: u64,
+    pub bytes: usize,
+}
+
+/// Messages that wait.
+pub(super) struct Queue {
+    waiting: Mutex<Waiting>,
+    filled: Condvar,
+    most: usize,
+}
+
+#[derive(Default)]
+struct Waiting {
+    lanes: HashMap<String, Lane>,
+    /// Apps that have something waiting, the next one first.
+    turns: VecDeque<String>,
+    count: usize,
+    bytes: usize,
+    /// No more will come.
+    stops: bool,
+    /// Nobody takes them any more.
+    is_gone: bool,
+    /// Whether somebody waits for them.
+    sleeps: bool,
+}
+
+#[derive(Default)]
+struct Lane {
+    messages: VecDeque<(Cost, Message)>,
+    credit: u64,
+}
+
+/// Why a message was not taken.
+#[derive(Debug, PartialEq)]
+pub(super) enum NotTaken {
+    Full,
+    Gone,
+}
+
+/// What there is to do.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one at a time, and a box would cost every request an allocation"
+)]
+pub(super) enum Next {
+    Do(Message, Cost),
+    /// Nothing came in time.
+    Nothing,
+    /// All is done, and no more will come.
+    Stop,
+}
+
+impl Queue {
+    /// For so many messages.
+    pub fn new(most: usize) -> Self {
+        Self { waiting: Mutex::default(), filled: Condvar::new(), most: most.max(1) }
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a message of an app, unless too many wait: in all, or of this app, which leaves a quarter
+    /// to others.
+    pub fn push(&self, app: &str, cost: Cost, message: Message) -> Result<(), NotTaken> {
+        let waiting = self.locked();
+        let theirs = waiting.lanes.get(app).map_or(0, |lane| lane.messages.len());
+        let is_full = waiting.count >= self.most
+            || theirs >= self.most.div_ceil(4) * 3
+            || (waiting.bytes + cost.bytes > MOST_BYTES && waiting.count > 0);
+        match is_full && !waiting.is_gone && !waiting.stops {
+            true => Err(NotTaken::Full),
+            false => self.add(waiting, app, cost, message),
+        }
+    }
+
+    /// Takes a message of the service itself, always.
+    pub fn push_own(&self, app: &str, message: Message) -> Result<(), NotTaken> {
+        self.add(self.locked(), app, Cost::default(), message)
+    }
+
+    fn add(
+        &self,
+        mut waiting: MutexGuard<Waiting>,
+        app: &str,
+        cost: Cost,
+        message: Message,
+    ) -> Result<(), NotTaken> {
+        if waiting.is_gone || waiting.stops {
+            return Err(NotTaken::Gone);
+        }
+        waiting.add(app, cost, message);
+        if waiting.sleeps {
+            self.filled.notify_one();
+        }
+        Ok(())
+    }
+
+    /// The next message, waiting for one for at most so long.
+    pub fn next(&self, patience: Duration) -> Next {
+        let mut waiting = self.locked();
+        if let Some((cost, message)) = waiting.take() {
+            return Next::Do(message, cost);
+        }
+        if !waiting.stops && !patience.is_zero() {
+            waiting.sleeps = true;
+            let empty = |waiting: &mut Waiting| waiting.count == 0 && !waiting.stops;
+            let woken = self.filled.wait_timeout_while(waiting, patience, empty);
+            (waiting, _) = woken.unwrap_or_else(PoisonError::into_inner);
+            waiting.sleeps = false;
+        }
+        match waiting.take() {
+            Some((cost, message)) => Next::Do(message, cost),
+            None if waiting.stops => Next::Stop,
+            None => Next::Nothing,
+        }
+    }
+
+    /// No more is taken; what waits is still done.
+    pub fn stop(&self) {
+        self.locked().stops = true;
+        self.filled.notify_one();
+    }
+
+    /// Nobody does anything any more: who waits is told so.
+    pub fn abandon(&self) {
+        let mut waiting = self.locked();
+        waiting.is_gone = true;
+        (waiting.count, waiting.bytes) = (0, 0);
+        waiting.turns.clear();
+        let lanes = std::mem::take(&mut waiting.lanes);
+        drop(waiting);
+        drop(lanes);
+    }
+
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.locked().count
+    }
+}
+
+impl Waiting {
+    fn add(&mut self, app: &str, cost: Cost, message: Message) {
+        self.count += 1;
+        self.bytes += cost.bytes;
+        if let Some(lane) = self.lanes.get_mut(app) {
+            lane.messages.push_back((cost, message));
+            return;
+        }
+        self.turns.push_back(app.to_owned());
+        let lane = Lane { messages: VecDeque::from([(cost, message)]), credit: TURN };
+        self.lanes.insert(app.to_owned(), lane);
+    }
+
+    fn take(&mut self) -> Option<(Cost, Message)> {
+        loop {
+            let lane = self.lanes.get_mut(self.turns.front()?)?;
+            let (cost, _) = lane.messages.front()?;
+            let price = cost.work.min(TURN * MOST_TURNS);
+            // Whoever is alone need not wait for its turn.
+            if lane.credit < price && self.turns.len() > 1 {
+                lane.credit += TURN;
+                self.turns.rotate_left(1);
+                continue;
+            }
+            lane.credit = lane.credit.saturating_sub(price);
+            let taken = lane.messages.pop_front();
+            if lane.messages.is_empty() {
+                let app = self.turns.pop_front()?;
+                self.lanes.remove(&app);
+            }
+            self.count -= 1;
+            self.bytes -= taken.as_ref().map_or(0, |(cost, _)| cost.bytes);
+            return taken;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Request;
+    use proptest::prelude::*;
+
+    fn message(app: &str) -> Message {
+        Message::Tell(Request::ShowApp { app: app.to_owned() })
+    }
+
+    fn app_of(next: Next) -> Option<(String, u64)> {
+        match next {
+            Next::Do(Message::Tell(Request::ShowApp { app }), cost) => Some((app, cost.work)),
+            _ => None,
+        }
+    }
+
+    fn with(work: u64) -> Cost {
+        Cost { work, bytes: 10 }
+    }
+
+    #[test]
+    fn small_requests_pass_a_crowd_of_large_ones() {
+        let queue = Queue::new(1000);
+        for _ in 0..100 {
+            queue.push("large", with(50 * TURN), message("large")).unwrap();
+        }
+        for _ in 0..100 {
+            queue.push("small", with(100), message("small")).unwrap();
+        }
+        let order: Vec<_> =
+            std::iter::from_fn(|| app_of(queue.next(Duration::ZERO))).map(|(app, _)| app).collect();
+        let last_small = order.iter().rposition(|app| app == "small").unwrap();
+        let large_before = order[..last_small].iter().filter(|app| *app == "large").count();
+        assert!(large_before <= 1, "{large_before} large ones were done before all small ones");
+        assert_eq!(order.len(), 200);
+    }
+
+    #[test]
+    fn one_app_does_not_take_all_places_and_memory_is_counted() {
+        let queue = Queue::new(8);
+        let taken = |app: &str, cost| queue.push(app, cost, message(app)).is_ok();
+        assert_eq!((0..10).filter(|_| taken("shop", with(1))).count(), 6);
+        assert!(taken("blog", with(1)) && taken("blog", with(1)) && !taken("blog", with(1)));
+        assert_eq!(queue.len(), 8);
+        while app_of(queue.next(Duration::ZERO)).is_some() {}
+        let large = Cost { work: 1, bytes: MOST_BYTES };
+        assert!(taken("shop", large), "what fits nowhere else is done alone");
+        assert!(!taken("blog", with(1)));
+        queue.push_own("blog", message("blog")).unwrap();
+        queue.stop();
+        assert!(matches!(queue.push("blog", with(1), message("blog")), Err(NotTaken::Gone)));
+        assert!(app_of(queue.next(Duration::ZERO)).is_some(), "what waits is still done");
+        assert!(app_of(queue.next(Duration::ZERO)).is_some());
+        assert!(matches!(queue.next(Duration::from_secs(1)), Next::Stop));
+        queue.abandon();
+        assert!(matches!(queue.push_own("blog", message("blog")), Err(NotTaken::Gone)));
+    }
+
+    proptest! {
+        /// Whatever comes: all of it is done, each app's in its order, and while several apps have
+        /// something waiting none gets more than a turn and a request ahead of another.
+        #[test]
+        fn turns_are_fair(asked in prop::collection::vec((0..3usize, 0..5 * TURN), 1..120)) {
+            let queue = Queue::new(1000);
+            let mut left = [0u64; 3];
+            for (app, work) in &asked {
+                queue.push(&app.to_string(), with(*work), message(&app.to_string())).unwrap();
+                left[*app] += 1;
+            }
+            let mut order = [const { Vec::new() }; 3];
+            let mut done = [0u64; 3];
+            while let Some((app, work)) = app_of(queue.next(Duration::ZERO)) {
+                let app: usize = app.parse().unwrap();
+                order[app].push(work);
+                left[app] -= 1;
+                done[app] += work;
+                if left.iter().all(|left| *left > 0) {
+                    let (least, most) = (done.iter().min().unwrap(), done.iter().max().unwrap());
+                    prop_assert!(most - least <= 8 * TURN, "{done:?}");
+                }
+            }
+            for app in 0..3 {
+                let sent: Vec<u64> =
+                    asked.iter().filter(|(of, _)| *of == app).map(|(_, work)| *work).collect();
+                prop_assert_eq!(&sent, &order[app]);
+            }
+        }
+    }
+}
