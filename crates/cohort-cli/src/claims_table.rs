@@ -2,6 +2,8 @@
 
 use cohort_lab::reproduce::Request;
 use cohort_lab::reproduce::claims::{Judged, Verdict};
+use cohort_lab::reproduce::docs::score;
+use cohort_lab::reproduce::page::beside;
 use cohort_lab::text::wrapped;
 
 /// How wide lines are at most.
@@ -13,28 +15,24 @@ const MARGIN: usize = 14;
 pub fn claims_table(request: &Request, claims: &[Judged]) -> String {
     let mut text = String::new();
     let asked_for = |judged: &&Judged| request.asks_for(judged.claim.study);
-    for Judged { claim, finding } in claims.iter().filter(asked_for) {
+    for judged in claims.iter().filter(asked_for) {
+        let Judged { claim, finding, .. } = judged;
         let sign = match finding.verdict {
             Verdict::Reproduced => '●',
             Verdict::Partly => '◐',
             Verdict::Not => '○',
+            Verdict::NotReached => '◌',
+            Verdict::Undecided => '?',
             Verdict::Unknown => '–',
         };
         let statement = format!("“{}” ({})", claim.statement, claim.place);
         text.push_str(&format!("{sign} {:<12}", finding.verdict));
         text.push_str(column(&statement).trim_start());
-        text.push_str(&column(&finding.why));
+        text.push_str(&column(&format!("{}{}", finding.why, beside(judged))));
         text.push_str(&column(&request.command(claim.study)));
         text.push('\n');
     }
-    let count = |verdict| claims.iter().filter(|judged| judged.finding.verdict == verdict).count();
-    text.push_str(&format!(
-        "{} reproduced, {} partly, {} not reproduced, {} not run\n",
-        count(Verdict::Reproduced),
-        count(Verdict::Partly),
-        count(Verdict::Not),
-        count(Verdict::Unknown)
-    ));
+    text.push_str(&format!("{}\n", score(claims)));
     text
 }
 

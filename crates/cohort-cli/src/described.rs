@@ -138,7 +138,7 @@ fn flag(param: &Param, note: &str) -> Arg {
     match param.kind {
         _ if param.kind.is_flag() => arg.action(ArgAction::SetTrue),
         Kind::Count(_) => arg.value_name("N").allow_hyphen_values(true),
-        Kind::Real(..) => arg.value_name("X").allow_hyphen_values(true),
+        Kind::Real(..) | Kind::RealOr(..) => arg.value_name("X").allow_hyphen_values(true),
         Kind::Choice(words) => arg.value_name(words.join("|")),
         Kind::Text(_) => arg.value_name("PATH"),
     }

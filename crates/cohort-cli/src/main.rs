@@ -1,6 +1,7 @@
 //! The `cohort` command: parse, call, print.
 
 mod app;
+mod arena;
 mod claims_table;
 mod cluster;
 mod connection;
@@ -43,6 +44,7 @@ enum Command {
     Policies(policies::Policies),
     Cluster(cluster::Cluster),
     Reproduce(reproduce::Reproduce),
+    Arena(arena::Arena),
     Theory(theory::Theory),
     Evaluate(evaluate::Evaluate),
     Serve(serve::Serve),
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
         Command::Policies(policies) => policies.run(),
         Command::Cluster(cluster) => cluster.run(),
         Command::Reproduce(reproduce) => reproduce.run(),
+        Command::Arena(arena) => arena.run(),
         Command::Theory(theory) => theory.run(),
         Command::Evaluate(evaluate) => evaluate.run(),
         Command::Serve(serve) => serve.run(),

@@ -2,11 +2,13 @@
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use cohort_lab::datasets;
 use cohort_lab::reproduce::{Halt, Report, Request, Watcher, reproduce};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 
 use crate::claims_table::claims_table;
 use crate::failure::{Done, Failure, print};
@@ -15,13 +17,15 @@ use crate::interrupt;
 const EXAMPLES: &str = "\
 Examples:
   cohort reproduce --quick
-      a real result in about a minute; opens with report/index.html
+      a real result in a few minutes; opens with report/index.html
   cohort reproduce --full
       all repetitions and settings of the paper, for hours; interrupted, it goes on where it stopped
   cohort reproduce --only fig3 --full --data ../shared/data
       Last.FM alone
   cohort reproduce --only scaling
-      every study whose name begins so";
+      every study whose name begins so
+  cohort reproduce --full --docs docs/reproduction --data ../shared/data
+      all of it, and the page that is in the repository";
 
 /// Run the paper's whole evaluation and leave a report: every figure, a verdict on every claim
 #[derive(Args)]
@@ -33,7 +37,7 @@ pub struct Reproduce {
     /// All repetitions and settings of the paper [default in a script]
     #[arg(long)]
     full: bool,
-    /// Only studies whose names begin so, with commas between: fig1, fig2, fig3, scaling, runtime, cohort
+    /// Only studies whose names begin so, with commas between: fig1, fig2, fig3, scaling, probe, theory, readings, runtime, cohort
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     only: Vec<String>,
     /// Folder of data sets [default: COHORT_DATA, or data/]
@@ -48,6 +52,9 @@ pub struct Reproduce {
     /// Another number of repetitions than the experiments'
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     reps: Option<u32>,
+    /// Also write a page for readers of a repository there: Markdown, figures, small tables
+    #[arg(long, value_name = "DIR")]
+    docs: Option<PathBuf>,
     /// How many threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     threads: Option<u32>,
@@ -61,7 +68,7 @@ impl Reproduce {
         eprintln!("{mode} run ({other} for the other) into {}", request.out.display());
         let progress = Progress::new();
         let report = reproduce(&request, &progress, &interrupt::flag());
-        progress.0.finish_and_clear();
+        progress.bar.finish_and_clear();
         match report {
             Ok(report) => {
                 print(&summary(&request, &report))?;
@@ -85,6 +92,7 @@ impl Reproduce {
             seed: self.seed,
             reps: self.reps.map(|reps| reps as usize),
             threads: self.threads.map_or_else(cores, |threads| threads as usize),
+            docs: self.docs,
         }
     }
 }
@@ -98,30 +106,74 @@ fn summary(request: &Request, report: &Report) -> String {
     text
 }
 
-/// A bar with an estimate of the time left.
-struct Progress(ProgressBar);
+/// A bar with an estimate of the time left, of all studies and of the one that runs.
+pub struct Progress {
+    /// The bar.
+    pub bar: ProgressBar,
+    study: Mutex<Study>,
+}
+
+/// The study that runs.
+struct Study {
+    work: u64,
+    done: u64,
+    began: Instant,
+    what: String,
+}
 
 impl Progress {
-    fn new() -> Self {
+    /// With nothing planned yet.
+    pub fn new() -> Self {
         let bar = ProgressBar::new(0);
         let style = "{bar:30} {percent:>3} %  {elapsed} gone, about {eta} left  {msg}";
         if let Ok(style) = ProgressStyle::with_template(style) {
             bar.set_style(style);
         }
-        Self(bar)
+        let study = Study { work: 0, done: 0, began: Instant::now(), what: String::new() };
+        Self { bar, study: Mutex::new(study) }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Study)) {
+        let mut study = self.study.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut study);
+        self.bar.set_message(study.message());
+    }
+}
+
+impl Study {
+    /// What it is, and about how long it takes still.
+    fn message(&self) -> String {
+        let share = self.done as f64 / self.work.max(1) as f64;
+        let gone = self.began.elapsed();
+        if share <= 0.0 || gone.as_secs() < 2 {
+            return self.what.clone();
+        }
+        let left = Duration::from_secs_f64(gone.as_secs_f64() * (1.0 / share.min(1.0) - 1.0));
+        format!("{} ({:.0} %, about {} left)", self.what, 100.0 * share, HumanDuration(left))
     }
 }
 
 impl Watcher for Progress {
     fn planned(&self, work: u64) {
-        self.0.set_length(work);
+        self.bar.set_length(work);
+    }
+
+    fn study(&self, name: &str, work: u64) {
+        // Without a terminal there is no bar: a line a study says how far it is.
+        if self.bar.is_hidden() {
+            eprintln!("{name} begins after {}", HumanDuration(self.bar.elapsed()));
+        }
+        self.change(|study| {
+            *study = Study { work, done: 0, began: Instant::now(), what: name.to_owned() };
+        });
     }
 
     fn begins(&self, what: &str) {
-        self.0.set_message(what.to_owned());
+        self.change(|study| what.clone_into(&mut study.what));
     }
 
     fn done(&self, work: u64) {
-        self.0.inc(work);
+        self.bar.inc(work);
+        self.change(|study| study.done += work);
     }
 }

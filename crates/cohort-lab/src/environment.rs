@@ -32,6 +32,11 @@ pub trait World: Send + Sync {
     /// nobody knows.
     fn truth(&self) -> Option<Truth<'_>>;
 
+    /// Pairs of users who are known to be joined, say as friends: anybody may look at them.
+    fn graph(&self) -> Option<&[(usize, usize)]> {
+        None
+    }
+
     /// Begins a round, numbered from 0; rounds may be visited in any order.
     fn start_round(&mut self, round: usize);
 

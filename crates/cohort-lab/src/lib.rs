@@ -2,6 +2,7 @@
 //!
 //! | where | question it answers |
 //! | --- | --- |
+//! | [`arena`] | who is best, over all protocols of the field? |
 //! | [`environment`] | what is a world that policies are tried in? |
 //! | [`environments`] | which are there, and what can be set? |
 //! | [`seed`] | where does every random number come from? |
@@ -19,6 +20,7 @@
 //!
 //! The lab drives the engine of the `cohort` crate and has no learning step of its own.
 
+pub mod arena;
 pub mod boundaries;
 pub mod datasets;
 pub mod environment;

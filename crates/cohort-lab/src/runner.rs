@@ -146,6 +146,8 @@ pub struct Run {
     pub regret: Vec<f64>,
     /// The reward of every round, mean over users.
     pub reward: Vec<f64>,
+    /// The regret of every user over all rounds; visitors are not among them.
+    pub user_regret: Vec<f64>,
     /// The clusters found, at about a hundred rounds and at the last.
     pub checkpoints: Vec<Checkpoint>,
     /// What the policy took to choose and learn.
@@ -154,6 +156,8 @@ pub struct Run {
     pub environment: Duration,
     /// The arms played, round by round, where they were to be kept.
     pub arms: Vec<Arm>,
+    /// How many bytes what was learned takes when it is kept, where it can be.
+    pub state_bytes: Option<u64>,
 }
 
 /// What a policy had found after some round.
@@ -262,6 +266,7 @@ fn make_policy(task: &Task, world: &dyn World) -> Result<Box<dyn Policy>, Error>
         sigma: world.sigma(),
         seed: task.seed.for_policies(),
         truth: world.truth(),
+        graph: world.graph(),
     };
     let mut policy = task.player.make(&problem)?;
     if policy.turns().is_none() {
@@ -292,10 +297,12 @@ pub fn play(
     let mut run = Run {
         regret: Vec::new(),
         reward: Vec::new(),
+        user_regret: vec![0.0; ordinary.len()],
         checkpoints: Vec::new(),
         learning: Duration::ZERO,
         environment: Duration::ZERO,
         arms: Vec::new(),
+        state_bytes: None,
     };
     for round in 0..task.rounds {
         if halted() {
@@ -316,6 +323,9 @@ pub fn play(
 
         run.regret.push(mean(&answers.regrets, &ordinary));
         run.reward.push(mean(&answers.rewards, &ordinary));
+        for (sum, user) in run.user_regret.iter_mut().zip(&ordinary) {
+            *sum += answers.regrets[*user];
+        }
         if task.keep_arms {
             run.arms.extend(ordinary.iter().map(|user| answers.arms[*user]));
         }
@@ -324,7 +334,25 @@ pub fn play(
         }
         observer.round_done();
     }
+    run.state_bytes = policy.saved().and_then(|saved| {
+        let mut bytes = Counted(0);
+        saved.save(&mut bytes).ok().map(|()| bytes.0)
+    });
     Ok(Some(run))
+}
+
+/// Counts what is written and forgets it.
+struct Counted(u64);
+
+impl std::io::Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Whether to look at the clusters after this round: evenly spaced, the last one included.
@@ -348,7 +376,9 @@ fn look_at(
     rounds: usize,
 ) -> Checkpoint {
     let of_users = |labels: &[usize]| {
-        let mut labels: Vec<usize> = users.iter().map(|user| labels[*user]).collect();
+        // Users whom the policy has not met are in no cluster but their own.
+        let label = |user: &usize| labels.get(*user).copied().unwrap_or(labels.len() + user);
+        let mut labels: Vec<usize> = users.iter().map(label).collect();
         partition::number_by_smallest_member(&mut labels);
         labels
     };

@@ -26,24 +26,34 @@ fn small_studies() -> Vec<Study> {
                 tuning["widths"] = vec![0.1, 1.0].into();
             }
             // As many clusters as users must stay what it is: nobody is like anybody.
-            if let Some(users) = table["env"].as_table_mut().unwrap().get_mut("users") {
+            let env = table.get_mut("env").and_then(toml::Value::as_table_mut);
+            if let Some(users) = env.and_then(|env| env.get_mut("users")) {
                 *users = 20.into();
+            }
+            if let Some(readings) = table.get_mut("reading").and_then(toml::Value::as_array_mut) {
+                readings.truncate(2);
             }
             let facets = table.get_mut("facet").and_then(toml::Value::as_array_mut);
             for facet in facets.into_iter().flatten() {
                 facet.as_table_mut().unwrap().remove("quick");
+                let one_will_do =
+                    ["theory", "personal", "readings"].iter().any(|first| name.starts_with(first));
                 let values = match facet["key"].as_str().unwrap() {
+                    "noise" if one_will_do => toml::Value::from(vec![0.5]),
+                    "imbalance" if one_will_do => vec![0].into(),
                     "noise" => toml::Value::from(vec![0.1, 1.0]),
                     "users" => vec![10, 20].into(),
                     "rounds" => vec![40, 80].into(),
                     "spread" | "spacing" => vec![0.01, 1.0].into(),
                     "clusters" => vec![4, 20].into(),
                     "imbalance" => vec![0, 2].into(),
+                    "horizon" => vec![400, 1600].into(),
                     _ => continue,
                 };
                 facet["values"] = values;
             }
-            for policy in table["policy"].as_array_mut().unwrap() {
+            let policies = table.get_mut("policy").and_then(toml::Value::as_array_mut);
+            for policy in policies.into_iter().flatten() {
                 if let Some(tune) = policy.get_mut("tune").and_then(toml::Value::as_table_mut) {
                     tune.iter_mut().for_each(|(_, grid)| *grid = vec![0.3, 1.0].into());
                 }
@@ -62,6 +72,7 @@ fn request(out: &Path, data: &Path) -> Request {
         seed: None,
         reps: None,
         threads: 2,
+        docs: Some(out.join("docs")),
     }
 }
 
@@ -146,6 +157,15 @@ fn every_figure_and_every_claim_is_there_and_the_page_is_html() {
         "scaling-separation",
         "scaling-heterogeneity",
         "scaling-personal",
+        "personal-users",
+        "personal-identical",
+        "theory-separable-users",
+        "theory-separable-rounds",
+        "theory-inseparable-users",
+        "theory-inseparable-rounds",
+        "theory-close",
+        "theory-shares",
+        "theory-gap",
         "runtime",
         "cohort-clusters-paper",
         "cohort-clusters-tuned",
@@ -176,7 +196,44 @@ fn no_verdict_is_missing_when_everything_was_run() {
         assert_ne!(claim["verdict"], "unknown", "{claim:#}");
         assert!(claim["why"].as_str().unwrap().ends_with('.'), "{claim:#}");
         assert!(!claim["why"].as_str().unwrap().contains("NaN"), "{claim:#}");
+        for key in ["applies", "verdict_tuned", "readings"] {
+            assert!(claim.get(key).is_some(), "{key} is missing in {claim:#}");
+        }
     }
+    assert_eq!(json["mode"], "quick");
+    assert_eq!(json["reps"]["fig1"], 2);
+    // What was not reproduced of Figure 1 was tried under every reading.
+    let of_fig1 = json["claims"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|claim| claim["id"] == "superior" && claim["verdict"] != "reproduced");
+    if let Some(claim) = of_fig1 {
+        assert_eq!(claim["readings"].as_array().unwrap().len(), 3, "{claim:#}");
+        assert!(claim["verdict_tuned"].is_string(), "{claim:#}");
+    }
+}
+
+#[test]
+fn the_page_for_the_repository_has_every_claim_every_study_and_no_path_of_this_machine() {
+    let folder = shared().join("docs");
+    let page = std::fs::read_to_string(folder.join("README.md")).unwrap();
+    for claim in claims::all() {
+        assert!(page.contains(&format!("\n### {}\n", claim.id)), "{}", claim.id);
+    }
+    for (name, _) in FILES {
+        assert!(page.contains(&format!("\n### {name}: ")), "{name}");
+        assert!(folder.join("data").join(format!("{name}.csv")).exists(), "{name}");
+    }
+    for figure in page.split("](figures/").skip(1) {
+        let name = figure.split(')').next().unwrap();
+        assert!(folder.join("figures").join(name).exists(), "{name}");
+    }
+    let json = std::fs::read_to_string(folder.join("claims.json")).unwrap();
+    let here = shared().to_string_lossy();
+    assert!(!page.contains(&*here) && !json.contains(&*here), "a path of this machine");
+    let slice = std::fs::read_to_string(folder.join("slice.csv")).unwrap();
+    assert!(slice.contains("\nfig1,sclb,") && !slice.contains(",cohort"), "{slice}");
 }
 
 #[test]

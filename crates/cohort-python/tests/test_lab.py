@@ -194,7 +194,14 @@ def test_a_study_of_the_paper(tmp_path):
     report = cohort.reproduce("scaling-personal", out=tmp_path, reps=1, progress=False)
     assert report.page.exists() and report.figures() and "scaling-personal-curves" in report.tables()
     assert report.claims and all(claim.study == "scaling-personal" for claim in report.claims)
-    assert {claim.verdict for claim in report.claims} <= {"reproduced", "partly", "not", "not run"}
+    assert {claim.verdict for claim in report.claims} <= {
+        "reproduced",
+        "partly",
+        "not",
+        "not reached",
+        "undecided",
+        "not run",
+    }
     assert "report:" in repr(report) and "<table>" in report._repr_html_()
     with pytest.raises(cohort.BadInput, match=r"found `figg1`, expected one of .* \(did you mean `fig1`\?\)"):
         cohort.reproduce("figg1", out=tmp_path)

@@ -15,7 +15,7 @@ const HEAD: &str = "\
 # What is written here are the defaults, so an empty file does the same. Keys behind a # follow
 # from others, or belong to environments and policies that do not take part here. Flags on the
 # command line override the file: --rounds 5000, --env gaussian, --set cmlb.alpha=0.3. Paths are
-# as on the command line. `cohort simulate --example` prints this file.
+# as on the command line.
 
 ";
 
@@ -25,9 +25,28 @@ const POLICIES_HEAD: &str = "
 # label = …
 ";
 
+const PRINTED_HEAD: &str =
+    "# All policies. `experiments/example.toml` has those that play by default.\n\n";
+
+const FILE_HEAD: &str = "\
+# Of the policies only those are here that play by default: `cohort simulate --example` prints this
+# file with all of them, `cohort policies` lists them.
+
+";
+
 /// A TOML file that documents every key with its default; it says what an empty one says.
 pub fn example() -> String {
-    let mut text = HEAD.to_owned();
+    with_policies(PRINTED_HEAD, |_| true)
+}
+
+/// The same with the policies that play by default: what the repository keeps, and what does not
+/// change when a policy is added.
+pub fn example_file() -> String {
+    with_policies(FILE_HEAD, |info| DEFAULT_POLICIES.contains(&info.name))
+}
+
+fn with_policies(second_head: &str, documented: impl Fn(&PolicyInfo) -> bool) -> String {
+    let mut text = HEAD.to_owned() + second_head;
     text.extend(RUN_PARAMS.iter().map(|param| entry(param, true)));
 
     let mut told = Vec::new();
@@ -42,7 +61,7 @@ pub fn example() -> String {
     let named = |name: &&str| POLICIES.iter().find(|info| info.name == *name);
     let plays = |info: &PolicyInfo| DEFAULT_POLICIES.contains(&info.name);
     let playing = DEFAULT_POLICIES.iter().filter_map(named);
-    for info in playing.chain(POLICIES.iter().filter(|info| !plays(info))) {
+    for info in playing.chain(POLICIES.iter().filter(|info| !plays(info) && documented(info))) {
         text += &block(info.summary, "[[policy]]", info.name, plays(info));
         text += &entries(info.params, plays(info), &mut told);
     }
@@ -109,6 +128,7 @@ mod tests {
     fn the_example_says_what_an_empty_file_says() {
         let resolved = |text: &str| Draft::parse(text).unwrap().resolve().unwrap().to_toml();
         assert_eq!(resolved(&example()), resolved(""));
+        assert_eq!(resolved(&example_file()), resolved(""));
     }
 
     #[test]
@@ -144,10 +164,13 @@ mod tests {
     #[test]
     fn the_file_in_the_repository_is_the_example() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/example.toml");
+        if std::env::var_os("EXAMPLE").is_some_and(|wish| wish == "write") {
+            std::fs::write(path, example_file()).unwrap();
+        }
         let file = std::fs::read_to_string(path).unwrap_or_default();
         assert!(
-            file == example(),
-            "cargo run -- simulate --example > experiments/example.toml brings it up to date"
+            file == example_file(),
+            "EXAMPLE=write cargo test -p cohort-lab example brings it up to date"
         );
     }
 }

@@ -8,7 +8,7 @@ mod example;
 mod file;
 
 pub use draft::{Draft, PolicyDraft};
-pub use example::example;
+pub use example::{example, example_file};
 
 use std::path::PathBuf;
 

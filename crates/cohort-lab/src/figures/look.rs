@@ -4,6 +4,8 @@
 //! apart, a little darker on white and lighter on black. Policies of one family share a hue; dash
 //! and marker tell them apart there, and everything apart when printed in grey.
 
+use cohort::registry::POLICIES;
+
 use super::Picture;
 
 /// A colour on light and on dark paper.
@@ -111,7 +113,27 @@ const DASH_DOT: &[f64] = &[7.0, 2.5, 1.5, 2.5];
 /// The look of the policy of that name; a name may go on after a space (`cmlb p*=0.1`).
 pub fn look(policy: &str) -> Look {
     use Colour as C;
-    let (colour, dash, mark) = match policy.split(' ').next().unwrap_or("") {
+    let name = policy.split(' ').next().unwrap_or("");
+    let look = chosen(name).or_else(|| derived(name)).unwrap_or(GUEST);
+    // `cmlb p*=0.1` beside `cmlb`: the same hue, another dash. Of `cohort` there are several such.
+    let of = |colour, dash, mark| Look { colour, dash, mark };
+    match policy {
+        "cohort no-mixture" => of(C::ORANGE, DASHED, Mark::Square),
+        "cohort hard-labels" => of(C::PURPLE, DOTTED, Mark::Up),
+        "cohort no-doubt" => of(C::SKY, DASH_DOT, Mark::Diamond),
+        "cohort fixed-noise" => of(C::VERMILLION, DASHED, Mark::Down),
+        other if other.contains(' ') => Look { dash: DASH_DOT, ..look },
+        _ => look,
+    }
+}
+
+/// That of somebody who is not in the registry.
+const GUEST: Look = Look { colour: Colour::WINE, dash: DOTTED, mark: Mark::Cross };
+
+/// Looks that were chosen by hand, so that families are recognised.
+fn chosen(name: &str) -> Option<Look> {
+    use Colour as C;
+    let (colour, dash, mark) = match name {
         "random" => (C::STONE, DOTTED, Mark::Cross),
         "oracle" => (C::STONE, DASHED, Mark::Diamond),
         "oracle-centres" => (C::STONE, SOLID, Mark::Diamond),
@@ -129,18 +151,31 @@ pub fn look(policy: &str) -> Look {
         "pmlb-warm" => (C::ORANGE, DASHED, Mark::Square),
         "alb-norm" => (C::ORANGE, DOTTED, Mark::Up),
         "cohort" => (C::WINE, SOLID, Mark::Disc),
-        _ => (C::WINE, DOTTED, Mark::Cross),
+        _ => return None,
     };
-    // `cmlb p*=0.1` beside `cmlb`: the same hue, another dash. Of `cohort` there are several such.
-    let (colour, dash, mark) = match policy {
-        "cohort no-mixture" => (C::ORANGE, DASHED, Mark::Square),
-        "cohort hard-labels" => (C::PURPLE, DOTTED, Mark::Up),
-        "cohort no-doubt" => (C::SKY, DASH_DOT, Mark::Diamond),
-        "cohort fixed-noise" => (C::VERMILLION, DASHED, Mark::Down),
-        other if other.contains(' ') => (colour, DASH_DOT, mark),
-        _ => (colour, dash, mark),
-    };
-    Look { colour, dash, mark }
+    Some(Look { colour, dash, mark })
+}
+
+/// The look of any other policy of the registry: by its place there, and like nobody else's.
+fn derived(name: &str) -> Option<Look> {
+    let others = || POLICIES.iter().filter(|info| chosen(info.name).is_none());
+    let place = others().position(|info| info.name == name)?;
+    let taken: Vec<Look> =
+        POLICIES.iter().filter_map(|info| chosen(info.name)).chain([GUEST]).collect();
+    free_looks(&taken).nth(place)
+}
+
+/// All looks that nobody has, neighbours as different as can be.
+fn free_looks(taken: &[Look]) -> impl Iterator<Item = Look> {
+    use Colour as C;
+    let hues = [C::BLUE, C::VERMILLION, C::GREEN, C::PURPLE, C::ORANGE, C::SKY, C::WINE];
+    let marks = [Mark::Disc, Mark::Square, Mark::Up, Mark::Down, Mark::Diamond];
+    let dashes = [DASHED, DOTTED, DASH_DOT, SOLID];
+    // 7 hues, 5 marks and 4 dashes have no common divisor, so that all move on at every step and
+    // none of the 140 comes twice.
+    (0..hues.len() * marks.len() * dashes.len())
+        .map(move |at| Look { colour: hues[at % 7], dash: dashes[at % 4], mark: marks[at % 5] })
+        .filter(|look| !taken.contains(look))
 }
 
 impl Look {
@@ -176,12 +211,23 @@ mod tests {
 
     #[test]
     fn no_two_policies_look_the_same() {
-        let looks: Vec<_> =
-            cohort::registry::POLICIES.iter().map(|info| (info.name, look(info.name))).collect();
+        let looks: Vec<_> = POLICIES.iter().map(|info| (info.name, look(info.name))).collect();
         for (i, (a, look_a)) in looks.iter().enumerate() {
             for (b, look_b) in &looks[..i] {
                 assert_ne!(look_a, look_b, "{a} and {b}");
             }
+        }
+    }
+
+    /// There is room for as many policies again, without a line here.
+    #[test]
+    fn policies_to_come_have_a_look_of_their_own() {
+        let taken: Vec<Look> =
+            POLICIES.iter().filter_map(|info| chosen(info.name)).chain([GUEST]).collect();
+        let free: Vec<Look> = free_looks(&taken).collect();
+        assert!(free.len() > 2 * POLICIES.len(), "{}", free.len());
+        for (i, look) in free.iter().enumerate() {
+            assert!(!taken.contains(look) && !free[..i].contains(look), "{look:?}");
         }
     }
 

@@ -12,7 +12,7 @@ pub fn figures(measured: &Measured, quick: bool) -> Vec<Figure> {
         Kind::Curves | Kind::Ratio => curves(measured, quick),
         Kind::Scaling => vec![scaling(measured, quick)],
         Kind::Runtime => vec![runtime(measured, quick)],
-        Kind::Choices => Vec::new(),
+        Kind::Choices | Kind::Probe => Vec::new(),
     }
 }
 
@@ -121,7 +121,7 @@ fn title(cell: &Cell, facets: &[Facet]) -> String {
 }
 
 /// The axis of a scaling study at a setting: ε where that is what is looked at, else the facet.
-fn axis_value(measured: &Measured, cell: &Cell) -> f64 {
+pub fn axis_value(measured: &Measured, cell: &Cell) -> f64 {
     let Some(axis) = measured.study.axis() else { return f64::NAN };
     let value = cell.setting.number(&axis.key).unwrap_or(f64::NAN);
     if axis.key == "spread" { cell.heterogeneity.unwrap_or(value) } else { value }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::job::Outcome;
-use super::study::{Setting, Study};
+use super::study::{Setting, Study, UNDER, label_under};
 use crate::figures::Point;
 use crate::results::half_width_95;
 
@@ -43,6 +43,7 @@ pub struct Measured {
 }
 
 /// One setting and what came of it.
+#[derive(Clone)]
 pub struct Cell {
     /// The values of the facets.
     pub setting: Setting,
@@ -50,15 +51,84 @@ pub struct Cell {
     pub users: usize,
     /// d.
     pub dim: usize,
+    /// K.
+    pub arms: usize,
     /// T.
     pub rounds: usize,
+    /// Who the users of every repetition are, where that is known.
+    pub people: Vec<People>,
+    /// What a probe answered in every repetition.
+    pub values: Vec<Vec<f64>>,
     /// The mean over users and repetitions of ‖θ_i − θ̄‖, where users have a θ.
     pub heterogeneity: Option<f64>,
     /// What came of every policy at every width.
     pub results: Vec<Played>,
 }
 
+/// Who the users of one repetition are.
+#[derive(Clone, Debug, Default)]
+pub struct People {
+    /// ε_i = ‖θ_i − θ̄‖ of every user.
+    pub epsilons: Vec<f64>,
+    /// The cluster of every user.
+    pub clusters: Vec<usize>,
+    /// p of every cluster.
+    pub shares: Vec<f64>,
+    /// Δ of every cluster.
+    pub separations: Vec<f64>,
+    /// How far apart any two clusters are at the most.
+    pub diameter: f64,
+}
+
+impl People {
+    /// From the vectors of all users and their clusters.
+    pub fn new(thetas: &[&[f64]], clusters: &[usize]) -> Self {
+        let users = thetas.len().max(1) as f64;
+        let dim = thetas.first().map_or(0, |theta| theta.len());
+        let mean: Vec<f64> =
+            (0..dim).map(|k| thetas.iter().map(|theta| theta[k]).sum::<f64>() / users).collect();
+        let apart = |a: &[f64], b: &[f64]| {
+            a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
+        };
+        let count = clusters.iter().max().map_or(0, |last| last + 1);
+        let mut sizes = vec![0.0; count];
+        let mut first: Vec<Option<&[f64]>> = vec![None; count];
+        for (theta, cluster) in thetas.iter().zip(clusters) {
+            sizes[*cluster] += 1.0;
+            first[*cluster].get_or_insert(theta);
+        }
+        // As many clusters as users are users: nobody asks how far apart those are.
+        let centres: Vec<&[f64]> = match count == thetas.len() {
+            true => Vec::new(),
+            false => first.into_iter().flatten().collect(),
+        };
+        let mut separations = vec![f64::INFINITY; centres.len()];
+        let mut diameter: f64 = 0.0;
+        for i in 0..centres.len() {
+            for j in 0..i {
+                let distance = apart(centres[i], centres[j]);
+                separations[i] = separations[i].min(distance);
+                separations[j] = separations[j].min(distance);
+                diameter = diameter.max(distance);
+            }
+        }
+        Self {
+            epsilons: thetas.iter().map(|theta| apart(theta, &mean)).collect(),
+            clusters: clusters.to_vec(),
+            shares: sizes.iter().map(|size| size / users).collect(),
+            separations,
+            diameter,
+        }
+    }
+
+    /// The share of the smallest cluster.
+    pub fn smallest_share(&self) -> f64 {
+        self.shares.iter().copied().filter(|share| *share > 0.0).fold(1.0, f64::min)
+    }
+}
+
 /// One policy at one width.
+#[derive(Clone)]
 pub struct Played {
     /// What it is called.
     pub label: String,
@@ -105,6 +175,39 @@ impl Measured {
         self.cells.iter().filter(move |cell| cell.setting.text(key).as_deref() == Some(value))
     }
 
+    /// The same study with those settings only.
+    pub fn only(&self, mut keep: impl FnMut(&Cell) -> bool) -> Measured {
+        let cells = self.cells.iter().filter(|cell| keep(cell)).cloned().collect();
+        Measured { study: self.study.clone(), cells }
+    }
+
+    /// The same study under another reading of the paper: policies that have a form under it in
+    /// that form, the others as they are.
+    pub fn under(&self, reading: Option<&str>) -> Measured {
+        let mut all = self.only(|_| true);
+        for cell in &mut all.cells {
+            let played = std::mem::take(&mut cell.results);
+            let other = |label: &str| reading.map(|reading| label_under(label, reading));
+            for one in played.iter().filter(|one| !one.label.contains(UNDER)) {
+                let form = other(&one.label).and_then(|wanted| {
+                    played.iter().find(|form| form.label == wanted && form.width == one.width)
+                });
+                let form = form.unwrap_or(one).clone();
+                cell.results.push(Played { label: one.label.clone(), ..form });
+            }
+        }
+        all
+    }
+
+    /// The fewest repetitions that anything here has.
+    pub fn repetitions(&self) -> usize {
+        let played = |cell: &Cell| {
+            let of_policies = cell.results.iter().map(|played| played.outcomes.len()).min();
+            of_policies.unwrap_or(cell.values.len())
+        };
+        self.cells.iter().map(played).min().unwrap_or(0)
+    }
+
     /// Whether policies were also run at tuned widths.
     pub fn widths(&self) -> &'static [Width] {
         let tuned = |cell: &Cell| cell.results.iter().any(|played| played.width == Width::Tuned);
@@ -125,6 +228,12 @@ impl Cell {
     pub fn all(&self, width: Width) -> impl Iterator<Item = &Played> {
         let first = self.results.iter().filter(|played| played.width == Width::Paper);
         first.filter_map(move |played| self.played(width, &played.label))
+    }
+
+    /// The mean of a column of the probe over repetitions.
+    pub fn value(&self, column: usize) -> f64 {
+        let column = self.values.iter().map(|values| values[column]);
+        column.sum::<f64>() / self.values.len() as f64
     }
 
     /// The mean of a policy's regret.
@@ -157,6 +266,15 @@ impl Played {
     /// Its mean.
     pub fn mean(&self) -> f64 {
         self.totals().iter().sum::<f64>() / self.outcomes.len() as f64
+    }
+
+    /// A quantile of the regret of all users of all repetitions: ½ is the median user, 1 the worst.
+    pub fn of_users(&self, share: f64) -> f64 {
+        let mut all: Vec<f32> =
+            self.outcomes.iter().flat_map(|outcome| outcome.users.iter().copied()).collect();
+        all.sort_by(f32::total_cmp);
+        let at = (share * all.len().saturating_sub(1) as f64).round() as usize;
+        all.get(at).map_or(f64::NAN, |regret| f64::from(*regret))
     }
 
     /// The fastest repetition.

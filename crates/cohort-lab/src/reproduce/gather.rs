@@ -7,9 +7,10 @@ use std::sync::Arc;
 use cohort::params::Value;
 use cohort::registry;
 
-use super::evidence::{Cell, Evidence, Measured, Played, Width};
-use super::job::{Job, Outcome, Place, describe, fnv};
+use super::evidence::{Cell, Evidence, Measured, People, Played, Width};
+use super::job::{Inquiry, Job, Outcome, Place, Work, describe, fnv};
 use super::study::{Kind, Setting, Study};
+use super::tuning::{Candidates, Params, Rung, choose};
 use super::workers::{Halt, Workshop};
 use crate::experiment::{Draft, PolicyDraft};
 use crate::runner::Contender;
@@ -42,8 +43,6 @@ struct Entry {
     fair: Vec<Params>,
 }
 
-type Params = Vec<(String, f64)>;
-
 /// A study with everything that is to be run for it.
 struct Prepared {
     study: Arc<Study>,
@@ -70,7 +69,11 @@ pub fn gather(
     let work = prepared.iter().map(Prepared::work).sum::<Result<u64, Error>>()?;
     workshop.watcher.planned(work);
     for study in prepared {
-        let cells = study.run(workshop)?;
+        workshop.watcher.study(&study.study.name, study.work()?);
+        let cells = match study.study.probe {
+            Some(_) => ask(&study.study, workshop, seed)?,
+            None => study.run(workshop)?,
+        };
         evidence.studies.push(Measured { study: study.study, cells });
     }
     Ok(evidence)
@@ -78,6 +81,9 @@ pub fn gather(
 
 impl Prepared {
     fn new(study: Arc<Study>, places: &mut Places, seed: Option<u64>) -> Result<Self, Error> {
+        if study.probe.is_some() {
+            return Ok(Self { study, stages: Vec::new(), entries: Vec::new() });
+        }
         let stages: Vec<Stage> = (study.settings().into_iter())
             .map(|setting| Stage::new(study.clone(), setting, places, seed))
             .collect::<Result<_, Error>>()?;
@@ -87,69 +93,132 @@ impl Prepared {
 
     /// How much there is to do. What tuning will choose does not change it.
     fn work(&self) -> Result<u64, Error> {
-        let mut work: u64 = self.trials()?.iter().map(Job::work).sum();
+        if self.study.probe.is_some() {
+            return Ok(inquiries(&self.study, None)?.iter().map(Inquiry::work).sum());
+        }
+        let mut work = 0;
         for (stage, entries) in self.stages.iter().zip(&self.entries) {
             for entry in entries {
-                for first in [entry.paper.first(), entry.fair.first()].into_iter().flatten() {
-                    work += stage.jobs(&entry.policy, first)?.iter().map(Job::work).sum::<u64>();
+                for candidates in [&entry.paper, &entry.fair] {
+                    if let Some(first) = candidates.first() {
+                        let jobs = stage.jobs(&entry.policy, first)?;
+                        work += jobs.iter().map(Job::work).sum::<u64>();
+                        let rungs = super::tuning::rungs(stage.study.tuning.as_ref());
+                        work += jobs.first().map_or(0, |job| {
+                            super::tuning::work(&rungs, candidates.len(), job.work(), stage.rounds)
+                        });
+                    }
                 }
             }
         }
         Ok(work)
     }
 
-    /// What is tuned: all candidates of all policies of all settings.
-    fn trials(&self) -> Result<Vec<Job>, Error> {
-        let mut trials = Vec::new();
-        for (stage, entries) in self.stages.iter().zip(&self.entries) {
+    fn run(&self, workshop: &Workshop) -> Result<Vec<Cell>, Halt> {
+        let mut all = Vec::new();
+        for (at, entries) in self.entries.iter().enumerate() {
             for entry in entries {
-                for candidates in [&entry.paper, &entry.fair] {
-                    if candidates.len() > 1 {
-                        for params in candidates {
-                            trials.extend(stage.trials(&entry.policy, params)?);
-                        }
+                for (width, params) in [(Width::Paper, &entry.paper), (Width::Tuned, &entry.fair)] {
+                    if !params.is_empty() {
+                        all.push((at, width, &entry.policy, Candidates::new(params.clone())));
                     }
                 }
             }
         }
-        Ok(trials)
-    }
-
-    fn run(&self, workshop: &Workshop) -> Result<Vec<Cell>, Halt> {
-        let tuning = format!("{}: tuning", self.study.name);
-        let mut scores = workshop.outcomes(&tuning, &self.trials()?)?.into_iter();
-        let mut jobs = Vec::new();
-        let mut shown: Vec<Vec<(String, Width, Params)>> = Vec::new();
-        for (stage, entries) in self.stages.iter().zip(&self.entries) {
-            let mut of_stage = Vec::new();
-            for entry in entries {
-                for (width, candidates) in
-                    [(Width::Paper, &entry.paper), (Width::Tuned, &entry.fair)]
-                {
-                    let chosen = match candidates.as_slice() {
-                        [] => continue,
-                        [only] => only.clone(),
-                        several => stage.best(several, &mut scores),
-                    };
-                    jobs.extend(stage.jobs(&entry.policy, &chosen)?);
-                    of_stage.push((entry.policy.label().to_owned(), width, chosen));
+        // All policies of all settings go through a rung together, so that no core waits.
+        let what = format!("{}: tuning", self.study.name);
+        for rung in super::tuning::rungs(self.study.tuning.as_ref()) {
+            let mut trials = Vec::new();
+            for (at, _, policy, candidates) in &all {
+                for params in candidates.left() {
+                    trials.extend(self.stages[*at].trials(policy, params, &rung)?);
                 }
             }
-            shown.push(of_stage);
+            if trials.is_empty() {
+                continue;
+            }
+            let mut outcomes = workshop.outcomes(&what, &trials)?.into_iter();
+            for (_, _, _, candidates) in &mut all {
+                choose(candidates, &rung, &mut outcomes.by_ref().map(|outcome| outcome.total()));
+            }
+        }
+        let mut jobs = Vec::new();
+        for (at, _, policy, candidates) in &all {
+            jobs.extend(self.stages[*at].jobs(policy, candidates.first())?);
         }
         let mut outcomes = workshop.outcomes(&self.study.name, &jobs)?.into_iter();
-        (self.stages.iter().zip(shown))
-            .map(|(stage, shown)| {
-                let results = (shown.into_iter())
-                    .map(|(label, width, chosen)| {
-                        let outcomes = outcomes.by_ref().take(stage.reps).collect();
-                        Played { label, width, chosen, outcomes }
-                    })
-                    .collect();
-                Ok(stage.cell(results)?)
-            })
-            .collect()
+        let mut results: Vec<Vec<Played>> = self.stages.iter().map(|_| Vec::new()).collect();
+        for (at, width, policy, candidates) in all {
+            let outcomes: Vec<Outcome> = outcomes.by_ref().take(self.stages[at].reps).collect();
+            let (label, chosen) = (policy.label().to_owned(), candidates.first().clone());
+            results[at].push(Played { label, width, chosen, outcomes });
+        }
+        (self.stages.iter().zip(results)).map(|(stage, results)| Ok(stage.cell(results)?)).collect()
     }
+}
+
+/// What a policy had in the first repetition of a study's first setting, run once more; none where
+/// the study has no such policy, or tunes it.
+pub fn again(
+    study: Study,
+    policy: &str,
+    data: &Path,
+    seed: Option<u64>,
+) -> Result<Option<Outcome>, Error> {
+    let Some(setting) = study.settings().into_iter().next() else { return Ok(None) };
+    let mut places = Places { data, made: BTreeMap::new() };
+    let stage = Stage::new(Arc::new(study), setting, &mut places, seed)?;
+    let entries = stage.entries()?;
+    let entry = entries.iter().find(|entry| entry.policy.label() == policy);
+    match entry.map(|entry| (&entry.policy, entry.paper.as_slice())) {
+        Some((policy, [only])) => match stage.jobs(policy, only)?.first() {
+            Some(job) => job.run(&|| false),
+            None => Ok(None),
+        },
+        _ => Ok(None),
+    }
+}
+
+/// Every repetition of a probe in every setting.
+fn inquiries(study: &Study, seed: Option<u64>) -> Result<Vec<Inquiry>, Error> {
+    let probe = study.probe.ok_or_else(|| Error::unexpected("kind", "probe", "a probe"))?;
+    let mut all = Vec::new();
+    for setting in study.settings() {
+        let run = study.draft_of(&setting).run;
+        let count = |name: &str, default: usize| match run.get(name) {
+            Some(Value::Real(number)) => *number as usize,
+            _ => default,
+        };
+        let seed = seed.unwrap_or(count("seed", 7) as u64);
+        for repetition in 0..count("reps", 1) {
+            let rounds = count("rounds", crate::experiment::DEFAULT_ROUNDS);
+            all.push(Inquiry { probe, setting: setting.clone(), rounds, seed, repetition });
+        }
+    }
+    Ok(all)
+}
+
+/// Asks a probe in every setting.
+fn ask(study: &Study, workshop: &Workshop, seed: Option<u64>) -> Result<Vec<Cell>, Halt> {
+    let asked = inquiries(study, seed)?;
+    let mut cells: Vec<Cell> = Vec::new();
+    for (inquiry, outcome) in asked.iter().zip(workshop.outcomes(&study.name, &asked)?) {
+        match cells.last_mut().filter(|cell| cell.setting == inquiry.setting) {
+            Some(cell) => cell.values.push(outcome.values),
+            None => cells.push(Cell {
+                setting: inquiry.setting.clone(),
+                users: 0,
+                dim: 0,
+                arms: 0,
+                rounds: inquiry.rounds,
+                people: Vec::new(),
+                values: vec![outcome.values],
+                heterogeneity: None,
+                results: Vec::new(),
+            }),
+        }
+    }
+    Ok(cells)
 }
 
 impl Stage {
@@ -182,19 +251,24 @@ impl Stage {
             let tuning = self.study.tuning.as_ref().filter(|tuning| tuning.reps > 0);
             let (paper, fair) = match (tuning, self.study.tuned.get(policy.label())) {
                 // The paper's own grid has the width in it: the fair comparison is the same.
-                (Some(_), Some(grid)) => (combinations(grid), Vec::new()),
+                (Some(_), Some(grid)) => (self.thinned(combinations(grid)), Vec::new()),
                 (Some(tuning), None) if scales => {
                     let widths = tuning.widths.iter();
-                    (
-                        vec![Vec::new()],
-                        widths.map(|width| vec![(WIDTH.to_owned(), *width)]).collect(),
-                    )
+                    let widths = widths.map(|width| vec![(WIDTH.to_owned(), *width)]).collect();
+                    (vec![Vec::new()], self.thinned(widths))
                 }
                 _ => (vec![Vec::new()], Vec::new()),
             };
             entries.push(Entry { policy: policy.clone(), paper, fair });
         }
         Ok(entries)
+    }
+
+    /// Fewer candidates with `--quick`; of a few, every second.
+    fn thinned(&self, candidates: Vec<Params>) -> Vec<Params> {
+        let step =
+            if candidates.len() < 10 { self.study.thinned.min(2) } else { self.study.thinned };
+        candidates.into_iter().step_by(step).collect()
     }
 
     /// Policies that choose for all users at once cannot take offers that differ.
@@ -231,67 +305,60 @@ impl Stage {
     }
 
     /// The first rounds of other repetitions.
-    fn trials(&self, policy: &PolicyDraft, params: &Params) -> Result<Vec<Job>, Error> {
-        let Some(tuning) = &self.study.tuning else { return Ok(Vec::new()) };
+    fn trials(
+        &self,
+        policy: &PolicyDraft,
+        params: &Params,
+        rung: &Rung,
+    ) -> Result<Vec<Job>, Error> {
         let first = Job {
             place: self.place.clone(),
             contender: self.contender(policy, params)?,
             horizon: self.rounds,
-            rounds: tuning.rounds.min(self.rounds),
+            rounds: rung.rounds.min(self.rounds),
             seed: self.seed,
             repetition: TUNING_REPETITIONS,
             alone: false,
         };
-        let repetition = |k| TUNING_REPETITIONS + k;
-        Ok((0..tuning.reps).map(|k| Job { repetition: repetition(k), ..first.clone() }).collect())
-    }
-
-    /// The candidate with the least regret, the first of equals.
-    fn best(&self, candidates: &[Params], scores: &mut impl Iterator<Item = Outcome>) -> Params {
-        let reps = self.study.tuning.as_ref().map_or(0, |tuning| tuning.reps);
-        let mut best: Option<(f64, &Params)> = None;
-        for params in candidates {
-            let regret: f64 = scores.by_ref().take(reps).map(|outcome| outcome.total()).sum();
-            if best.is_none_or(|(least, _)| regret < least) {
-                best = Some((regret, params));
-            }
-        }
-        best.map(|(_, params)| params.clone()).unwrap_or_default()
+        let of = |k| Job { repetition: TUNING_REPETITIONS + k, ..first.clone() };
+        Ok(rung.repetitions.clone().map(of).collect())
     }
 
     fn cell(&self, results: Vec<Played>) -> Result<Cell, Error> {
         let size = self.place.environment.size();
+        let people = self.people()?;
         Ok(Cell {
             setting: self.setting.clone(),
             users: size.users,
             dim: size.dim,
+            arms: size.arms,
             rounds: self.rounds,
-            heterogeneity: self.heterogeneity()?,
+            heterogeneity: self.setting.number("spread").and(heterogeneity(&people)),
+            people,
+            values: Vec::new(),
             results,
         })
     }
 
-    /// Mean of ‖θ_i − θ̄‖ over users and repetitions; only asked for where it is an axis.
-    fn heterogeneity(&self) -> Result<Option<f64>, Error> {
-        if self.setting.number("spread").is_none() {
-            return Ok(None);
-        }
+    /// Who the users of every repetition are, where the environment tells.
+    fn people(&self) -> Result<Vec<People>, Error> {
         let dim = self.place.environment.size().dim;
-        let mut sum = 0.0;
+        let mut people = Vec::new();
         for repetition in 0..self.reps {
             let world = self.place.environment.world(Seed { seed: self.seed, repetition })?;
-            let Some(truth) = world.truth() else { return Ok(None) };
+            let Some(truth) = world.truth() else { return Ok(Vec::new()) };
             let users: Vec<&[f64]> = truth.thetas.chunks_exact(dim).collect();
-            let mean: Vec<f64> = (0..dim)
-                .map(|k| users.iter().map(|theta| theta[k]).sum::<f64>() / users.len() as f64)
-                .collect();
-            let away = |theta: &&[f64]| {
-                theta.iter().zip(&mean).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
-            };
-            sum += users.iter().map(away).sum::<f64>() / users.len() as f64;
+            people.push(People::new(&users, truth.clusters));
         }
-        Ok(Some(sum / self.reps as f64))
+        Ok(people)
     }
+}
+
+/// Mean of ε_i over users and repetitions.
+fn heterogeneity(people: &[People]) -> Option<f64> {
+    let mean = |numbers: &[f64]| numbers.iter().sum::<f64>() / numbers.len() as f64;
+    let each: Vec<f64> = people.iter().map(|people| mean(&people.epsilons)).collect();
+    (!each.is_empty()).then(|| mean(&each))
 }
 
 /// Every combination of a grid.

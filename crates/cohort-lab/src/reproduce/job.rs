@@ -7,8 +7,12 @@ use std::sync::Arc;
 use cohort::params::{Settings, Value};
 use serde::{Deserialize, Serialize};
 
+use super::probes::Probe;
+use super::study::Setting;
+use crate::Error;
 use crate::environment::Environment;
-use crate::runner::{Contender, Run};
+use crate::runner::{self, Contender, Run, Task};
+use crate::seed::Seed;
 
 /// How many points of a curve are kept.
 pub const POINTS: usize = 50;
@@ -43,7 +47,7 @@ pub struct Place {
 }
 
 /// What is kept of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Regret up to each of [`POINTS`] rounds (fewer in shorter runs), mean over users.
     pub regret: Vec<f64>,
@@ -53,15 +57,100 @@ pub struct Outcome {
     pub adjusted_rand: Option<f64>,
     /// What learning took. The only part that is not the same every time.
     pub seconds: f64,
+    /// Every user's regret over all rounds, to seven digits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub users: Vec<f32>,
+    /// What a probe answered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "any_number")]
+    pub values: Vec<f64>,
 }
 
-impl Job {
+/// Something that is done once and kept.
+pub trait Work: Sync {
     /// A name for everything that determines the result, the program's own code included: the
     /// same name, the same numbers.
-    pub fn key(&self) -> String {
-        let Contender { policy, settings, .. } = self.contender.as_ref();
+    fn key(&self) -> String;
+
+    /// How much work it is, in decisions of the fastest policies.
+    fn work(&self) -> u64;
+
+    /// Whether it has the machine to itself, because its time counts.
+    fn alone(&self) -> bool;
+
+    /// Does it; `None` if it was stopped.
+    fn run(&self, halted: &dyn Fn() -> bool) -> Result<Option<Outcome>, Error>;
+}
+
+/// One repetition of a probe in one setting.
+#[derive(Clone)]
+pub struct Inquiry {
+    /// Which probe.
+    pub probe: &'static Probe,
+    /// The setting.
+    pub setting: Setting,
+    /// How many rounds it is told to play.
+    pub rounds: usize,
+    /// The seed of the whole.
+    pub seed: u64,
+    /// Which repetition.
+    pub repetition: usize,
+}
+
+impl Work for Inquiry {
+    fn key(&self) -> String {
+        let values: Vec<String> = (self.setting.values.iter())
+            .map(|(key, value)| format!("{key}={}", super::study::plain(value)))
+            .collect();
         let text = format!(
-            "{}|{}|{}/{}|{}/{}|{}|{}{}",
+            "{}|{}|{}|{}|{}|{}/{}",
+            env!("COHORT_CODE"),
+            env!("COHORT_PROBE_CODE"),
+            self.probe.name,
+            values.join(";"),
+            self.rounds,
+            self.seed,
+            self.repetition
+        );
+        format!("{:032x}", fnv(text.as_bytes()))
+    }
+
+    fn work(&self) -> u64 {
+        self.rounds as u64
+    }
+
+    fn alone(&self) -> bool {
+        false
+    }
+
+    fn run(&self, _halted: &dyn Fn() -> bool) -> Result<Option<Outcome>, Error> {
+        let seed = Seed { seed: self.seed, repetition: self.repetition };
+        let values = (self.probe.run)(&self.setting, self.rounds, seed)?;
+        Ok(Some(Outcome { values, ..Outcome::default() }))
+    }
+}
+
+/// JSON has no NaN: it is kept as null.
+mod any_number {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(numbers: &[f64], to: S) -> Result<S::Ok, S::Error> {
+        let finite: Vec<Option<f64>> =
+            numbers.iter().map(|number| number.is_finite().then_some(*number)).collect();
+        finite.serialize(to)
+    }
+
+    pub fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Vec<f64>, D::Error> {
+        let numbers = Vec::<Option<f64>>::deserialize(from)?;
+        Ok(numbers.into_iter().map(|number| number.unwrap_or(f64::NAN)).collect())
+    }
+}
+
+impl Work for Job {
+    fn key(&self) -> String {
+        let Contender { policy, settings, .. } = self.contender.as_ref();
+        let own = if policy.name == "cohort" { env!("COHORT_POLICY_CODE") } else { "" };
+        let text = format!(
+            "{}{own}|{}|{}/{}|{}/{}|{}|{}{}",
             env!("COHORT_CODE"),
             self.place.description,
             self.rounds,
@@ -75,10 +164,32 @@ impl Job {
         format!("{:032x}", fnv(text.as_bytes()))
     }
 
-    /// How much work it is, in decisions; one user at a time takes several times longer.
-    pub fn work(&self) -> u64 {
-        let slow = matches!(self.contender.policy.name, "club" | "sclub" | "cohort");
-        (self.place.users * self.rounds * if slow { 6 } else { 1 }) as u64
+    /// What a decision takes of each policy, beside what the world takes, was measured once.
+    fn work(&self) -> u64 {
+        let decision = match self.contender.policy.name {
+            "random" | "oracle" | "common" => 1,
+            "club" => 10,
+            "sclub" | "cohort" => 16,
+            "cmlb-warm" => 7,
+            _ => 2,
+        };
+        (self.place.users * self.rounds * decision) as u64
+    }
+
+    fn alone(&self) -> bool {
+        self.alone
+    }
+
+    fn run(&self, halted: &dyn Fn() -> bool) -> Result<Option<Outcome>, Error> {
+        let task = Task {
+            environment: self.place.environment.as_ref(),
+            horizon: self.horizon,
+            rounds: self.rounds,
+            seed: Seed { seed: self.seed, repetition: self.repetition },
+            player: self.contender.as_ref(),
+            keep_arms: false,
+        };
+        Ok(runner::play(&task, &(), halted)?.as_ref().map(Outcome::of))
     }
 }
 
@@ -98,6 +209,8 @@ impl Outcome {
             clusters: end.and_then(|end| end.clusters),
             adjusted_rand: end.and_then(|end| end.adjusted_rand),
             seconds: run.learning.as_secs_f64(),
+            users: run.user_regret.iter().map(|regret| *regret as f32).collect(),
+            values: Vec::new(),
         }
     }
 

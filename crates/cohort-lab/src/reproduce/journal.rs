@@ -74,8 +74,10 @@ mod tests {
         let outcome = |x: f64| Outcome {
             regret: vec![x, x / 3.0],
             clusters: Some(3),
-            adjusted_rand: None,
             seconds: 0.1,
+            users: vec![x as f32],
+            values: vec![x, f64::INFINITY].into_iter().filter(|x| x.is_finite()).collect(),
+            ..Outcome::default()
         };
         Journal::open(&path).unwrap().put("a".into(), outcome(0.1 + 0.2)).unwrap();
         // Interrupted while writing.

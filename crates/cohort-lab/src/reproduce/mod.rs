@@ -9,23 +9,29 @@
 //! | [`study`] | what is run? (the files in `experiments/`) |
 //! | [`job`] | what determines a result, and what is kept of it? |
 //! | [`journal`] | what is already there? |
+//! | [`probes`] | what is inside the algorithms and their proofs? |
+//! | [`tuning`] | which parameters does a policy play with? |
 //! | [`workers`] | how is all of it run, with the time left, and stopped? |
 //! | [`gather`] | how do studies become evidence? |
 //! | [`evidence`] | what was measured, and how does it compare? |
 //! | [`claims`] | what does the paper say, and did it hold? |
 //! | [`fit`] | which exponent? |
 //! | [`charts`], [`tables`], [`page`] | how is it shown? |
+//! | [`docs`] | what do readers of the repository see? |
 
 pub mod charts;
 pub mod claims;
+pub mod docs;
 pub mod evidence;
 pub mod fit;
 pub mod gather;
 pub mod job;
 pub mod journal;
 pub mod page;
+pub mod probes;
 pub mod study;
 pub mod tables;
+pub mod tuning;
 pub mod workers;
 
 use std::io::Write;
@@ -61,6 +67,9 @@ pub struct Request {
     pub reps: Option<usize>,
     /// How many threads to use.
     pub threads: usize,
+    /// Where a page for readers of the repository goes, if one is wanted: Markdown, figures and small
+    /// tables.
+    pub docs: Option<PathBuf>,
 }
 
 /// What came of it.
@@ -164,8 +173,11 @@ fn write(request: &Request, evidence: &Evidence, claims: &[Judged]) -> Result<()
         write_tables(&data, &request.out, measured)?;
         sections.push(page::Section { measured, drawn });
     }
-    let claims_json = page::claims_json(request, claims);
+    let claims_json = page::claims_json(request, evidence, claims);
     put(&request.out, "claims.json", claims_json.as_bytes())?;
+    if let Some(docs) = &request.docs {
+        docs::write(docs, request, &sections, evidence, claims)?;
+    }
     let html = page::write(request, &sections, claims, &evidence.left_out);
     put(&request.out, "index.html", html.as_bytes())
 }
@@ -176,6 +188,11 @@ fn put(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), Error> {
 
 fn write_tables(data: &Path, out: &Path, measured: &Measured) -> Result<(), Error> {
     let name = &measured.study.name;
+    if measured.study.probe.is_some() {
+        let answers = tables::answers(measured);
+        let path = data.join(format!("{name}-repetitions.csv"));
+        return write_whole(&path, |file| write_csv(file, &answers));
+    }
     let curves = tables::curves(measured);
     write_whole(&data.join(format!("{name}-curves.csv")), |file| write_csv(file, &curves))?;
     write_whole(&data.join(format!("{name}-curves.parquet")), |file| write_parquet(file, &curves))?;

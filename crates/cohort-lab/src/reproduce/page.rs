@@ -1,18 +1,20 @@
 //! The report: one page that opens offline. The claims first, then every figure.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use serde_json::{Value, json};
 
 use super::Request;
 use super::claims::{Judged, Verdict};
-use super::evidence::{Cell, Measured, Width};
+use super::evidence::{Cell, Evidence, Measured, Width};
 use super::study::Kind;
 use crate::figures::scale::short;
 use crate::figures::svg::escape;
 use crate::figures::{colours, look};
 
-const CSS: &str = include_str!("page.css");
+/// The look of pages.
+pub(crate) const CSS: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// A figure that was drawn.
@@ -78,7 +80,7 @@ pub fn write(
 }
 
 /// What colours are on dark paper, and the keys beside values.
-fn colour_rules() -> String {
+pub(crate) fn colour_rules() -> String {
     let mut rules = String::new();
     let mut dark = String::new();
     for colour in colours() {
@@ -103,7 +105,7 @@ fn write_head(
         "<header>\n<h1>Adaptive Clustering and Personalization in Multi-Agent Stochastic Linear \
          Bandits, run again</h1>\n<p class=\"lead\">Every figure of the paper by Ghosh, Sankararaman \
          and Ramchandran (Section 7, Appendix A), run again from its text, and a verdict on every \
-         empirical claim, decided by rules in code. Policies appear twice: at the exploration of the \
+         claim and every numbered statement, decided by rules in code. Policies appear twice: at the exploration of the \
          paper or the theory, and at the best of one common grid.</p>\n",
     );
     if request.quick {
@@ -127,14 +129,14 @@ fn class(verdict: Verdict) -> &'static str {
         Verdict::Reproduced => "reproduced",
         Verdict::Partly => "partly",
         Verdict::Not => "not",
-        Verdict::Unknown => "unknown",
+        Verdict::NotReached | Verdict::Undecided | Verdict::Unknown => "unknown",
     }
 }
 
 fn write_claims(out: &mut String, request: &Request, claims: &[Judged]) {
     out.push_str("<section id=\"claims\">\n<h2>What the paper says, and what held here</h2>\n");
     out.push_str("<ul class=\"score\">\n");
-    for verdict in [Verdict::Reproduced, Verdict::Partly, Verdict::Not, Verdict::Unknown] {
+    for verdict in Verdict::ALL {
         let count = claims.iter().filter(|judged| judged.finding.verdict == verdict).count();
         if count > 0 {
             let _ = writeln!(
@@ -149,13 +151,14 @@ fn write_claims(out: &mut String, request: &Request, claims: &[Judged]) {
         "</ul>\n<div class=\"scroll\"><table class=\"claims\">\n<thead><tr><th>Verdict</th><th>The \
          paper</th><th>Here</th><th>Run it again</th></tr></thead>\n<tbody>\n",
     );
-    for Judged { claim, finding } in claims {
+    for judged in claims {
+        let Judged { claim, finding, .. } = judged;
         let numbers: String =
             finding.numbers.iter().map(|line| format!("<li>{}</li>", escape(line))).collect();
         let _ = writeln!(
             out,
             "<tr id=\"claim-{}\"><td class=\"verdict {}\">{}</td><td><q>{}</q><span \
-             class=\"place\">{}</span></td><td>{}<ul class=\"numbers\">{numbers}</ul><details>\
+             class=\"place\">{}</span></td><td>{}{}<ul class=\"numbers\">{numbers}</ul><details>\
              <summary>rule</summary>{}.</details></td><td><a href=\"#{}\">{}</a><br><code>{}</code>\
              </td></tr>",
             claim.id,
@@ -164,6 +167,7 @@ fn write_claims(out: &mut String, request: &Request, claims: &[Judged]) {
             escape(claim.statement),
             escape(claim.place),
             escape(&finding.why),
+            escape(&beside(judged)),
             escape(claim.rule),
             claim.study,
             claim.study,
@@ -171,6 +175,44 @@ fn write_claims(out: &mut String, request: &Request, claims: &[Judged]) {
         );
     }
     out.push_str("</tbody>\n</table></div>\n</section>\n");
+}
+
+/// What stands beside a verdict: what tuning changes, where the statement applies, other readings.
+pub fn beside(judged: &Judged) -> String {
+    let mut text = String::new();
+    if let Some(tuned) = judged.finding.tuned {
+        let _ = write!(text, " At tuned widths: {tuned}.");
+    }
+    if judged.applies.of > 0 {
+        let _ = write!(text, " The statement {}.", judged.applies.text);
+    }
+    if let Some(under) = judged.under() {
+        let _ = write!(text, " {under}");
+    }
+    text
+}
+
+/// A line a setting: what the probe answered, in the mean over repetitions.
+fn write_probe(out: &mut String, measured: &Measured) {
+    let Some(probe) = measured.study.probe else { return };
+    out.push_str("<div class=\"scroll\"><table class=\"results\"><thead><tr>");
+    let facets = measured.study.facets.iter().map(|facet| facet.label.as_str());
+    for label in facets.chain(probe.columns.iter().copied()) {
+        let _ = write!(out, "<th>{}</th>", escape(label));
+    }
+    out.push_str("</tr></thead><tbody>\n");
+    for cell in &measured.cells {
+        out.push_str("<tr>");
+        for facet in &measured.study.facets {
+            let value = cell.setting.text(&facet.key).unwrap_or_default();
+            let _ = write!(out, "<td>{}</td>", escape(&value));
+        }
+        for column in 0..probe.columns.len() {
+            let _ = write!(out, "<td>{}</td>", short(cell.value(column)));
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody></table></div>\n");
 }
 
 fn write_section(out: &mut String, request: &Request, section: &Section) {
@@ -187,10 +229,19 @@ fn write_section(out: &mut String, request: &Request, section: &Section) {
     }
     match study.kind {
         Kind::Curves | Kind::Ratio => write_results(out, section.measured),
-        Kind::Choices => {
-            write_choices(out, section.measured);
+        Kind::Choices | Kind::Probe => {
+            match study.kind {
+                Kind::Probe => write_probe(out, section.measured),
+                // Under other readings verdicts are told, beside the claims.
+                _ if study.readings.is_empty() => write_choices(out, section.measured),
+                _ => {}
+            }
             let command = escape(&request.command(&study.name));
-            let _ = writeln!(out, "<p><code>{command}</code> {}</p>", data_links(&study.name));
+            let links = match study.kind {
+                Kind::Probe => answers_link(&study.name),
+                _ => data_links(&study.name),
+            };
+            let _ = writeln!(out, "<p><code>{command}</code> {links}</p>");
         }
         Kind::Scaling | Kind::Runtime => {}
     }
@@ -204,6 +255,10 @@ fn prose(text: &str) -> String {
         *name = format!("<code>{name}</code>");
     }
     parts.concat()
+}
+
+fn answers_link(study: &str) -> String {
+    format!("<a href=\"data/{study}-repetitions.csv\">repetitions CSV</a>")
 }
 
 fn data_links(study: &str) -> String {
@@ -354,21 +409,31 @@ fn write_foot(out: &mut String, request: &Request) {
 }
 
 /// The claims for other programs.
-pub fn claims_json(request: &Request, claims: &[Judged]) -> String {
+pub fn claims_json(request: &Request, evidence: &Evidence, claims: &[Judged]) -> String {
+    let reps: BTreeMap<&str, usize> = (evidence.studies.iter())
+        .map(|measured| (measured.study.name.as_str(), measured.repetitions()))
+        .collect();
     let claims: Vec<Value> = (claims.iter())
-        .map(|Judged { claim, finding }| {
+        .map(|Judged { claim, finding, applies, readings }| {
+            let readings: Vec<Value> = (readings.iter())
+                .map(|(reading, verdict)| json!({ "reading": reading, "verdict": verdict }))
+                .collect();
             json!({
                 "id": claim.id,
                 "statement": claim.statement,
                 "place": claim.place,
                 "rule": claim.rule,
+                "applies": applies,
                 "verdict": finding.verdict,
+                "verdict_tuned": finding.tuned,
+                "readings": readings,
                 "numbers": finding.numbers,
                 "why": finding.why,
                 "command": request.command(claim.study),
             })
         })
         .collect();
-    let json = json!({ "quick": request.quick, "claims": claims });
+    let mode = if request.quick { "quick" } else { "full" };
+    let json = json!({ "quick": request.quick, "mode": mode, "reps": reps, "claims": claims });
     format!("{json:#}\n")
 }

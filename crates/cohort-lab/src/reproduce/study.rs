@@ -5,7 +5,8 @@
 //!
 //! ```toml
 //! title = "…"          # over its figures
-//! kind = "curves"      # how it is drawn: curves, ratio, scaling, runtime, choices
+//! kind = "curves"      # how it is drawn: curves, ratio, scaling, runtime, choices, probe
+//! probe = "oful"       # which probe is run, for the kind `probe`
 //! [[facet]]            # every combination of facets is a setting
 //! key = "noise"
 //! values = [0.1, 0.5, 1.0]
@@ -14,8 +15,11 @@
 //! rounds = 500
 //! reps = 5
 //! widths = [0.1, 1.0]  # the exploration scales that every policy may choose from
+//! [[reading]]          # every policy that has one of these parameters plays once more with them
+//! name = "ball"
+//! params = { confidence = "ball" }
 //! [quick]              # what --quick changes of `reps`, `rounds` and `tuning_reps`; it also takes
-//!                      # only every second value of what is tuned
+//!                      # only every fifth candidate of what is tuned
 //! reps = 3
 //! [[policy]]
 //! name = "club"
@@ -27,8 +31,9 @@ use std::collections::BTreeMap;
 use cohort::params::Value;
 use serde::Deserialize;
 
+use super::probes::{Probe, probe};
 use crate::Error;
-use crate::experiment::Draft;
+use crate::experiment::{Draft, PolicyDraft};
 
 /// Every study's name and file, in the order of the report.
 pub const FILES: &[(&str, &str)] = &[
@@ -41,6 +46,31 @@ pub const FILES: &[(&str, &str)] = &[
     ("scaling-separation", include_str!("../../../../experiments/scaling-separation.toml")),
     ("scaling-heterogeneity", include_str!("../../../../experiments/scaling-heterogeneity.toml")),
     ("scaling-personal", include_str!("../../../../experiments/scaling-personal.toml")),
+    ("personal-users", include_str!("../../../../experiments/personal-users.toml")),
+    ("personal-identical", include_str!("../../../../experiments/personal-identical.toml")),
+    ("probe-shifted", include_str!("../../../../experiments/probe-shifted.toml")),
+    ("probe-oful", include_str!("../../../../experiments/probe-oful.toml")),
+    ("probe-average", include_str!("../../../../experiments/probe-average.toml")),
+    ("probe-norm", include_str!("../../../../experiments/probe-norm.toml")),
+    ("probe-personal", include_str!("../../../../experiments/probe-personal.toml")),
+    ("theory-separable-users", include_str!("../../../../experiments/theory-separable-users.toml")),
+    (
+        "theory-separable-rounds",
+        include_str!("../../../../experiments/theory-separable-rounds.toml"),
+    ),
+    (
+        "theory-inseparable-users",
+        include_str!("../../../../experiments/theory-inseparable-users.toml"),
+    ),
+    (
+        "theory-inseparable-rounds",
+        include_str!("../../../../experiments/theory-inseparable-rounds.toml"),
+    ),
+    ("theory-close", include_str!("../../../../experiments/theory-close.toml")),
+    ("theory-shares", include_str!("../../../../experiments/theory-shares.toml")),
+    ("theory-gap", include_str!("../../../../experiments/theory-gap.toml")),
+    ("readings-clustering", include_str!("../../../../experiments/readings-clustering.toml")),
+    ("readings-personal", include_str!("../../../../experiments/readings-personal.toml")),
     ("runtime", include_str!("../../../../experiments/runtime.toml")),
     ("cohort-clusters", include_str!("../../../../experiments/cohort-clusters.toml")),
     ("cohort-mixture", include_str!("../../../../experiments/cohort-mixture.toml")),
@@ -71,6 +101,8 @@ pub enum Kind {
     Runtime,
     /// A table of ratios to `random`, a line a setting.
     Choices,
+    /// A table of what a probe answered, a line a setting.
+    Probe,
 }
 
 /// One experiment file.
@@ -92,6 +124,12 @@ pub struct Study {
     pub tuned: BTreeMap<String, Vec<(String, Vec<f64>)>>,
     /// What the theorem says of the slope: the exponent, and where it is said.
     pub theorem: Option<Theorem>,
+    /// What is asked instead of letting policies play.
+    pub probe: Option<&'static Probe>,
+    /// Names of the other readings of the paper that policies play under.
+    pub readings: Vec<String>,
+    /// Only every so many of the candidates are tried when tuning.
+    pub thinned: usize,
     /// Everything that does not vary.
     pub draft: Draft,
 }
@@ -143,8 +181,27 @@ struct Head {
     facet: Vec<Facet>,
     tuning: Option<Tuning>,
     theorem: Option<Theorem>,
+    probe: Option<String>,
+    #[serde(default)]
+    reading: Vec<Reading>,
     #[serde(default)]
     quick: Quick,
+}
+
+/// Another reading of the paper.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reading {
+    name: String,
+    params: BTreeMap<String, toml::Value>,
+}
+
+/// Between the label of a policy and the reading it plays under.
+pub const UNDER: &str = " @ ";
+
+/// The label of a policy under a reading.
+pub fn label_under(label: &str, reading: &str) -> String {
+    format!("{label}{UNDER}{reading}")
 }
 
 #[derive(Default, Deserialize)]
@@ -198,7 +255,9 @@ impl Study {
         };
         let mut head: Head = toml::from_str(text).map_err(bad)?;
         let mut table: toml::Table = toml::from_str(text).map_err(bad)?;
-        for key in ["title", "about", "kind", "facet", "tuning", "theorem", "quick"] {
+        let own =
+            ["title", "about", "kind", "facet", "tuning", "theorem", "probe", "reading", "quick"];
+        for key in own {
             table.remove(key);
         }
         let mut tuned = take_tuned(&mut table)?;
@@ -213,10 +272,16 @@ impl Study {
             }
             if let Some(tuning) = &mut head.tuning {
                 tuning.reps = head.quick.tuning_reps.unwrap_or(tuning.reps);
-                tuning.widths = every_second(&tuning.widths);
             }
-            for (_, values) in tuned.values_mut().flatten() {
-                *values = every_second(values);
+        }
+        let mut draft = Draft::parse(&table.to_string())?;
+        for reading in &head.reading {
+            for (base, policy) in reading.policies(&draft.policies)? {
+                // Tuned as the policy is: under every reading, or under none.
+                if let Some(grid) = tuned.get(&base).cloned() {
+                    tuned.insert(policy.label().to_owned(), grid);
+                }
+                draft.policies.push(policy);
             }
         }
         Ok(Self {
@@ -228,7 +293,10 @@ impl Study {
             tuning: head.tuning,
             tuned,
             theorem: head.theorem,
-            draft: Draft::parse(&table.to_string())?,
+            probe: head.probe.as_deref().map(probe).transpose()?,
+            readings: head.reading.into_iter().map(|reading| reading.name).collect(),
+            thinned: if quick { QUICK_CANDIDATES } else { 1 },
+            draft,
         })
     }
 
@@ -269,19 +337,44 @@ impl Study {
 impl Facet {
     /// The values it takes.
     pub fn values(&self) -> Vec<Value> {
-        (self.values.iter())
-            .map(|value| match value {
-                toml::Value::Integer(number) => Value::Real(*number as f64),
-                toml::Value::Float(number) => Value::Real(*number),
-                toml::Value::String(text) => Value::Text(text.clone()),
-                other => Value::Text(other.to_string()),
-            })
-            .collect()
+        self.values.iter().map(value_of).collect()
     }
 }
 
-fn every_second(values: &[f64]) -> Vec<f64> {
-    values.iter().copied().step_by(2).collect()
+/// With `--quick` one of so many candidates is tried: of four by four the diagonal.
+const QUICK_CANDIDATES: usize = 5;
+
+impl Reading {
+    /// Every policy that has one of the parameters, once more, with the label it had.
+    fn policies(&self, policies: &[PolicyDraft]) -> Result<Vec<(String, PolicyDraft)>, Error> {
+        let mut more = Vec::new();
+        for policy in policies.iter().filter(|policy| !policy.label().contains(UNDER)) {
+            let info = cohort::registry::info(&policy.name)?;
+            let mut params = policy.params.clone();
+            let mut changed = false;
+            for (name, value) in &self.params {
+                if info.params.iter().copied().flatten().any(|param| param.name == name) {
+                    params.insert(name.clone(), value_of(value));
+                    changed = true;
+                }
+            }
+            if changed {
+                let (base, name) = (policy.label().to_owned(), policy.name.clone());
+                let label = Some(label_under(&base, &self.name));
+                more.push((base, PolicyDraft { name, label, params }));
+            }
+        }
+        Ok(more)
+    }
+}
+
+fn value_of(value: &toml::Value) -> Value {
+    match value {
+        toml::Value::Integer(number) => Value::Real(*number as f64),
+        toml::Value::Float(number) => Value::Real(*number),
+        toml::Value::String(text) => Value::Text(text.clone()),
+        other => Value::Text(other.to_string()),
+    }
 }
 
 /// The parameters to tune and their grids, by the policy's label.
@@ -311,7 +404,15 @@ mod tests {
         for (name, text) in FILES {
             for quick in [false, true] {
                 let study = Study::parse(name, text, quick).unwrap();
-                assert!(!study.draft.policies.is_empty(), "{name}");
+                assert_eq!(study.draft.policies.is_empty(), study.probe.is_some(), "{name}");
+                // Equal budgets: whatever is tuned has as many candidates.
+                for grid in study.tuned.values().filter(|grid| !grid.is_empty()) {
+                    let candidates: usize = grid.iter().map(|(_, values)| values.len()).product();
+                    assert_eq!(candidates, study.tuning.as_ref().unwrap().widths.len(), "{name}");
+                }
+                if study.probe.is_some() {
+                    continue;
+                }
                 let environment = study.draft.environment.as_deref().unwrap();
                 let info = crate::environments::info(environment).unwrap();
                 for setting in study.settings() {

@@ -31,9 +31,51 @@ pub fn repetitions(measured: &Measured) -> Table<'_> {
         columns.push(("clusters", Column::MaybeInt(clusters.collect())));
         let rand = played.outcomes.iter().map(|outcome| outcome.adjusted_rand);
         columns.push(("adjusted_rand", Column::MaybeReal(rand.collect())));
-        for param in ["exploration", "alpha2", "alpha_theta"] {
+        for param in TUNED {
             let value = played.chosen.iter().find(|(name, _)| name == param).map(|(_, v)| *v);
             columns.push((tuned_name(param), Column::MaybeReal(vec![value; rows])));
+        }
+        columns
+    })
+}
+
+/// One row a repetition of a probe: what it answered.
+pub fn answers(measured: &Measured) -> Table<'_> {
+    let columns = measured.study.probe.map_or(&[][..], |probe| probe.columns);
+    let chunks = (measured.cells.iter())
+        .map(|cell| {
+            let rows = cell.values.len();
+            let mut chunk: Columns = (cell.setting.values.iter())
+                .map(|(key, value)| (column_name(key), setting_column(value, rows)))
+                .collect();
+            chunk.push(("repetition", Column::Int((1..=rows as i64).collect())));
+            for (at, column) in columns.iter().enumerate() {
+                let values = cell.values.iter().map(|values| values[at]).collect();
+                chunk.push((column, Column::Real(values)));
+            }
+            chunk
+        })
+        .collect();
+    Table { chunks }
+}
+
+/// One row a policy: regret at the end, mean over users and its interval, the median user, the user
+/// at nine tenths and the worst of all repetitions, what tuning had chosen.
+pub fn ends(measured: &Measured) -> Table<'_> {
+    by_played(measured, |cell_columns, _, played| {
+        let mut columns = cell_columns(1);
+        let end = played.end(0.0);
+        let real = |value: f64| Column::Real(vec![value]);
+        columns.push(("repetitions", Column::Int(vec![played.outcomes.len() as i64])));
+        columns.push(("regret_mean", real(end.y)));
+        columns.push(("regret_low", real(end.low)));
+        columns.push(("regret_high", real(end.high)));
+        columns.push(("median_user", real(played.of_users(0.5))));
+        columns.push(("ninetieth_user", real(played.of_users(0.9))));
+        columns.push(("worst_user", real(played.of_users(1.0))));
+        for param in TUNED {
+            let value = played.chosen.iter().find(|(name, _)| name == param).map(|(_, v)| *v);
+            columns.push((tuned_name(param), Column::MaybeReal(vec![value])));
         }
         columns
     })
@@ -50,6 +92,9 @@ pub fn times(measured: &Measured) -> Table<'_> {
         columns
     })
 }
+
+/// What may be tuned.
+const TUNED: [&str; 3] = ["exploration", "alpha2", "alpha_theta"];
 
 fn tuned_name(param: &str) -> &'static str {
     match param {
@@ -96,7 +141,14 @@ fn setting_column(value: &cohort::params::Value, rows: usize) -> Column<'_> {
 
 /// Tables name their columns once and for all.
 fn column_name(key: &str) -> &'static str {
-    const KEYS: [&str; 10] = [
+    const KEYS: [&str; 17] = [
+        "clusters",
+        "dim",
+        "psi",
+        "delta",
+        "horizon",
+        "norm",
+        "epsilon",
         "noise",
         "imbalance",
         "users",

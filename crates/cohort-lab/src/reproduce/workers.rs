@@ -2,16 +2,16 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::job::{Job, Outcome};
+use super::job::{Outcome, Work};
 use super::journal::Journal;
 use crate::Error;
-use crate::runner::{self, Task};
-use crate::seed::Seed;
 
 /// Somebody who watches how far it is.
 pub trait Watcher: Sync {
     /// How much work all of it is.
     fn planned(&self, _work: u64) {}
+    /// A study begins that is so much of it.
+    fn study(&self, _name: &str, _work: u64) {}
     /// What begins now.
     fn begins(&self, _what: &str) {}
     /// So much is done.
@@ -49,8 +49,8 @@ impl From<Error> for Halt {
 
 impl Workshop<'_> {
     /// The outcome of every job, in their order, from the journal or by running it.
-    pub fn outcomes(&self, what: &str, jobs: &[Job]) -> Result<Vec<Outcome>, Halt> {
-        let keys: Vec<String> = jobs.iter().map(Job::key).collect();
+    pub fn outcomes<W: Work>(&self, what: &str, jobs: &[W]) -> Result<Vec<Outcome>, Halt> {
+        let keys: Vec<String> = jobs.iter().map(W::key).collect();
         let mut missing: Vec<usize> = Vec::new();
         let mut seen = std::collections::HashSet::new();
         self.watcher.begins(what);
@@ -64,16 +64,16 @@ impl Workshop<'_> {
         // The largest first, so that no core is left waiting for one at the end.
         missing.sort_by_key(|at| std::cmp::Reverse(jobs[*at].work()));
         let (alone, together): (Vec<usize>, Vec<usize>) =
-            missing.into_iter().partition(|at| jobs[*at].alone);
+            missing.into_iter().partition(|at| jobs[*at].alone());
         self.work_off(jobs, &keys, &together, self.threads)?;
         self.work_off(jobs, &keys, &alone, 1)?;
         let known = |key: &String| self.journal.get(key).ok_or(Halt::Stopped);
         keys.iter().map(known).collect()
     }
 
-    fn work_off(
+    fn work_off<W: Work>(
         &self,
-        jobs: &[Job],
+        jobs: &[W],
         keys: &[String],
         missing: &[usize],
         threads: usize,
@@ -86,7 +86,7 @@ impl Workshop<'_> {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
             pool.install(|| {
                 while let Some(&at) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if let Some(outcome) = run(&jobs[at], &halted)? {
+                    if let Some(outcome) = jobs[at].run(&halted)? {
                         self.journal.put(keys[at].clone(), outcome)?;
                         self.watcher.done(jobs[at].work());
                     }
@@ -109,16 +109,4 @@ impl Workshop<'_> {
         })?;
         if self.stop.load(Ordering::Relaxed) { Err(Halt::Stopped) } else { Ok(()) }
     }
-}
-
-fn run(job: &Job, halted: &dyn Fn() -> bool) -> Result<Option<Outcome>, Error> {
-    let task = Task {
-        environment: job.place.environment.as_ref(),
-        horizon: job.horizon,
-        rounds: job.rounds,
-        seed: Seed { seed: job.seed, repetition: job.repetition },
-        player: job.contender.as_ref(),
-        keep_arms: false,
-    };
-    Ok(runner::play(&task, &(), halted)?.as_ref().map(Outcome::of))
 }

@@ -287,3 +287,23 @@ fn a_guest_plays_after_the_others_and_as_they_do() {
         assert_ne!(host.reward, random.reward);
     }
 }
+
+/// Where users stay away a policy may know fewer of them than there are, after any round.
+#[test]
+fn users_whom_no_policy_has_met_are_alone() {
+    let mut draft = Draft::default();
+    let names: Vec<&str> = registry::POLICIES.iter().map(|info| info.name).collect();
+    let rounds_only = |name: &&str| {
+        let made = registry::build(name, &cohort::Problem::new(0, 3), []);
+        made.is_ok_and(|mut policy| policy.turns().is_some())
+    };
+    draft.set_policies(&names.into_iter().filter(rounds_only).collect::<Vec<_>>().join(","));
+    draft.run.extend(
+        [("rounds", 4.0), ("reps", 1.0)].map(|(name, value)| (name.to_owned(), value.into())),
+    );
+    draft.options.insert("users".to_owned(), 60.0.into());
+    draft.options.insert("dim".to_owned(), 3.0.into());
+    draft.options.insert("activity".to_owned(), "zipf".into());
+    let runs = go(&draft.resolve().unwrap().plan);
+    assert_eq!(runs.repetitions.len(), 1);
+}

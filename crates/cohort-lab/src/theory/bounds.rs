@@ -256,8 +256,8 @@ fn corollary_1(inputs: &Inputs, epsilon: f64) -> f64 {
 }
 
 /// Lemma 7: `1 − (K choose 2)·exp(−d/4·(1 − 8ψ²)²) − K·exp(−(√5 − 1)/2·d)` for ψ < 1/(2√2).
-pub(super) fn shift_probability(inputs: &Inputs, psi: f64) -> Option<f64> {
-    let (dim, arms) = (inputs.dim as f64, inputs.arms as f64);
+pub fn shift_probability(dim: usize, arms: usize, psi: f64) -> Option<f64> {
+    let (dim, arms) = (dim as f64, arms as f64);
     let apart = arms * (arms - 1.0) / 2.0 * (-dim / 4.0 * (1.0 - 8.0 * psi * psi).powi(2)).exp();
     let long = arms * (-(5f64.sqrt() - 1.0) / 2.0 * dim).exp();
     (8.0 * psi * psi < 1.0).then_some((1.0 - apart - long).max(0.0))

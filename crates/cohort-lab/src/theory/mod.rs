@@ -23,7 +23,7 @@ mod bounds;
 mod inputs;
 mod schedules;
 
-pub use bounds::{Bound, Need};
+pub use bounds::{Bound, Need, shift_probability};
 pub use inputs::{Inputs, Lists, PARAMS};
 pub use schedules::{Epoch, Phase, PmlbSchedule};
 
@@ -114,7 +114,7 @@ impl Theory {
         let personal = |&epsilon: &f64| PersonalTheory {
             epsilon,
             bounds: bounds::of_user(inputs, &cmlb, epsilon),
-            shift_probability: bounds::shift_probability(inputs, epsilon),
+            shift_probability: shift_probability(inputs.dim, inputs.arms, epsilon),
         };
         Self {
             clusters: inputs.shares.iter().zip(&inputs.separations).map(cluster).collect(),

@@ -3,7 +3,7 @@
 - :func:`simulate` compares policies in an environment, :func:`reproduce` runs the paper's evaluation;
 - :class:`Policy` and :class:`Cohort` are policies to drive from a loop of your own;
 - :func:`maximal_cluster` finds which points hang together;
-- :class:`Client` talks to the service.
+- :class:`Client` talks to the service, :class:`AsyncClient` does from :mod:`asyncio`.
 
 Everything is computed by the engine in Rust that the command ``cohort`` has, without the interpreter
 lock: the same seed gives the same bits.
@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from cohort import _engine
 from cohort._engine import __version__
+from cohort.aio import AsyncClient
 from cohort.client import Client, Decision
 from cohort.environment import Environment, World
 from cohort.errors import BadInput, CohortError, Failed, ServiceError
@@ -28,6 +29,7 @@ from cohort.result import PolicyResult, Result
 from cohort.simulation import Contender, simulate
 
 __all__ = [
+    "AsyncClient",
     "BadInput",
     "Claim",
     "Client",

@@ -363,8 +363,9 @@ def load(path: str | os.PathLike[str], app: str | None = None) -> Policy:
     else:
         policy = Policy(found["policy"], dim=found["dim"], **found["params"])
     policy._native.load(found["learned"], len(found["users"]))
-    policy._names = {name: number for number, name in enumerate(found["users"])}
-    policy._next_number = len(policy._names)
+    # Users that were forgotten have left their numbers, without a name.
+    policy._names = {name: number for number, name in enumerate(found["users"]) if name}
+    policy._next_number = len(found["users"])
     return policy
 
 

@@ -26,7 +26,7 @@ class Claim(NamedTuple):
     place: str
     #: How it is decided.
     rule: str
-    #: ``reproduced``, ``partly``, ``not`` or ``not run``.
+    #: ``reproduced``, ``partly``, ``not``, ``not reached``, ``undecided`` or ``not run``.
     verdict: str
     #: Why, in one sentence.
     why: str

@@ -1,5 +1,7 @@
 //! Claims about Figure 3.
 
+use cohort::policies::cmlb::explore_rounds;
+
 use super::super::evidence::{Cell, Measured, Width};
 use super::clustering::COMPETITIVE;
 use super::{Claim, Finding, Verdict};
@@ -14,6 +16,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         statement: "We see that CMLB is competitive [with CLUB on Last.FM].",
         place: "Section 7.2",
         study: "fig3",
+        needs: None,
         rule: "cmlb's ratio to random (shared offers) is at most 1.1 times club's (offers with one \
                liked artist), as the paper compares them",
         check: competitive,
@@ -23,6 +26,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         statement: "Our results indicate that neither algorithms perform well on this dataset.",
         place: "Section 7.2",
         study: "fig3",
+        needs: None,
         rule: "cmlb and club, each on its own task, keep more than half of random's regret",
         check: neither,
     },
@@ -31,6 +35,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         statement: "We observe similar behavior of SCLB as well.",
         place: "Section 7.2",
         study: "fig3",
+        needs: None,
         rule: "sclb's ratio to random is within 10 % of cmlb's",
         check: sclb_alike,
     },
@@ -39,6 +44,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         statement: "In simulations we observe that SCLB outperforms CLUB in […] a real data setting.",
         place: "Section 2.2",
         study: "fig3",
+        needs: None,
         rule: "sclb's ratio to random (shared offers) is lower than club's (offers with one liked \
                artist) and lower than club's on the same shared offers",
         check: sclb_beats_club,
@@ -49,6 +55,7 @@ pub(super) const CLAIMS: &[Claim] = &[
                     offers], while the best reward is always 1 for CLUB.",
         place: "Appendix A.2",
         study: "fig3",
+        needs: None,
         rule: "the share of users with nothing to like among 25 shared artists, from the regret of \
                random, is more than a half",
         check: harder,
@@ -83,12 +90,14 @@ fn numbers(measured: &Measured) -> Vec<String> {
 
 /// T_explore with the constants printed for Last.FM, and what follows.
 fn never_clusters(cell: &Cell) -> String {
-    let (alpha, c, delta) = (0.5, 0.5, 0.3f64);
-    let (n, t, d) = (cell.users as f64, cell.rounds as f64, cell.dim as f64);
-    let explore = c * c * d * (n * t).powf(2.0 * alpha) * (1.0 / delta).ln();
-    let then =
-        if explore >= t { "so cmlb never clusters and is linucb-ind" } else { "then it clusters" };
-    format!("with α = C = 0.5, δ = 0.3 T_explore is {} rounds of {t}, {then}", short(explore))
+    let (alpha, c, delta) = (0.5, 0.5, 0.3);
+    let explore = explore_rounds(c, cell.dim, cell.users, cell.rounds, alpha, delta, 1.0);
+    let then = match explore >= cell.rounds {
+        true => "so cmlb never clusters and is linucb-ind",
+        false => "then it clusters",
+    };
+    let (explore, rounds) = (short(explore as f64), cell.rounds);
+    format!("with α = C = 0.5, δ = 0.3 T_explore is {explore} rounds of {rounds}, {then}")
 }
 
 fn competitive(measured: &Measured) -> Option<Finding> {
@@ -98,6 +107,7 @@ fn competitive(measured: &Measured) -> Option<Finding> {
     let same = ratio(shared, Width::Paper, "club")?;
     Some(Finding {
         verdict: Verdict::of(cmlb <= COMPETITIVE * club),
+        tuned: None,
         numbers: numbers(measured),
         why: format!(
             "cmlb keeps {} of random's regret, club {} on its own task and {} on cmlb's; {}.",
@@ -123,6 +133,7 @@ fn neither(measured: &Measured) -> Option<Finding> {
     let (least, who) = best(shared, width)?;
     Some(Finding {
         verdict: Verdict::of_share(poor as f64 / 2.0),
+        tuned: None,
         numbers: numbers(measured),
         why: format!(
             "cmlb keeps {} and club {} of random's regret after {} rounds; the best of all here on \
@@ -140,6 +151,7 @@ fn sclb_alike(measured: &Measured) -> Option<Finding> {
     let (sclb, cmlb) = (ratio(shared, Width::Paper, "sclb")?, ratio(shared, Width::Paper, "cmlb")?);
     Some(Finding {
         verdict: Verdict::of((sclb / cmlb - 1.0).abs() <= COMPETITIVE - 1.0),
+        tuned: None,
         numbers: numbers(measured),
         why: format!(
             "sclb keeps {} of random's regret, cmlb {}; {}.",
@@ -158,6 +170,7 @@ fn sclb_beats_club(measured: &Measured) -> Option<Finding> {
     let held = [own, same].iter().filter(|club| sclb < **club).count();
     Some(Finding {
         verdict: Verdict::of_share(held as f64 / 2.0),
+        tuned: None,
         numbers: numbers(measured),
         why: format!(
             "sclb keeps {} of random's regret; club keeps {} on its own task and {} on sclb's.",
@@ -175,6 +188,7 @@ fn harder(measured: &Measured) -> Option<Finding> {
     let nothing = 1.0 - per_round * 25.0 / 24.0;
     Some(Finding {
         verdict: Verdict::of(nothing > 0.5),
+        tuned: None,
         numbers: vec![format!("random loses {} a round with shared offers", short(per_round))],
         why: format!(
             "About {:.0} % of users have nothing to like among 25 shared artists, so their regret is 0 \

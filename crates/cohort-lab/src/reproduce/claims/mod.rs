@@ -1,31 +1,42 @@
-//! What the paper says of its experiments, sentence by sentence, and whether it held here.
+//! What the paper says, sentence by sentence and statement by statement, and whether it held here.
 //!
 //! A claim has a rule that decides it from numbers. Nothing about its verdict is written down in
-//! advance: neither the verdict nor the sentence that explains it.
+//! advance: neither the verdict nor the sentence that explains it. A theorem is judged only where
+//! what it asks for is so; what held at the paper's widths and at tuned ones are two verdicts.
 //!
 //! | file | which claims |
 //! | --- | --- |
 //! | `tally` | in how many settings does something hold? |
+//! | [`applies`] | where is what a statement asks for so, and from which T on? |
 //! | `clustering` | Figure 1 |
 //! | `personalization` | Figure 2 |
 //! | `lastfm` | Figure 3 |
-//! | `scaling` | the theorems |
+//! | `scaling` | the theorems at the size of the simulations |
+//! | `separable`, `inseparable`, `personal` | the theorems where they apply, user by user |
+//! | `inside` | what the proofs rest on: OFUL, ALB-Norm, Shifted OFUL |
 //! | `runtime` | seconds |
 //! | `own` | not of the paper: what this project says of its `cohort` policy |
 
+pub mod applies;
 mod clustering;
+mod inseparable;
+mod inside;
 mod lastfm;
 mod own;
+mod personal;
 mod personalization;
 mod runtime;
 mod scaling;
+mod separable;
 mod tally;
+mod users;
 
 use std::fmt;
 
 use serde::Serialize;
 
-use super::evidence::{Evidence, Measured};
+use super::evidence::{Cell, Evidence, Measured};
+use applies::{Applies, Needed};
 
 /// Whether a claim held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -37,8 +48,25 @@ pub enum Verdict {
     Partly,
     /// It held (almost) nowhere.
     Not,
+    /// What it asks for is not so in any setting that was run.
+    #[serde(rename = "not reached")]
+    NotReached,
+    /// Too few repetitions: the interval is too wide to say.
+    Undecided,
     /// Its experiment was not run.
     Unknown,
+}
+
+impl Verdict {
+    /// All of them, in the order in which they are counted.
+    pub const ALL: [Verdict; 6] = [
+        Verdict::Reproduced,
+        Verdict::Partly,
+        Verdict::Not,
+        Verdict::NotReached,
+        Verdict::Undecided,
+        Verdict::Unknown,
+    ];
 }
 
 impl fmt::Display for Verdict {
@@ -47,6 +75,8 @@ impl fmt::Display for Verdict {
             Verdict::Reproduced => "reproduced",
             Verdict::Partly => "partly",
             Verdict::Not => "not",
+            Verdict::NotReached => "not reached",
+            Verdict::Undecided => "undecided",
             Verdict::Unknown => "not run",
         })
     }
@@ -69,6 +99,16 @@ impl Verdict {
     fn of(holds: bool) -> Self {
         if holds { Verdict::Reproduced } else { Verdict::Not }
     }
+
+    /// From what was decided of several things, each of which may be open.
+    fn of_decided(decided: impl IntoIterator<Item = Option<bool>>) -> Self {
+        let known: Vec<bool> = decided.into_iter().flatten().collect();
+        let held = known.iter().filter(|held| **held).count();
+        match known.len() {
+            0 => Verdict::Undecided,
+            all => Verdict::of_share(held as f64 / all as f64),
+        }
+    }
 }
 
 /// Something the paper says.
@@ -81,6 +121,8 @@ pub struct Claim {
     pub place: &'static str,
     /// The study that decides it.
     pub study: &'static str,
+    /// What it asks for in a setting; none for what was observed, not proved.
+    needs: Option<fn(&Measured, &Cell) -> Needed>,
     /// How it is decided.
     pub rule: &'static str,
     /// Decides it.
@@ -90,12 +132,28 @@ pub struct Claim {
 /// What came of a claim.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
-    /// Whether it held.
+    /// Whether it held, at the paper's widths.
     pub verdict: Verdict,
+    /// Whether it held where every policy has its best width; none where nothing was tuned.
+    pub tuned: Option<Verdict>,
     /// The numbers behind it, a line for each noise level where there are several.
     pub numbers: Vec<String>,
     /// Why, in one sentence.
     pub why: String,
+}
+
+impl Finding {
+    /// From a line for every setting and the number of those in which something held; `why` is told
+    /// `3 of 4`. None of no settings.
+    fn counted(held: usize, numbers: Vec<String>, why: impl Fn(&str) -> String) -> Option<Self> {
+        let all = numbers.len();
+        (all > 0).then(|| Finding {
+            verdict: Verdict::of_share(held as f64 / all as f64),
+            tuned: None,
+            why: why(&format!("{held} of {all}")),
+            numbers,
+        })
+    }
 }
 
 /// A claim and what came of it.
@@ -104,6 +162,41 @@ pub struct Judged {
     pub claim: &'static Claim,
     /// What came of it.
     pub finding: Finding,
+    /// Where what it asks for is so.
+    pub applies: Applies,
+    /// What came of it under other readings of the paper; none where it held, or where nothing is
+    /// left open.
+    pub readings: Vec<(String, Verdict)>,
+}
+
+impl Judged {
+    /// Under which readings it held, in one sentence; none where none were tried.
+    pub fn under(&self) -> Option<String> {
+        let held: Vec<&str> = (self.readings.iter())
+            .filter(|(_, verdict)| *verdict == Verdict::Reproduced)
+            .map(|(name, _)| name.as_str())
+            .collect();
+        match (self.readings.len(), held.as_slice()) {
+            (0, _) => None,
+            (all, []) => Some(format!("It holds under none of {all} readings.")),
+            (all, held) => {
+                let names = held.join("; ");
+                Some(format!("It holds under {} of {all} readings: {names}.", held.len()))
+            }
+        }
+    }
+}
+
+/// What the paper's own reading is called among the others.
+const AS_CHOSEN: &str = "as chosen here";
+
+/// The study that has the claims of a study under other readings.
+fn other_readings(study: &str) -> Option<&'static str> {
+    match study {
+        "fig1" => Some("readings-clustering"),
+        "fig2" => Some("readings-personal"),
+        _ => None,
+    }
 }
 
 /// All claims, in the order of the report.
@@ -114,6 +207,10 @@ pub fn all() -> impl Iterator<Item = &'static Claim> {
         personalization::CLAIMS,
         lastfm::CLAIMS,
         scaling::CLAIMS,
+        separable::CLAIMS,
+        inseparable::CLAIMS,
+        personal::CLAIMS,
+        inside::CLAIMS,
         own::CLAIMS,
     ];
     groups.into_iter().flatten()
@@ -121,19 +218,73 @@ pub fn all() -> impl Iterator<Item = &'static Claim> {
 
 /// Decides every claim.
 pub fn judge(evidence: &Evidence) -> Vec<Judged> {
-    all().map(|claim| Judged { claim, finding: find(claim, evidence) }).collect()
+    all().map(|claim| decide(claim, evidence)).collect()
 }
 
-fn find(claim: &'static Claim, evidence: &Evidence) -> Finding {
-    let unknown = |why: String| Finding { verdict: Verdict::Unknown, numbers: Vec::new(), why };
+fn decide(claim: &'static Claim, evidence: &Evidence) -> Judged {
+    let nothing = |verdict, why: String| {
+        let finding = Finding { verdict, tuned: None, numbers: Vec::new(), why };
+        Judged { claim, finding, applies: Applies::unknown(), readings: Vec::new() }
+    };
+    let unknown = |why| nothing(Verdict::Unknown, why);
     let left_out = evidence.left_out.iter().find(|(name, ..)| name == claim.study);
-    match (evidence.study(claim.study), left_out) {
-        (Some(measured), _) => (claim.check)(measured).unwrap_or_else(|| {
-            unknown(format!("this run of {} has too few settings or repetitions", claim.study))
-        }),
-        (None, Some((.., why))) => unknown(format!("no data: {why}")),
-        (None, None) => unknown(format!("{} was not part of this run", claim.study)),
+    let measured = match (evidence.study(claim.study), left_out) {
+        (Some(measured), _) => measured,
+        (None, Some((.., why))) => return unknown(format!("no data: {why}")),
+        (None, None) => return unknown(format!("{} was not part of this run", claim.study)),
+    };
+    if measured.repetitions() < 2 {
+        let why = "One repetition gives no interval and no verdict.".to_owned();
+        return nothing(Verdict::Undecided, why);
     }
+    let (applies, finding) = match claim.needs {
+        None => (Applies::always(), (claim.check)(measured)),
+        Some(needs) => where_it_applies(claim, measured, needs),
+    };
+    let Some(finding) = finding else {
+        return unknown(format!("this run of {} has too few settings", claim.study));
+    };
+    let readings = match finding.verdict {
+        Verdict::Reproduced => Vec::new(),
+        _ => under_readings(claim, evidence),
+    };
+    Judged { claim, finding, applies, readings }
+}
+
+/// Judges a statement where what it asks for is so; elsewhere its numbers are told, and no verdict.
+fn where_it_applies(
+    claim: &Claim,
+    measured: &Measured,
+    needs: fn(&Measured, &Cell) -> Needed,
+) -> (Applies, Option<Finding>) {
+    let needed: Vec<Needed> = measured.cells.iter().map(|cell| needs(measured, cell)).collect();
+    let applies = Applies::of(measured, &needed);
+    let mut holds = needed.iter().map(|needed| needed.holds);
+    let inside = measured.only(|_| holds.next().unwrap_or(false));
+    let judged = match applies.settings {
+        0 => None,
+        _ => (claim.check)(&inside),
+    };
+    let finding = judged.or_else(|| {
+        let finding = (claim.check)(measured)?;
+        Some(Finding { verdict: Verdict::NotReached, tuned: None, ..finding })
+    });
+    (applies, finding)
+}
+
+fn under_readings(claim: &Claim, evidence: &Evidence) -> Vec<(String, Verdict)> {
+    let study = other_readings(claim.study).and_then(|name| evidence.study(name));
+    let Some(measured) = study.filter(|measured| measured.repetitions() >= 2) else {
+        return Vec::new();
+    };
+    let names = measured.study.readings.iter().map(|name| Some(name.as_str()));
+    std::iter::once(None)
+        .chain(names)
+        .filter_map(|reading| {
+            let finding = (claim.check)(&measured.under(reading))?;
+            Some((reading.unwrap_or(AS_CHOSEN).to_owned(), finding.verdict))
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ pub(super) const CLAIMS: &[Claim] = &[
                     the noise.",
         place: "this project",
         study: "cohort-clusters",
+        needs: None,
         rule: "with fewer clusters than users, cohort has at most the regret of oracle at the theory's \
                width, counted over settings",
         check: |measured| {
@@ -34,6 +35,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         statement: "Where users have nothing in common, cohort is as good as learning alone.",
         place: "this project",
         study: "cohort-clusters",
+        needs: None,
         rule: "with as many clusters as users, cohort has at most 1.05 times the regret of tuned \
                linucb-ind, counted over settings",
         check: |measured| against(measured, unshared, alone, NO_WORSE),
@@ -44,6 +46,7 @@ pub(super) const CLAIMS: &[Claim] = &[
                     alone.",
         place: "this project; the open problem of Section 8",
         study: "cohort-mixture",
+        needs: None,
         rule: "cohort has less regret than the better of oracle and tuned linucb-ind, counted over \
                settings",
         check: |measured| {
@@ -56,6 +59,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         statement: "On Last.FM cohort has less regret than linucb-ind, club and cmlb.",
         place: "this project",
         study: "cohort-lastfm",
+        needs: None,
         rule: "its ratio to random is lower than each of theirs, tuned",
         check: real_data,
     },
@@ -64,6 +68,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         statement: "On MovieLens cohort has less regret than linucb-ind, club and cmlb.",
         place: "this project",
         study: "cohort-movielens",
+        needs: None,
         rule: "its ratio to random is lower than each of theirs, tuned",
         check: real_data,
     },
@@ -72,6 +77,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         statement: "Every part of cohort earns its place.",
         place: "this project",
         study: "cohort-ablations",
+        needs: None,
         rule: "cohort has no more regret than itself without the part, beyond what repetitions vary, \
                counted over settings and parts",
         check: parts,
@@ -115,6 +121,7 @@ fn against(
     let held = all.iter().filter(|ratio| **ratio <= bound).count();
     Some(Finding {
         verdict: Verdict::of_share(held as f64 / all.len() as f64),
+        tuned: None,
         numbers,
         why: format!(
             "It holds in {held} of {} settings; the median ratio is ×{}, the worst ×{}.",
@@ -146,6 +153,7 @@ fn real_data(measured: &Measured) -> Option<Finding> {
         .collect();
     Some(Finding {
         verdict: Verdict::of_share(lower as f64 / others.len() as f64),
+        tuned: None,
         numbers,
         why: format!(
             "cohort keeps {} of random's regret; tuned, {}.",
@@ -175,6 +183,7 @@ fn parts(measured: &Measured) -> Option<Finding> {
     }
     (all > 0).then(|| Finding {
         verdict: Verdict::of_share(held as f64 / all as f64),
+        tuned: None,
         numbers,
         why: format!("Taking a part away lowers regret in {} of {all} comparisons.", all - held),
     })

@@ -11,6 +11,7 @@ pub(super) const CLAIMS: &[Claim] = &[Claim {
                 faster compared to CLUB.",
     place: "Section 7.1",
     study: "runtime",
+    needs: None,
     rule: "sclb takes fewer seconds of learning than club, counted over N",
     check: faster,
 }];
@@ -28,6 +29,7 @@ fn faster(measured: &Measured) -> Option<Finding> {
     let all = ratios.len();
     (all > 0).then(|| Finding {
         verdict: Verdict::of_share(held as f64 / all as f64),
+        tuned: None,
         numbers: lines,
         why: format!(
             "sclb is faster at {held} of {all} sizes; club takes ×{} its time in the median, both in \

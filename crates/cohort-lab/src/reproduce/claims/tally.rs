@@ -79,12 +79,6 @@ impl Tally {
         median(rows.flat_map(|row| row.3.iter().copied()).collect())
     }
 
-    /// The verdict over all noise levels and widths.
-    pub fn verdict(&self) -> Verdict {
-        let sum = self.rows.iter().fold(Count::default(), |sum, row| sum.plus(row.2));
-        Verdict::of_share(sum.share())
-    }
-
     /// A line for each noise level.
     pub fn numbers(&self, ratio: &str) -> Vec<String> {
         let mut lines: Vec<String> = Vec::new();
@@ -115,7 +109,13 @@ impl Tally {
             "" => format!("{what} in {sentence}."),
             because => format!("{what} in {sentence}; {because}."),
         };
-        Finding { verdict: self.verdict(), numbers: self.numbers(ratio), why }
+        let verdict = |width| Verdict::of_share(self.at(width).share());
+        Finding {
+            verdict: verdict(Width::Paper),
+            tuned: self.widths.contains(&Width::Tuned).then(|| verdict(Width::Tuned)),
+            numbers: self.numbers(ratio),
+            why,
+        }
     }
 }
 

@@ -1,0 +1,240 @@
+//! The outcome for readers of the repository: a page in Markdown, its figures, and the small tables
+//! behind them. Nothing in it depends on the clock or on the machine but what is about time: the
+//! study of run time, and `times.csv`.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use super::claims::{Judged, Verdict};
+use super::evidence::{Evidence, Measured, Width};
+use super::page::Section;
+use super::study::{Kind, UNDER};
+use super::{Request, page, put, tables};
+use crate::Error;
+use crate::figures::scale::short;
+use crate::results::columns::write_csv;
+use crate::results::write_whole;
+
+/// How the page is called, so that it is shown with the folder.
+pub const PAGE: &str = "README.md";
+
+/// The results of some first repetitions, for a test that runs them again.
+pub const SLICE: &str = "slice.csv";
+
+// Writing to a string cannot fail, so results of `write!` are dropped throughout.
+
+/// Writes the whole folder; what another run left there under other names stays.
+pub fn write(
+    folder: &Path,
+    request: &Request,
+    sections: &[Section],
+    evidence: &Evidence,
+    claims: &[Judged],
+) -> Result<(), Error> {
+    // Where the data sets were is of no interest to anybody else.
+    let request = &Request { data: PathBuf::from("DIR"), ..request.clone() };
+    let (figures, data) = (folder.join("figures"), folder.join("data"));
+    for folder in [&figures, &data] {
+        std::fs::create_dir_all(folder)
+            .map_err(|source| Error::Write { path: folder.clone(), source })?;
+    }
+    for section in sections {
+        for drawn in &section.drawn {
+            put(&figures, &format!("{}.svg", drawn.name), drawn.svg.as_bytes())?;
+        }
+        let name = &section.measured.study.name;
+        let table = match section.measured.study.probe {
+            Some(_) => tables::answers(section.measured),
+            None => tables::ends(section.measured),
+        };
+        write_whole(&data.join(format!("{name}.csv")), |file| write_csv(file, &table))?;
+    }
+    put(folder, "claims.json", page::claims_json(request, evidence, claims).as_bytes())?;
+    put(folder, SLICE, slice(evidence).as_bytes())?;
+    put(folder, "times.csv", times(evidence).as_bytes())?;
+    put(folder, PAGE, markdown(request, sections, evidence, claims).as_bytes())
+}
+
+/// One line a policy: its regret in the first repetition of a study's first setting, all digits.
+/// `cohort` is not among them: it is this project's own, and changes. Nor are other readings.
+fn slice(evidence: &Evidence) -> String {
+    let mut text = String::from("study,policy,regret\n");
+    for measured in &evidence.studies {
+        let Some(cell) = measured.cells.first() else { continue };
+        let untuned = (cell.results.iter())
+            .filter(|played| played.width == Width::Paper && played.chosen.is_empty())
+            .filter(|played| !played.label.starts_with("cohort") && !played.label.contains(UNDER));
+        for played in untuned {
+            if let Some(first) = played.outcomes.first() {
+                let _ =
+                    writeln!(text, "{},{},{}", measured.study.name, played.label, first.total());
+            }
+        }
+    }
+    text
+}
+
+/// What learning took, by study and policy, all repetitions together.
+fn times(evidence: &Evidence) -> String {
+    let mut text = String::from("study,policy,runs,learning_seconds\n");
+    for measured in &evidence.studies {
+        let mut all: std::collections::BTreeMap<&str, (usize, f64)> = Default::default();
+        for played in measured.cells.iter().flat_map(|cell| &cell.results) {
+            let sum = all.entry(&played.label).or_default();
+            sum.0 += played.outcomes.len();
+            sum.1 += played.outcomes.iter().map(|outcome| outcome.seconds).sum::<f64>();
+        }
+        for (policy, (runs, seconds)) in all {
+            let _ = writeln!(text, "{},{policy},{runs},{seconds:.3}", measured.study.name);
+        }
+    }
+    text
+}
+
+/// `17 reproduced, 9 partly, …`
+pub fn score(claims: &[Judged]) -> String {
+    let parts: Vec<String> = (Verdict::ALL.iter())
+        .filter_map(|verdict| {
+            let count = claims.iter().filter(|judged| judged.finding.verdict == *verdict).count();
+            let name = if *verdict == Verdict::Not {
+                "not reproduced".into()
+            } else {
+                verdict.to_string()
+            };
+            (count > 0).then(|| format!("{count} {name}"))
+        })
+        .collect();
+    parts.join(", ")
+}
+
+fn markdown(
+    request: &Request,
+    sections: &[Section],
+    evidence: &Evidence,
+    claims: &[Judged],
+) -> String {
+    let mut out = String::new();
+    let (mode, option) = if request.quick { ("quick", "--quick") } else { ("full", "--full") };
+    let _ = writeln!(
+        out,
+        "# The paper, run again\n\n*Adaptive Clustering and Personalization in Multi-Agent Stochastic \
+         Linear Bandits* (Ghosh, Sankararaman, Ramchandran): every claim, every numbered statement, every \
+         figure, decided by rules in code. **{}.**\n",
+        score(claims)
+    );
+    let reps: Vec<String> = (evidence.studies.iter())
+        .map(|measured| format!("{} {}", measured.study.name, measured.repetitions()))
+        .collect();
+    let _ = writeln!(
+        out,
+        "This page was made by `cohort reproduce {option}{} --docs docs/reproduction --data DIR` \
+         (mode: {mode}); DIR is the folder of Last.FM and MovieLens. The same command gives the same files, byte \
+         for byte, but for times. Repetitions: {}.\n",
+        request.reps.map_or(String::new(), |reps| format!(" --reps {reps}")),
+        reps.join(", ")
+    );
+    if request.quick {
+        out.push_str(
+            "**This is a quick run**: fewer repetitions and a smaller grid than the paper's, wide intervals. \
+             Verdicts may change with the full one.\n\n",
+        );
+    }
+    out.push_str(
+        "How to read it: *reproduced* is 90 % or more of what the rule counts, *not* is 10 % or less, *partly* is \
+         between; *not reached* says that what the statement asks for was so in no setting that could be run. \
+         Verdicts are of the paper's own widths; what tuning changes stands beside. What we chose where the paper \
+         leaves something open, and why: [paper.md](../paper.md). For other programs: [claims.json](claims.json).\n\n",
+    );
+    write_summary(&mut out, claims);
+    out.push_str("\n## Claim by claim\n");
+    for judged in claims {
+        write_claim(&mut out, request, judged);
+    }
+    out.push_str("\n## Study by study\n");
+    for section in sections {
+        write_study(&mut out, request, section);
+    }
+    for (name, title, why) in &evidence.left_out {
+        let _ = writeln!(out, "\n### {name}: {}\n\nNot run: {}.", line(title), line(why));
+    }
+    out
+}
+
+/// Text for a cell of a table, or a line.
+fn line(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ").replace('<', "&lt;")
+}
+
+fn write_summary(out: &mut String, claims: &[Judged]) {
+    out.push_str(
+        "| claim | where | verdict | tuned | applies |\n| --- | --- | --- | --- | --- |\n",
+    );
+    for Judged { claim, finding, applies, .. } in claims {
+        let tuned = finding.tuned.map_or("–".to_owned(), |verdict| verdict.to_string());
+        let applies = match applies.of {
+            0 => "–".to_owned(),
+            _ => line(&applies.text),
+        };
+        let _ = writeln!(
+            out,
+            "| [{id}](#{id}) | {} | **{}** | {tuned} | {applies} |",
+            line(claim.place),
+            finding.verdict,
+            id = claim.id
+        );
+    }
+}
+
+fn write_claim(out: &mut String, request: &Request, judged: &Judged) {
+    let Judged { claim, finding, .. } = judged;
+    let _ = writeln!(
+        out,
+        "\n### {}\n\n> {} ({})\n\n**{}.** {}{}\n",
+        claim.id,
+        line(claim.statement),
+        line(claim.place),
+        finding.verdict,
+        line(&finding.why),
+        line(&page::beside(judged))
+    );
+    for number in &finding.numbers {
+        let _ = writeln!(out, "- {}", line(number));
+    }
+    if !judged.readings.is_empty() {
+        let each: Vec<String> = (judged.readings.iter())
+            .map(|(reading, verdict)| format!("{}: {verdict}", line(reading)))
+            .collect();
+        let _ = writeln!(out, "- readings: {}", each.join("; "));
+    }
+    let _ =
+        writeln!(out, "\nRule: {}. Again: `{}`", line(claim.rule), request.command(claim.study));
+}
+
+fn write_study(out: &mut String, request: &Request, section: &Section) {
+    let Measured { study, cells } = section.measured;
+    let _ =
+        writeln!(out, "\n### {}: {}\n\n{}\n", study.name, line(&study.title), line(&study.about));
+    for drawn in &section.drawn {
+        let _ = writeln!(out, "![{}](figures/{}.svg)\n", line(&study.title), drawn.name);
+    }
+    if let (Kind::Probe, Some(probe)) = (study.kind, study.probe) {
+        let facets = study.facets.iter().map(|facet| line(&facet.label));
+        let columns = probe.columns.iter().map(|column| line(column));
+        let head: Vec<String> = facets.chain(columns).collect();
+        let _ = writeln!(out, "| {} |\n|{}", head.join(" | "), " --- |".repeat(head.len()));
+        for cell in cells {
+            let settings =
+                study.facets.iter().map(|facet| cell.setting.text(&facet.key).unwrap_or_default());
+            let values = (0..probe.columns.len()).map(|column| short(cell.value(column)));
+            let row: Vec<String> = settings.chain(values).collect();
+            let _ = writeln!(out, "| {} |", row.join(" | "));
+        }
+        out.push('\n');
+    }
+    let _ = writeln!(
+        out,
+        "Numbers: [data/{name}.csv](data/{name}.csv). Again: `{}`",
+        request.command(&study.name),
+        name = study.name
+    );
+}
