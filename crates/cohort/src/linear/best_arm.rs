@@ -1,10 +1,8 @@
 //! All arms of one request scored for one learner: arms as SIMD lanes.
 
 use super::{Oful, dot};
+use crate::simd::{LANES, vectorized};
 use crate::{Arm, Contexts, Score};
-
-/// Arms scored together.
-const LANES: usize = 8;
 
 /// Sums kept side by side, so that no addition waits for the one before it.
 const SUMS: usize = 4;
@@ -27,7 +25,11 @@ impl Oful {
                     coordinate[lane] = *x;
                 }
             }
-            let totals = totals(self.inverse().packed(), self.estimate(), &group, width);
+            let (inverse, estimate) = (self.inverse().packed(), self.estimate());
+            let totals = vectorized(
+                #[inline(always)]
+                || totals(inverse, estimate, &group, width),
+            );
             for (lane, total) in totals.into_iter().enumerate().take(arms) {
                 if total > best.1 {
                     best = (first + lane, total);
@@ -51,23 +53,8 @@ impl Oful {
 
 /// The totals of a group of arms, `group[k][lane]` being coordinate k of an arm. No form fuses a
 /// product with a sum, so all give the same bits.
-fn totals(inverse: &[f64], estimate: &[f64], group: &[ArmLanes], width: f64) -> ArmLanes {
-    #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") {
-        // SAFETY: this processor has AVX2.
-        return unsafe { scores_avx2(inverse, estimate, group, width) };
-    }
-    scores_portable(inverse, estimate, group, width)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn scores_avx2(inverse: &[f64], estimate: &[f64], group: &[ArmLanes], width: f64) -> ArmLanes {
-    scores_portable(inverse, estimate, group, width)
-}
-
 #[inline(always)]
-fn scores_portable(inverse: &[f64], estimate: &[f64], group: &[ArmLanes], width: f64) -> ArmLanes {
+fn totals(inverse: &[f64], estimate: &[f64], group: &[ArmLanes], width: f64) -> ArmLanes {
     let mut total = [0.0; LANES];
     let mut square = [0.0; LANES];
     let mut rows = inverse;

@@ -3,6 +3,7 @@
 //! written for clarity; d is a few dozen at the most.
 
 use crate::linear::sum_in_parts;
+use crate::simd::vectorized;
 
 /// A symmetric matrix, packed: entry (i, j), j ≤ i, at `i(i+1)/2 + j`.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,12 +94,18 @@ impl Symmetric {
 
     /// A ← A + scale·xxᵀ.
     pub fn add_outer(&mut self, scale: f64, x: &[f64]) {
-        add_outer(&mut self.packed, scale, x);
+        vectorized(
+            #[inline(always)]
+            || add_outer(&mut self.packed, scale, x),
+        );
     }
 
     /// out ← A x.
     pub fn times(&self, x: &[f64], out: &mut [f64]) {
-        times(&self.packed, x, out);
+        vectorized(
+            #[inline(always)]
+            || times(&self.packed, x, out),
+        );
     }
 
     /// xᵀ A x, of the first rows and columns where x is shorter.
@@ -306,13 +313,8 @@ impl Cholesky {
     }
 }
 
-widest! {
-    /// A ← A + scale·xxᵀ, A packed.
-    fn add_outer(packed: &mut [f64], scale: f64, x: &[f64]) = add_outer_kernel
-}
-
 #[inline(always)]
-fn add_outer_kernel(packed: &mut [f64], scale: f64, x: &[f64]) {
+fn add_outer(packed: &mut [f64], scale: f64, x: &[f64]) {
     let mut rest = packed;
     for i in 0..x.len() {
         let (row, below) = rest.split_at_mut(i + 1);
@@ -324,13 +326,8 @@ fn add_outer_kernel(packed: &mut [f64], scale: f64, x: &[f64]) {
     }
 }
 
-widest! {
-    /// out ← A x, A packed.
-    fn times(packed: &[f64], x: &[f64], out: &mut [f64]) = times_kernel
-}
-
 #[inline(always)]
-fn times_kernel(packed: &[f64], x: &[f64], out: &mut [f64]) {
+fn times(packed: &[f64], x: &[f64], out: &mut [f64]) {
     out.fill(0.0);
     let mut rest = packed;
     for i in 0..x.len() {

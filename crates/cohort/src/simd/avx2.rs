@@ -25,8 +25,6 @@ impl Avx2 {
     }
 }
 
-// SAFETY of every block below: `self` exists only where AVX2 and FMA were detected, and a `F64x8`
-// is 64 bytes aligned to 64.
 impl Simd for Avx2 {
     type V = [__m256d; 2];
     // 12 sums, two halves of a coefficient and a weight in 16 registers.
@@ -36,22 +34,22 @@ impl Simd for Avx2 {
 
     #[inline(always)]
     fn splat(self, value: f64) -> Self::V {
-        unsafe { [_mm256_set1_pd(value); 2] }
+        intrinsics!([_mm256_set1_pd(value); 2])
     }
 
     #[inline(always)]
     fn load(self, lane: &F64x8) -> Self::V {
         let (low, high) = lane.0.split_at(4);
-        unsafe { [_mm256_load_pd(low.as_ptr()), _mm256_load_pd(high.as_ptr())] }
+        intrinsics!([_mm256_load_pd(low.as_ptr()), _mm256_load_pd(high.as_ptr())])
     }
 
     #[inline(always)]
     fn store(self, value: Self::V, lane: &mut F64x8) {
         let (low, high) = lane.0.split_at_mut(4);
-        unsafe {
+        intrinsics!({
             _mm256_store_pd(low.as_mut_ptr(), value[0]);
             _mm256_store_pd(high.as_mut_ptr(), value[1]);
-        }
+        })
     }
 
     #[inline(always)]
@@ -70,62 +68,62 @@ impl Simd for Avx2 {
 
     #[inline(always)]
     fn add(self, a: Self::V, b: Self::V) -> Self::V {
-        unsafe { [_mm256_add_pd(a[0], b[0]), _mm256_add_pd(a[1], b[1])] }
+        intrinsics!([_mm256_add_pd(a[0], b[0]), _mm256_add_pd(a[1], b[1])])
     }
 
     #[inline(always)]
     fn sub(self, a: Self::V, b: Self::V) -> Self::V {
-        unsafe { [_mm256_sub_pd(a[0], b[0]), _mm256_sub_pd(a[1], b[1])] }
+        intrinsics!([_mm256_sub_pd(a[0], b[0]), _mm256_sub_pd(a[1], b[1])])
     }
 
     #[inline(always)]
     fn mul(self, a: Self::V, b: Self::V) -> Self::V {
-        unsafe { [_mm256_mul_pd(a[0], b[0]), _mm256_mul_pd(a[1], b[1])] }
+        intrinsics!([_mm256_mul_pd(a[0], b[0]), _mm256_mul_pd(a[1], b[1])])
     }
 
     #[inline(always)]
     fn div(self, a: Self::V, b: Self::V) -> Self::V {
-        unsafe { [_mm256_div_pd(a[0], b[0]), _mm256_div_pd(a[1], b[1])] }
+        intrinsics!([_mm256_div_pd(a[0], b[0]), _mm256_div_pd(a[1], b[1])])
     }
 
     #[inline(always)]
     fn mul_add(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
-        unsafe { [_mm256_fmadd_pd(a[0], b[0], c[0]), _mm256_fmadd_pd(a[1], b[1], c[1])] }
+        intrinsics!([_mm256_fmadd_pd(a[0], b[0], c[0]), _mm256_fmadd_pd(a[1], b[1], c[1])])
     }
 
     #[inline(always)]
     fn sub_mul(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
-        unsafe { [_mm256_fnmadd_pd(a[0], b[0], c[0]), _mm256_fnmadd_pd(a[1], b[1], c[1])] }
+        intrinsics!([_mm256_fnmadd_pd(a[0], b[0], c[0]), _mm256_fnmadd_pd(a[1], b[1], c[1])])
     }
 
     #[inline(always)]
     fn root(self, v: Self::V) -> Self::V {
-        unsafe {
+        intrinsics!({
             let zero = _mm256_setzero_pd();
             [_mm256_sqrt_pd(_mm256_max_pd(v[0], zero)), _mm256_sqrt_pd(_mm256_max_pd(v[1], zero))]
-        }
+        })
     }
 
     #[inline(always)]
     fn where_greater(self, a: Self::V, b: Self::V, greater: Self::V, other: Self::V) -> Self::V {
-        unsafe {
+        intrinsics!({
             [
                 _mm256_blendv_pd(other[0], greater[0], _mm256_cmp_pd::<_CMP_GT_OQ>(a[0], b[0])),
                 _mm256_blendv_pd(other[1], greater[1], _mm256_cmp_pd::<_CMP_GT_OQ>(a[1], b[1])),
             ]
-        }
+        })
     }
 
     #[inline(always)]
     fn all_up_to(self, v: Self::V, limit: f64) -> bool {
-        unsafe {
+        intrinsics!({
             let (zero, limit) = (_mm256_setzero_pd(), _mm256_set1_pd(limit));
             let mut all = _mm256_cmp_pd::<_CMP_GE_OQ>(v[0], zero);
             all = _mm256_and_pd(all, _mm256_cmp_pd::<_CMP_GE_OQ>(v[1], zero));
             all = _mm256_and_pd(all, _mm256_cmp_pd::<_CMP_LE_OQ>(v[0], limit));
             all = _mm256_and_pd(all, _mm256_cmp_pd::<_CMP_LE_OQ>(v[1], limit));
             _mm256_movemask_pd(all) == 0xf
-        }
+        })
     }
 
     #[inline(always)]
@@ -139,25 +137,24 @@ impl Simd for Avx2 {
         // A whole number plus 1.5·2⁵² has that number in its low bits; 1023 more is the exponent of a power of 2.
         let shift = self.splat(6_755_399_441_055_744.0 + 1023.0);
         let sums = self.add(k, shift);
-        unsafe {
+        intrinsics!({
             let power = |sum: __m256d| {
                 _mm256_castsi256_pd(_mm256_slli_epi64::<52>(_mm256_castpd_si256(sum)))
             };
             [_mm256_mul_pd(v[0], power(sums[0])), _mm256_mul_pd(v[1], power(sums[1]))]
-        }
+        })
     }
 
     #[inline(always)]
     fn prefetch(self, lane: *const F64x8) {
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(lane.cast()) }
+        intrinsics!(_mm_prefetch::<_MM_HINT_T0>(lane.cast()))
     }
 }
 
 /// The mantissa and the exponent of four numbers, by their bits.
 #[inline(always)]
 fn split(_proof: Avx2, v: __m256d) -> (__m256d, __m256d) {
-    // SAFETY: as above.
-    unsafe {
+    intrinsics!({
         let bits = _mm256_castpd_si256(v);
         let one = _mm256_castpd_si256(_mm256_set1_pd(1.0));
         let mantissa = _mm256_and_si256(bits, _mm256_set1_epi64x((1 << 52) - 1));
@@ -169,5 +166,5 @@ fn split(_proof: Avx2, v: __m256d) -> (__m256d, __m256d) {
             _mm256_castsi256_pd(_mm256_or_si256(mantissa, one)),
             _mm256_sub_pd(exponent, _mm256_set1_pd(1023.0)),
         )
-    }
+    })
 }

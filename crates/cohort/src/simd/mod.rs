@@ -1,14 +1,29 @@
-//! What the kernels ask of a machine: arithmetic on eight f64 at once.
+//! SIMD dispatch: the one place that asks the machine for its instruction sets.
 //!
-//! A kernel is written once, over [`Simd`], and compiled once for every instruction set; which one
-//! runs is found out once. A value of an instruction set's type exists only where
-//! the machine has it, so that having one is the proof that its instructions may be used.
+//! A kernel is written once, over [`Simd`] (eight f64; sixteen f32 by [`SimdF32`]), and compiled once
+//! for every instruction set; the fastest is detected once. A value of an instruction set's type (a
+//! token) exists only where the machine has it: having one is the proof that its instructions may be
+//! used. Loops that the compiler vectorises by itself go through [`vectorized`].
 //!
 //! AVX-512, AVX2 with FMA, and every target that has fused multiply-add by itself (AArch64) give
 //! the same bits: each operation rounds once, in the same order. x86-64 without FMA rounds
 //! products separately — the fused operation in software would be an order of magnitude slower —
 //! and so differs in the last digits, never in an arm beyond ties.
 
+/// Intrinsics in a method of a token: the token is the proof that the machine has them.
+#[cfg(target_arch = "x86_64")]
+macro_rules! intrinsics {
+    ($body:expr) => {{
+        // SAFETY: a value of the token's type exists only where its instructions were detected, and
+        // `F64x8` and `F32x16` are 64 bytes aligned to 64, as loads and stores need.
+        #[allow(unused_unsafe)]
+        unsafe {
+            $body
+        }
+    }};
+}
+
+mod f32x16;
 mod portable;
 mod scratch;
 
@@ -19,6 +34,7 @@ mod avx512;
 
 use std::sync::LazyLock;
 
+pub(crate) use f32x16::{F32x16, LANES_F32, SimdF32};
 pub use portable::Portable;
 pub(crate) use scratch::with_scratch;
 
@@ -148,6 +164,26 @@ pub(crate) fn run<K: Kernel>(kernel: K) -> K::Output {
     BEST.run(kernel)
 }
 
+/// Runs plain code compiled for the widest vectors of this machine: loops that the compiler
+/// vectorises by itself. It neither fuses products with sums nor reorders sums, so results are the
+/// same bits everywhere.
+///
+/// The closure must be `#[inline(always)]`, and so must all that it calls.
+pub(crate) fn vectorized<R>(work: impl FnOnce() -> R) -> R {
+    run(Plain(work))
+}
+
+struct Plain<F>(F);
+
+impl<R, F: FnOnce() -> R> Kernel for Plain<F> {
+    type Output = R;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _simd: S) -> R {
+        (self.0)()
+    }
+}
+
 /// A piece of work for some instruction set. `run` and all that it calls must be
 /// `#[inline(always)]`: only so is it compiled for the instructions of its caller.
 pub(crate) trait Kernel {
@@ -190,7 +226,7 @@ impl<'a> Rows<'a> {
 }
 
 /// Arithmetic on eight f64 at once.
-pub(crate) trait Simd: Copy {
+pub(crate) trait Simd: SimdF32 {
     /// Eight f64 in registers.
     type V: Copy;
 

@@ -1,16 +1,17 @@
 //! Points as the search sees them: up to 128 at once, in single precision, about their own centre.
 
-use super::lanes::{Lanes, MOST_POINTS, Mask, WIDTH, members};
+use super::lanes::{MOST_POINTS, Mask, WIDTH, members};
 use super::near::Near;
+use crate::simd::F32x16;
 
 /// Up to [`MOST_POINTS`] points by lanes, in units, relative to their centre. What is far from the
 /// origin but near each other keeps its digits in f32 that way.
 pub(super) struct PointBlock {
     pub count: usize,
-    /// `Lanes` in a row.
+    /// Vectors in a row.
     pub vectors: usize,
     /// Row 0: |v|²/2; row 1 + k: coordinate k.
-    pub lanes: Vec<Lanes>,
+    pub lanes: Vec<F32x16>,
     pub centre: Vec<f64>,
     /// No point is farther from the centre.
     pub radius: f64,
@@ -24,8 +25,8 @@ impl PointBlock {
         let (dim, scale) = (near.dim(), near.unit().scale);
         let (centre, bounds) = centre_and_bounds(near, points);
         let vectors = points.len().div_ceil(WIDTH);
-        let mut lanes = vec![Lanes::all(0.0); vectors * (dim + 1)];
-        lanes[..vectors].fill(Lanes::all(f32::INFINITY));
+        let mut lanes = vec![F32x16::splat(0.0); vectors * (dim + 1)];
+        lanes[..vectors].fill(F32x16::splat(f32::INFINITY));
         let mut radius_squared = 0.0_f64;
         for (l, &point) in points.iter().enumerate() {
             let (v, lane) = (l / WIDTH, l % WIDTH);

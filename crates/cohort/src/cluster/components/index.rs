@@ -1,15 +1,15 @@
 //! All points made ready for searching: the tree, its boxes, and a block a leaf.
 
 use super::block::{PointBlock, empty_box};
-use super::lanes::Processor;
 use super::near::Near;
 use super::tree::Tree;
+use crate::simd::InstructionSet;
 use rayon::prelude::*;
 
 pub(super) struct Index<'a> {
     pub near: Near<'a>,
     pub tree: Tree,
-    pub processor: Processor,
+    pub set: InstructionSet,
     /// The leaves' nodes.
     pub leaves: Vec<usize>,
     /// The leaves' points.
@@ -21,7 +21,7 @@ pub(super) struct Index<'a> {
 }
 
 impl<'a> Index<'a> {
-    pub fn new(near: Near<'a>, processor: Processor) -> Self {
+    pub fn new(near: Near<'a>, set: InstructionSet) -> Self {
         let tree = Tree::grow(&near);
         let nodes = tree.nodes.len();
         let leaves: Vec<usize> = (0..nodes).filter(|&n| tree.children(n).is_none()).collect();
@@ -33,8 +33,7 @@ impl<'a> Index<'a> {
         for (number, &leaf) in leaves.iter().enumerate() {
             leaf_number[leaf] = number as u32;
         }
-        let mut index =
-            Self { near, tree, processor, leaves, blocks, leaf_number, bounds: Vec::new() };
+        let mut index = Self { near, tree, set, leaves, blocks, leaf_number, bounds: Vec::new() };
         index.bounds = index.boxes();
         index
     }

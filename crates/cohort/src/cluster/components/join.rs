@@ -2,10 +2,10 @@
 
 use super::block::{PointBlock, half_square};
 use super::disjoint::DisjointSets;
-use super::lanes::{
-    AT_ONCE, Lanes, MOST_POINTS, MOST_VECTORS, Mask, MeetAll, Row, Shift, WIDTH, first, members,
-};
+use super::kernels::{AT_ONCE, Neighbours, Shift};
+use super::lanes::{MOST_POINTS, MOST_VECTORS, Mask, Row, WIDTH, first, members};
 use super::search::Search;
+use crate::simd::F32x16;
 
 /// The points of a block, and what they hang together with.
 pub(super) struct BlockPoints<'a> {
@@ -31,8 +31,8 @@ impl Scratch {
             low: vec![0.0; dim],
             high: vec![0.0; dim],
             offset: vec![0.0; dim],
-            moved: vec![[Lanes::all(0.0); MOST_VECTORS]; dim],
-            limits: [Lanes::all(0.0); MOST_VECTORS],
+            moved: vec![[F32x16::splat(0.0); MOST_VECTORS]; dim],
+            limits: [F32x16::splat(0.0); MOST_VECTORS],
         }
     }
 }
@@ -105,7 +105,7 @@ impl Search<'_> {
                 count += 1;
                 waiting &= !(1 << query);
             }
-            let proposed = self.index.processor.run(MeetAll {
+            let proposed = self.index.set.run(Neighbours {
                 lanes: &targets.block.lanes,
                 vectors: targets.block.vectors,
                 moved: &scratch.moved,
@@ -139,7 +139,7 @@ impl Search<'_> {
         }
         let reach = queries.radius + square.sqrt() * (1.0 + 1e-9) + targets.radius;
         let (gamma, dim) = (self.index.near.unit().gamma, self.index.near.dim());
-        self.index.processor.run(Shift {
+        self.index.set.run(Shift {
             lanes: &queries.lanes,
             vectors: queries.vectors,
             wanted: active,

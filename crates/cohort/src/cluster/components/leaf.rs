@@ -3,7 +3,9 @@
 use super::block::{PointBlock, half_square};
 use super::disjoint::DisjointSets;
 use super::index::Index;
-use super::lanes::{Lanes, MOST_VECTORS, Mask, MeetAll, Row, Shift, first, members};
+use super::kernels::{Neighbours, Shift};
+use super::lanes::{MOST_VECTORS, Mask, Row, first, members};
+use crate::simd::F32x16;
 
 /// Joins the neighbours within a leaf.
 ///
@@ -41,9 +43,9 @@ struct Rows {
 impl Rows {
     fn new(index: &Index, block: &PointBlock) -> Self {
         let dim = index.near.dim();
-        let mut moved = vec![[Lanes::all(0.0); MOST_VECTORS]; dim];
-        let mut limits = [Lanes::all(0.0); MOST_VECTORS];
-        index.processor.run(Shift {
+        let mut moved = vec![[F32x16::splat(0.0); MOST_VECTORS]; dim];
+        let mut limits = [F32x16::splat(0.0); MOST_VECTORS];
+        index.set.run(Shift {
             lanes: &block.lanes,
             vectors: block.vectors,
             wanted: first(block.count),
@@ -58,7 +60,7 @@ impl Rows {
 
     /// Those who may be neighbours of a query.
     fn proposed(&self, index: &Index, block: &PointBlock, query: usize) -> Mask {
-        index.processor.run(MeetAll {
+        index.set.run(Neighbours {
             lanes: &block.lanes,
             vectors: block.vectors,
             moved: &self.moved,

@@ -18,13 +18,14 @@
 //! | `leaf` | who are neighbours within a leaf? |
 //! | `census`, `passes` | who has to ask in other leaves? |
 //! | `search`, `join` | how are other leaves asked? |
-//! | `lanes` | how are many distances computed at once? |
+//! | `lanes`, `kernels` | how are many distances computed at once? |
 
 mod block;
 mod census;
 mod disjoint;
 mod index;
 mod join;
+mod kernels;
 mod lanes;
 mod leaf;
 mod near;
@@ -35,10 +36,10 @@ mod tests;
 mod tree;
 
 use super::partition::number_by_smallest_member;
+use crate::simd::InstructionSet;
 use census::Census;
 use disjoint::DisjointSets;
 use index::Index;
-use lanes::Processor;
 use leaf::join_within;
 use near::Near;
 use passes::{search_all_leaves, search_near_leaves};
@@ -48,21 +49,21 @@ use rayon::prelude::*;
 /// each other are joined.
 ///
 /// Points i and j are joined if Σ_k (p_ik − p_jk)² ≤ γ² in f64, and through others. The answer is
-/// exact, and the same on any processor and any number of threads. Memory beyond the points is
+/// exact, and the same with any instruction set and any number of threads. Memory beyond the points is
 /// about 5·`dim` + 40 bytes a point.
 ///
 /// # Panics
 /// If `dim` is 0, or if there are 2³² − 1 points or more.
 pub fn components(points: &[f64], dim: usize, gamma: f64) -> Vec<usize> {
-    components_on(Processor::best(), points, dim, gamma)
+    components_on(InstructionSet::best(), points, dim, gamma)
 }
 
-fn components_on(processor: Processor, points: &[f64], dim: usize, gamma: f64) -> Vec<usize> {
+fn components_on(set: InstructionSet, points: &[f64], dim: usize, gamma: f64) -> Vec<usize> {
     let near = Near::new(points, dim, gamma);
     if near.count() == 0 {
         return vec![];
     }
-    let index = Index::new(near, processor);
+    let index = Index::new(near, set);
     let sets = DisjointSets::new(index.near.count());
     index.leaves.par_iter().for_each(|&leaf| join_within(&index, &sets, leaf));
     let census = join_most(&index, &sets);

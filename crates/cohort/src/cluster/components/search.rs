@@ -6,7 +6,8 @@ use super::census::{Census, NONE};
 use super::disjoint::DisjointSets;
 use super::index::Index;
 use super::join::{BlockPoints, Scratch};
-use super::lanes::{MOST_POINTS, Mask, NearBox, members};
+use super::kernels::NearBox;
+use super::lanes::{MOST_POINTS, Mask, members};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// One pass over the whole index.
@@ -147,7 +148,7 @@ impl<'a> Search<'a> {
             scratch.high[k] = (high[k] - block.centre[k]) as f32;
         }
         let gamma = self.index.near.unit().gamma;
-        self.index.processor.run(NearBox {
+        self.index.set.run(NearBox {
             lanes: &block.lanes,
             vectors: block.vectors,
             wanted: active,

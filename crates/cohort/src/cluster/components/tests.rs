@@ -1,8 +1,8 @@
 //! Components against the naive version, on points of many kinds.
 
-use super::lanes::Processor;
 use super::{components, components_on};
 use crate::cluster::partition::number_by_smallest_member;
+use crate::simd::InstructionSet;
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha8Rng;
@@ -124,9 +124,9 @@ proptest! {
         let points = points(kind, count, dim, seed);
         let gamma = some_gamma(&points, dim, pick);
         let expected = naive(&points, dim, gamma);
-        for processor in Processor::available() {
-            let found = components_on(processor, &points, dim, gamma);
-            prop_assert!(found == expected, "{processor:?}, gamma = {gamma:e}");
+        for set in InstructionSet::available() {
+            let found = components_on(set, &points, dim, gamma);
+            prop_assert!(found == expected, "{set:?}, gamma = {gamma:e}");
         }
     }
 
@@ -181,9 +181,9 @@ fn every_pass_is_exact_from_no_edge_to_one_component() {
         let points = points(kind, count, dim, 5);
         for gamma in gammas {
             let expected = naive(&points, dim, gamma);
-            for processor in Processor::available() {
-                let found = components_on(processor, &points, dim, gamma);
-                assert!(found == expected, "{kind:?}, gamma = {gamma}, {processor:?}");
+            for set in InstructionSet::available() {
+                let found = components_on(set, &points, dim, gamma);
+                assert!(found == expected, "{kind:?}, gamma = {gamma}, {set:?}");
             }
         }
     }

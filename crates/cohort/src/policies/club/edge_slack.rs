@@ -28,6 +28,7 @@
 
 use crate::linear::{Oful, dot};
 use crate::policies::shared::clubs::{distance_squared, uncertainty};
+use crate::simd::vectorized;
 
 /// A slack that always has to be checked.
 const NONE: f64 = -1.0;
@@ -117,27 +118,14 @@ impl EdgeSlacks {
         ofuls: &[Oful],
         neighbours: impl Iterator<Item = usize>,
     ) -> Vec<usize> {
-        #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") {
-            // SAFETY: this processor has AVX2.
-            return unsafe { self.recheck_avx2(user, ofuls, neighbours) };
-        }
-        self.recheck_portable(user, ofuls, neighbours)
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2")]
-    fn recheck_avx2(
-        &mut self,
-        user: usize,
-        ofuls: &[Oful],
-        neighbours: impl Iterator<Item = usize>,
-    ) -> Vec<usize> {
-        self.recheck_portable(user, ofuls, neighbours)
+        vectorized(
+            #[inline(always)]
+            || self.recheck_edges(user, ofuls, neighbours),
+        )
     }
 
     #[inline(always)]
-    fn recheck_portable(
+    fn recheck_edges(
         &mut self,
         user: usize,
         ofuls: &[Oful],

@@ -1,18 +1,22 @@
-//! Three loops over the lanes of a block: move it, see who is near a box, let some meet another.
+//! Three SIMD kernels over the points of a block, in single precision: move it, find the points near a
+//! box, find the neighbours of some queries in another block.
 //!
-//! A block of n points is stored by rows of ⌈n/16⌉ `Lanes`: first |v|²/2 of every point v, then the
+//! The kernels only propose: a pair that they let pass is decided by `Near`, and the limits they are
+//! given allow for their rounding. So every instruction set gives the same components.
+//!
+//! A block of n points is stored by rows of ⌈n/16⌉ vectors: first |v|²/2 of every point v, then the
 //! first coordinate of every point, then the second, and so on. Lanes beyond n have |v|²/2 = ∞: no
 //! point is near them.
 
-use super::vector::Vector;
-use super::{Lanes, Loop, MOST_VECTORS, Mask, Row, WIDTH};
+use super::lanes::{MOST_VECTORS, Mask, Row, WIDTH};
+use crate::simd::{F32x16, Kernel, Simd};
 
 /// Moves the points of a block by an offset, and prepares them to meet another block in whose frame
 /// they are then: `moved` are their coordinates x there, `limits` are `within` − |x|²/2. Returns the
 /// `wanted` points with |x|²/2 not above `ball`. Vectors of lanes without a wanted point are left
 /// alone.
-pub(in super::super) struct Shift<'a> {
-    pub lanes: &'a [Lanes],
+pub(super) struct Shift<'a> {
+    pub lanes: &'a [F32x16],
     pub vectors: usize,
     pub wanted: Mask,
     pub offset: &'a [f32],
@@ -22,35 +26,34 @@ pub(in super::super) struct Shift<'a> {
     pub limits: &'a mut Row,
 }
 
-impl Loop for Shift<'_> {
+impl Kernel for Shift<'_> {
     type Output = Mask;
 
     #[inline(always)]
-    unsafe fn run<V: Vector>(self) -> Mask {
+    fn run<S: Simd>(self, simd: S) -> Mask {
         let coordinates = &self.lanes[self.vectors..];
         let mut near = 0;
         for v in vectors_of(self.wanted, self.vectors) {
-            // SAFETY: the caller vouches for the processor.
-            unsafe {
-                let mut squares = V::splat(0.0);
-                let rows = coordinates.chunks_exact(self.vectors);
-                for ((row, offset), moved) in rows.zip(self.offset).zip(self.moved.iter_mut()) {
-                    let x = V::load(&row[v]).add(V::splat(*offset));
-                    squares = squares.plus_product(x, x);
-                    x.store(&mut moved[v]);
-                }
-                let half = V::splat(0.0).plus_product(squares, V::splat(0.5));
-                V::splat(self.within).sub(half).store(&mut self.limits[v]);
-                near |= Mask::from(half.not_above(V::splat(self.ball))) << (WIDTH * v);
+            let mut squares = simd.splat_f32(0.0);
+            let rows = coordinates.chunks_exact(self.vectors);
+            for ((row, offset), moved) in rows.zip(self.offset).zip(self.moved.iter_mut()) {
+                let x = simd.add_f32(simd.load_f32(&row[v]), simd.splat_f32(*offset));
+                squares = simd.mul_add_f32(x, x, squares);
+                simd.store_f32(x, &mut moved[v]);
             }
+            let half = simd.mul_add_f32(squares, simd.splat_f32(0.5), simd.splat_f32(0.0));
+            let limit = simd.sub_f32(simd.splat_f32(self.within), half);
+            simd.store_f32(limit, &mut self.limits[v]);
+            let inside = simd.not_above_f32(half, simd.splat_f32(self.ball));
+            near |= Mask::from(inside) << (WIDTH * v);
         }
         near & self.wanted
     }
 }
 
 /// Those of the `wanted` points whose squared distance to a box is not above a limit.
-pub(in super::super) struct NearBox<'a> {
-    pub lanes: &'a [Lanes],
+pub(super) struct NearBox<'a> {
+    pub lanes: &'a [F32x16],
     pub vectors: usize,
     pub wanted: Mask,
     pub low: &'a [f32],
@@ -58,38 +61,37 @@ pub(in super::super) struct NearBox<'a> {
     pub limit: f32,
 }
 
-impl Loop for NearBox<'_> {
+impl Kernel for NearBox<'_> {
     type Output = Mask;
 
     #[inline(always)]
-    unsafe fn run<V: Vector>(self) -> Mask {
+    fn run<S: Simd>(self, simd: S) -> Mask {
         let coordinates = &self.lanes[self.vectors..];
         let mut near = 0;
         for v in vectors_of(self.wanted, self.vectors) {
-            // SAFETY: the caller vouches for the processor.
-            unsafe {
-                let mut squares = V::splat(0.0);
-                let rows = coordinates.chunks_exact(self.vectors);
-                for ((row, low), high) in rows.zip(self.low).zip(self.high) {
-                    let x = V::load(&row[v]);
-                    let outside = V::splat(*low).sub(x).max(x.sub(V::splat(*high)));
-                    let outside = outside.max(V::splat(0.0));
-                    squares = squares.plus_product(outside, outside);
-                }
-                near |= Mask::from(squares.not_above(V::splat(self.limit))) << (WIDTH * v);
+            let mut squares = simd.splat_f32(0.0);
+            let rows = coordinates.chunks_exact(self.vectors);
+            for ((row, low), high) in rows.zip(self.low).zip(self.high) {
+                let x = simd.load_f32(&row[v]);
+                let below = simd.sub_f32(simd.splat_f32(*low), x);
+                let above = simd.sub_f32(x, simd.splat_f32(*high));
+                let outside = simd.max_f32(simd.max_f32(below, above), simd.splat_f32(0.0));
+                squares = simd.mul_add_f32(outside, outside, squares);
             }
+            let inside = simd.not_above_f32(squares, simd.splat_f32(self.limit));
+            near |= Mask::from(inside) << (WIDTH * v);
         }
         near & self.wanted
     }
 }
 
 /// How many queries may meet a block at once.
-pub(in super::super) const AT_ONCE: usize = 8;
+pub(super) const AT_ONCE: usize = 8;
 
 /// For each query x, the points v of a block with |v|²/2 − x·v not above the query's limit; with
 /// limit = γ²/2 − |x|²/2 those are the v with |x − v|² ≤ γ².
-pub(in super::super) struct MeetAll<'a> {
-    pub lanes: &'a [Lanes],
+pub(super) struct Neighbours<'a> {
+    pub lanes: &'a [F32x16],
     pub vectors: usize,
     /// The coordinates of the queries, in the frame of the block.
     pub moved: &'a [Row],
@@ -98,13 +100,13 @@ pub(in super::super) struct MeetAll<'a> {
     pub limits: &'a Row,
 }
 
-impl Loop for MeetAll<'_> {
+impl Kernel for Neighbours<'_> {
     type Output = [Mask; AT_ONCE];
 
     /// A tile of queries × vectors stays in registers: each coordinate of the block is loaded once
     /// for all queries of the tile. Where too few queries are left, the last one fills it up.
     #[inline(always)]
-    unsafe fn run<V: Vector>(self) -> [Mask; AT_ONCE] {
+    fn run<S: Simd>(self, simd: S) -> [Mask; AT_ONCE] {
         let mut met = [[0; MOST_VECTORS]; AT_ONCE];
         let mut queries = [self.queries.last().copied().unwrap_or(0); AT_ONCE];
         queries[..self.queries.len()].copy_from_slice(self.queries);
@@ -112,17 +114,14 @@ impl Loop for MeetAll<'_> {
         while from < self.queries.len() {
             let left = self.queries.len() - from;
             let (queries, met) = (&queries[from..], &mut met[from..]);
-            // SAFETY: the caller vouches for the processor.
-            from += unsafe {
-                match left {
-                    5.. if V::REGISTERS >= 32 => self.meet::<V, 8, 2>(queries, met),
-                    3.. if V::REGISTERS >= 32 => self.meet::<V, 4, 2>(queries, met),
-                    3.. if V::REGISTERS >= 8 => self.meet::<V, 4, 1>(queries, met),
-                    2.. if V::REGISTERS >= 32 => self.meet::<V, 2, 4>(queries, met),
-                    2.. => self.meet::<V, 2, 1>(queries, met),
-                    _ if V::REGISTERS >= 8 => self.meet::<V, 1, 4>(queries, met),
-                    _ => self.meet::<V, 1, 2>(queries, met),
-                }
+            from += match left {
+                5.. if S::REGISTERS >= 32 => self.meet::<S, 8, 2>(simd, queries, met),
+                3.. if S::REGISTERS >= 32 => self.meet::<S, 4, 2>(simd, queries, met),
+                3.. if S::REGISTERS >= 8 => self.meet::<S, 4, 1>(simd, queries, met),
+                2.. if S::REGISTERS >= 32 => self.meet::<S, 2, 4>(simd, queries, met),
+                2.. => self.meet::<S, 2, 1>(simd, queries, met),
+                _ if S::REGISTERS >= 8 => self.meet::<S, 1, 4>(simd, queries, met),
+                _ => self.meet::<S, 1, 2>(simd, queries, met),
             };
         }
         met.map(|bits| {
@@ -131,39 +130,38 @@ impl Loop for MeetAll<'_> {
     }
 }
 
-impl MeetAll<'_> {
+impl Neighbours<'_> {
     /// The first Q queries against the whole block, W vectors at a time. Returns Q.
     #[inline(always)]
-    unsafe fn meet<V: Vector, const Q: usize, const W: usize>(
+    fn meet<S: Simd, const Q: usize, const W: usize>(
         &self,
+        simd: S,
         queries: &[u8],
         met: &mut [[u16; MOST_VECTORS]],
     ) -> usize {
         let queries = queries.first_chunk::<Q>().expect("room for a tile");
         let met = met.first_chunk_mut::<Q>().expect("room for a tile");
         let mut v = 0;
-        // SAFETY: the caller vouches for the processor.
-        unsafe {
-            while v + W <= self.vectors {
-                self.tile::<V, Q, W>(queries, v, met);
-                v += W;
-            }
-            while W > 2 && v + 2 <= self.vectors {
-                self.tile::<V, Q, 2>(queries, v, met);
-                v += 2;
-            }
-            while v < self.vectors {
-                self.tile::<V, Q, 1>(queries, v, met);
-                v += 1;
-            }
+        while v + W <= self.vectors {
+            self.tile::<S, Q, W>(simd, queries, v, met);
+            v += W;
+        }
+        while W > 2 && v + 2 <= self.vectors {
+            self.tile::<S, Q, 2>(simd, queries, v, met);
+            v += 2;
+        }
+        while v < self.vectors {
+            self.tile::<S, Q, 1>(simd, queries, v, met);
+            v += 1;
         }
         Q
     }
 
     /// Q queries against W vectors from the v-th on.
     #[inline(always)]
-    unsafe fn tile<V: Vector, const Q: usize, const W: usize>(
+    fn tile<S: Simd, const Q: usize, const W: usize>(
         &self,
+        simd: S,
         queries: &[u8; Q],
         v: usize,
         met: &mut [[u16; MOST_VECTORS]; Q],
@@ -172,31 +170,28 @@ impl MeetAll<'_> {
         let lane = |row: &Row, query: u8| {
             row[usize::from(query) / WIDTH % MOST_VECTORS].0[usize::from(query) % WIDTH]
         };
-        // SAFETY: the caller vouches for the processor.
-        unsafe {
-            let mut sums = [[V::splat(0.0); W]; Q];
-            for q in 0..Q {
-                for w in 0..W {
-                    sums[q][w] = V::load(&half[v + w]);
-                }
+        let mut sums = [[simd.splat_f32(0.0); W]; Q];
+        for q in 0..Q {
+            for w in 0..W {
+                sums[q][w] = simd.load_f32(&half[v + w]);
             }
-            for (row, moved) in coordinates.chunks_exact(self.vectors).zip(self.moved) {
-                let mut block = [V::splat(0.0); W];
-                for w in 0..W {
-                    block[w] = V::load(&row[v + w]);
-                }
-                for q in 0..Q {
-                    let x = V::splat(lane(moved, queries[q]));
-                    for w in 0..W {
-                        sums[q][w] = sums[q][w].minus_product(x, block[w]);
-                    }
-                }
+        }
+        for (row, moved) in coordinates.chunks_exact(self.vectors).zip(self.moved) {
+            let mut block = [simd.splat_f32(0.0); W];
+            for w in 0..W {
+                block[w] = simd.load_f32(&row[v + w]);
             }
             for q in 0..Q {
-                let limit = V::splat(lane(self.limits, queries[q]));
+                let x = simd.splat_f32(lane(moved, queries[q]));
                 for w in 0..W {
-                    met[q][v + w] = sums[q][w].not_above(limit);
+                    sums[q][w] = simd.sub_mul_f32(x, block[w], sums[q][w]);
                 }
+            }
+        }
+        for q in 0..Q {
+            let limit = simd.splat_f32(lane(self.limits, queries[q]));
+            for w in 0..W {
+                met[q][v + w] = simd.not_above_f32(sums[q][w], limit);
             }
         }
     }
@@ -210,20 +205,21 @@ fn vectors_of(wanted: Mask, vectors: usize) -> impl Iterator<Item = usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{MOST_POINTS, Processor, first};
+    use super::super::lanes::{MOST_POINTS, first};
     use super::*;
+    use crate::simd::InstructionSet;
 
     const DIM: usize = 5;
 
-    /// Small whole numbers: every sum is exact, so every processor must find exactly the same.
+    /// Small whole numbers: every sum is exact, so every instruction set must find exactly the same.
     fn coordinate(point: usize, k: usize) -> f32 {
         ((point * 7 + k * 11 + point * k) % 9) as f32 - 4.0
     }
 
-    fn block(count: usize) -> (usize, Vec<Lanes>) {
+    fn block(count: usize) -> (usize, Vec<F32x16>) {
         let vectors = count.div_ceil(WIDTH);
-        let mut lanes = vec![Lanes::all(0.0); vectors * (DIM + 1)];
-        lanes[..vectors].fill(Lanes::all(f32::INFINITY));
+        let mut lanes = vec![F32x16::splat(0.0); vectors * (DIM + 1)];
+        lanes[..vectors].fill(F32x16::splat(f32::INFINITY));
         for l in 0..count {
             let (v, lane) = (l / WIDTH, l % WIDTH);
             lanes[v].0[lane] = (0..DIM).map(|k| 0.5 * coordinate(l, k).powi(2)).sum();
@@ -246,12 +242,12 @@ mod tests {
         let distance_square = |l: usize, m: usize| -> f32 {
             (0..DIM).map(|k| (coordinate(l, k) + offset[k] - coordinate(m, k)).powi(2)).sum()
         };
-        for processor in Processor::available() {
+        for set in InstructionSet::available() {
             for (count, targets) in [(1, 128), (16, 17), (37, 90), (128, 1)] {
                 let (vectors, lanes) = block(count);
-                let mut moved = vec![[Lanes::all(0.0); MOST_VECTORS]; DIM];
-                let mut limits = [Lanes::all(0.0); MOST_VECTORS];
-                let in_ball = processor.run(Shift {
+                let mut moved = vec![[F32x16::splat(0.0); MOST_VECTORS]; DIM];
+                let mut limits = [F32x16::splat(0.0); MOST_VECTORS];
+                let in_ball = set.run(Shift {
                     lanes: &lanes,
                     vectors,
                     wanted: first(count),
@@ -265,7 +261,7 @@ mod tests {
                 let (target_vectors, target_lanes) = block(targets);
                 let queries: Vec<u8> = (0..count as u8).collect();
                 for queries in queries.chunks(AT_ONCE) {
-                    let met = processor.run(MeetAll {
+                    let met = set.run(Neighbours {
                         lanes: &target_lanes,
                         vectors: target_vectors,
                         moved: &moved,
@@ -274,7 +270,7 @@ mod tests {
                     });
                     for (&query, met) in queries.iter().zip(met) {
                         let near = |m| distance_square(query.into(), m) <= 36.0;
-                        assert_eq!(met, those(targets, near), "{processor:?}, {query}");
+                        assert_eq!(met, those(targets, near), "{set:?}, {query}");
                     }
                 }
             }
@@ -293,10 +289,9 @@ mod tests {
         };
         let (vectors, lanes) = block(MOST_POINTS);
         let wanted = those(MOST_POINTS, |l| l % 3 != 0 && l / WIDTH != 2);
-        for processor in Processor::available() {
+        for set in InstructionSet::available() {
             let (low, high) = (&low, &high);
-            let near =
-                processor.run(NearBox { lanes: &lanes, vectors, wanted, low, high, limit: 30.0 });
+            let near = set.run(NearBox { lanes: &lanes, vectors, wanted, low, high, limit: 30.0 });
             assert_eq!(near, wanted & those(MOST_POINTS, |l| square(l) <= 30.0));
             assert_ne!(near, wanted);
             assert_ne!(near, 0);
