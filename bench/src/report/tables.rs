@@ -159,12 +159,13 @@ fn hard_growth(measured: &[components::Measured]) -> String {
         Some(format!("{kind}: N^{exponent:.2}"))
     });
     let exponents: Vec<String> = exponents.collect();
-    match exponents.is_empty() {
-        true => String::new(),
-        false => format!(
+    if exponents.is_empty() {
+        String::new()
+    } else {
+        format!(
             "\nHow the cost grows between the smallest and the largest: {}. Pairs grow as N².\n",
             exponents.join("; ")
-        ),
+        )
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, Error, FromArgMatches};
-use cohort::params::{Default, Kind, Param, Value};
+use cohort::params::{DefaultValue, Kind, Param, Value};
 use cohort_lab::environments::ENVIRONMENTS;
 use cohort_lab::experiment::RUN_PARAMS;
 use cohort_lab::theory;
@@ -128,9 +128,9 @@ fn note(option: &str) -> String {
 fn flag(param: &Param, note: &str) -> Arg {
     let default = match param.default {
         _ if param.kind.is_flag() => String::new(),
-        Default::Real(number) => format!(" [default: {number}]"),
-        Default::Choice(word) => format!(" [default: {word}]"),
-        Default::Derived(rule) => format!(" [default: {rule}]"),
+        DefaultValue::Real(number) => format!(" [default: {number}]"),
+        DefaultValue::Choice(word) => format!(" [default: {word}]"),
+        DefaultValue::Derived(rule) => format!(" [default: {rule}]"),
     };
     let arg = Arg::new(param.name)
         .long(param.name.replace('_', "-"))

@@ -56,9 +56,10 @@ impl Evaluate {
         let targets = wanted.into_iter().map(|wanted| wanted.build(&log));
         let mut targets = targets.collect::<Result<Vec<_>, _>>()?;
         let evaluations = evaluate(&log, &mut targets, &estimators, self.seed)?;
-        print(&match self.json {
-            true => self.as_json(&log, &evaluations),
-            false => self.as_table(&log, &evaluations),
+        print(&if self.json {
+            self.as_json(&log, &evaluations)
+        } else {
+            self.as_table(&log, &evaluations)
         })?;
         Ok(Done::Complete)
     }

@@ -1,7 +1,7 @@
 //! `cohort policies`: which there are, and what can be set.
 
 use clap::Args;
-use cohort::params::{Default, Param};
+use cohort::params::{DefaultValue, Param};
 use cohort::registry::{self, POLICIES, PolicyInfo};
 use cohort_lab::text::wrapped;
 use cohort_server::settings::online_policies;
@@ -51,8 +51,8 @@ fn as_json(info: &PolicyInfo, is_for_apps: bool) -> serde_json::Value {
         json!({
             "name": param.name,
             "default": match param.default {
-                Default::Real(number) => json!(number),
-                Default::Choice(text) | Default::Derived(text) => json!(text),
+                DefaultValue::Real(number) => json!(number),
+                DefaultValue::Choice(text) | DefaultValue::Derived(text) => json!(text),
             },
             "range": param.kind.to_string(),
             "meaning": param.meaning,
@@ -85,7 +85,7 @@ fn as_text(info: &PolicyInfo, is_for_apps: bool) -> String {
             range(param),
         );
         let rule = match param.default {
-            Default::Derived(rule) => format!("; by default {rule}"),
+            DefaultValue::Derived(rule) => format!("; by default {rule}"),
             _ => String::new(),
         };
         text += &below_each_other(&first, &format!("{}{rule}", param.meaning));
@@ -96,10 +96,10 @@ fn as_text(info: &PolicyInfo, is_for_apps: bool) -> String {
 fn default(param: &Param) -> String {
     match param.default {
         // √2 and the like: four digits tell; the JSON has them all.
-        Default::Real(number) if number.to_string().len() > 8 => format!("{number:.4}"),
-        Default::Real(number) => number.to_string(),
-        Default::Choice(word) => word.to_owned(),
-        Default::Derived(_) => "derived".to_owned(),
+        DefaultValue::Real(number) if number.to_string().len() > 8 => format!("{number:.4}"),
+        DefaultValue::Real(number) => number.to_string(),
+        DefaultValue::Choice(word) => word.to_owned(),
+        DefaultValue::Derived(_) => "derived".to_owned(),
     }
 }
 

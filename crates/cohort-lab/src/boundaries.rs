@@ -43,9 +43,10 @@ pub fn dataset(folder: &Path, bytes: &[u8]) -> bool {
 
 /// A log of decisions as bytes, or in files like those of a data set.
 pub fn log(folder: &Path, bytes: &[u8]) -> bool {
-    match bytes.starts_with(b"=== ") {
-        true => unpack(folder, &["log.csv", "item_context.csv"], bytes),
-        false => write(&folder.join("log.csv"), bytes),
+    if bytes.starts_with(b"=== ") {
+        unpack(folder, &["log.csv", "item_context.csv"], bytes)
+    } else {
+        write(&folder.join("log.csv"), bytes)
     }
     evaluate::reading::read(&folder.join("log.csv")).is_ok()
 }

@@ -111,15 +111,12 @@ pub struct Visitors {
 impl Visitors {
     /// Who comes just before a round of so many.
     pub fn of_round(&self, round: usize, rounds: usize) -> &[usize] {
-        let before = |round: usize| match self.at_once {
-            true => {
-                if round == 0 {
-                    0
-                } else {
-                    self.users.len()
-                }
+        let before = |round: usize| {
+            if self.at_once {
+                if round == 0 { 0 } else { self.users.len() }
+            } else {
+                round * self.users.len() / rounds
             }
-            false => round * self.users.len() / rounds,
         };
         &self.users[before(round)..before(round + 1)]
     }

@@ -38,3 +38,8 @@ pub mod text;
 pub mod theory;
 
 pub use error::Error;
+
+/// The environment of docs/add-an-environment.md compiles and holds.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/add-an-environment.md")]
+struct AddAnEnvironment;

@@ -281,9 +281,9 @@ impl Learner {
         let offers = self.offers(&offer, users.len())?;
         let arms = offer.shape()[offer.shape().len() - 2];
         let mut scored = vec![Score::default(); users.len() * arms];
+        self.with(py, |state| state.engine.policy().catch_up());
         // A user that is only looked at stays unknown.
         self.with_online(py, &[], |online| {
-            online.catch_up();
             for ((user, offer), row) in users.iter().zip(&offers).zip(scored.chunks_mut(arms)) {
                 online.score(usize::try_from(*user).unwrap_or(usize::MAX / 2), offer, row);
             }

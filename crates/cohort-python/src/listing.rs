@@ -1,6 +1,6 @@
 //! Which policies and environments are there, and what can be set?
 
-use cohort::params::{Default, Param};
+use cohort::params::{DefaultValue, Param};
 use cohort::registry::POLICIES;
 use cohort_lab::environments::ENVIRONMENTS;
 use pyo3::prelude::*;
@@ -41,8 +41,10 @@ fn params<'py>(py: Python<'py>, groups: &[&[Param]]) -> PyResult<Bound<'py, PyLi
         let entry = PyDict::new(py);
         entry.set_item("name", param.name)?;
         match param.default {
-            Default::Real(number) => entry.set_item("default", number)?,
-            Default::Choice(text) | Default::Derived(text) => entry.set_item("default", text)?,
+            DefaultValue::Real(number) => entry.set_item("default", number)?,
+            DefaultValue::Choice(text) | DefaultValue::Derived(text) => {
+                entry.set_item("default", text)?
+            }
         }
         entry.set_item("range", param.kind.to_string())?;
         entry.set_item("meaning", param.meaning)?;

@@ -38,7 +38,7 @@ fn with_ones<'a>(contexts: &Contexts, to: &'a mut Vec<f64>) -> Contexts<'a> {
 }
 
 fn online_of(policy: &mut Box<dyn Policy>) -> &mut dyn OnlinePolicy {
-    policy.online().expect("nobody else is asked for turns")
+    policy.online().expect("only policies with an online form are asked for it")
 }
 
 impl Policy for WithIntercept {
@@ -67,7 +67,7 @@ impl Policy for WithIntercept {
     }
 }
 
-/// None of the policies with an intercept has work that is due later.
+/// None of the policies with an intercept refits.
 impl OnlinePolicy for WithIntercept {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
         let contexts = with_ones(contexts, &mut self.padded);
@@ -94,10 +94,6 @@ impl OnlinePolicy for WithIntercept {
     ) -> bool {
         let contexts = with_ones(contexts, &mut self.padded);
         online_of(&mut self.policy).chances(user, &contexts, seed, chances)
-    }
-
-    fn saved(&mut self) -> Option<&mut dyn Saved> {
-        online_of(&mut self.policy).saved()
     }
 }
 

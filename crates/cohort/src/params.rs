@@ -15,7 +15,7 @@ pub struct Param {
     /// What values it takes.
     pub kind: Kind,
     /// What it is when not set.
-    pub default: Default,
+    pub default: DefaultValue,
     /// What it means, in one line.
     pub meaning: &'static str,
 }
@@ -37,7 +37,7 @@ pub enum Kind {
 
 /// The value of a parameter that was not set.
 #[derive(Debug)]
-pub enum Default {
+pub enum DefaultValue {
     /// This number.
     Real(f64),
     /// This word.
@@ -72,7 +72,7 @@ pub const SHARE: Kind = Kind::Real(Bound::Included(0.0), Bound::Included(1.0));
 impl Param {
     /// A number with a fixed default.
     pub const fn real(name: &'static str, kind: Kind, default: f64, meaning: &'static str) -> Self {
-        let default = Default::Real(default);
+        let default = DefaultValue::Real(default);
         Self { name, kind, default, meaning }
     }
 
@@ -83,7 +83,7 @@ impl Param {
         default: &'static str,
         meaning: &'static str,
     ) -> Self {
-        let default = Default::Derived(default);
+        let default = DefaultValue::Derived(default);
         Self { name, kind, default, meaning }
     }
 
@@ -94,7 +94,7 @@ impl Param {
         default: &'static str,
         meaning: &'static str,
     ) -> Self {
-        let default = Default::Choice(default);
+        let default = DefaultValue::Choice(default);
         Self { name, kind, default, meaning }
     }
 
@@ -105,7 +105,7 @@ impl Param {
         default: usize,
         meaning: &'static str,
     ) -> Self {
-        let (kind, default) = (Kind::Count(least), Default::Real(default as f64));
+        let (kind, default) = (Kind::Count(least), DefaultValue::Real(default as f64));
         Self { name, kind, default, meaning }
     }
 
@@ -121,7 +121,7 @@ impl Param {
         default: &'static str,
         meaning: &'static str,
     ) -> Self {
-        Self { name, kind: Kind::Text(what), default: Default::Derived(default), meaning }
+        Self { name, kind: Kind::Text(what), default: DefaultValue::Derived(default), meaning }
     }
 
     /// The value that somebody's text stands for, given what is expected.
@@ -138,7 +138,7 @@ impl Param {
         words: &'static [&'static str],
         meaning: &'static str,
     ) -> Self {
-        let (kind, default) = (Kind::Choice(words), Default::Choice(words[0]));
+        let (kind, default) = (Kind::Choice(words), DefaultValue::Choice(words[0]));
         Self { name, kind, default, meaning }
     }
 }
@@ -192,12 +192,12 @@ impl fmt::Display for Kind {
     }
 }
 
-impl fmt::Display for Default {
+impl fmt::Display for DefaultValue {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            Default::Real(number) => write!(f, "{number}"),
-            Default::Choice(word) => write!(f, "{word}"),
-            Default::Derived(rule) => write!(f, "{rule}"),
+            DefaultValue::Real(number) => write!(f, "{number}"),
+            DefaultValue::Choice(word) => write!(f, "{word}"),
+            DefaultValue::Derived(rule) => write!(f, "{rule}"),
         }
     }
 }
@@ -274,7 +274,7 @@ impl Settings {
     /// If the policy has not declared a number of that name: a mistake in the policy's own file.
     pub fn real(&self, name: &str) -> f64 {
         match (self.set.get(name), &self.param(name).default) {
-            (Some(Value::Real(number)), _) | (None, Default::Real(number)) => *number,
+            (Some(Value::Real(number)), _) | (None, DefaultValue::Real(number)) => *number,
             _ => panic!("{}.{name} has no fixed default", self.policy),
         }
     }
@@ -294,7 +294,7 @@ impl Settings {
     pub fn choice(&self, name: &str) -> &str {
         match (self.set.get(name), &self.param(name).default) {
             (Some(Value::Text(word)), _) => word,
-            (None, Default::Choice(word)) => word,
+            (None, DefaultValue::Choice(word)) => word,
             _ => panic!("{}.{name} is not a choice", self.policy),
         }
     }
@@ -336,9 +336,9 @@ impl Settings {
     pub fn resolved(&self) -> impl Iterator<Item = (&'static Param, Option<Value>)> {
         (self.params.iter().copied().flatten()).map(|param| {
             let default = || match param.default {
-                Default::Real(number) => Some(Value::Real(number)),
-                Default::Choice(word) => Some(Value::Text(word.to_owned())),
-                Default::Derived(_) => None,
+                DefaultValue::Real(number) => Some(Value::Real(number)),
+                DefaultValue::Choice(word) => Some(Value::Text(word.to_owned())),
+                DefaultValue::Derived(_) => None,
             };
             (param, self.set.get(param.name).cloned().or_else(default))
         })

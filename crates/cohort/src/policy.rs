@@ -38,14 +38,31 @@ pub trait Policy: Send {
         None
     }
 
-    /// The same learner for users that come one at a time, where the algorithm allows it.
+    /// The online form, for users that come one at a time; `None` where the algorithm has none.
     fn online(&mut self) -> Option<&mut dyn OnlinePolicy> {
         None
     }
 
-    /// The same learner as something that can be kept, where it can be.
+    /// The schedule of refits; `None` where the policy never refits.
+    fn refits(&mut self) -> Option<&mut dyn Refits> {
+        None
+    }
+
+    /// Does the refit that is due, if any.
+    fn catch_up(&mut self) {
+        if let Some(refits) = self.refits() {
+            refits.catch_up();
+        }
+    }
+
+    /// A read-only view of what was learned; `None` where the policy offers none.
+    fn insight(&self) -> Option<&dyn Insight> {
+        None
+    }
+
+    /// Serialisation of what was learned; `None` where it cannot be kept.
     fn saved(&mut self) -> Option<&mut dyn Saved> {
-        self.online()?.saved()
+        None
     }
 
     /// Whether the algorithm is defined for rounds or for single turns: that is how it is run.
@@ -94,44 +111,29 @@ pub trait OnlinePolicy {
     ) -> bool {
         false
     }
-
-    /// Whether something that takes long is due, such as a refit of what users have in common.
-    /// `decide` does it by itself; whoever judges does it by [`OnlinePolicy::catch_up`], or elsewhere by
-    /// [`OnlinePolicy::job`] and [`OnlinePolicy::install`], when it suits.
-    fn is_due(&self) -> bool {
-        false
-    }
-
-    /// Does what is due. It depends on nothing but what was learned.
-    fn catch_up(&mut self) {}
-
-    /// What is due as work that can be done on another thread, on what is known now, while
-    /// decisions and rewards go on.
-    fn job(&mut self) -> Option<RefitJob> {
-        None
-    }
-
-    /// Takes over what a [`RefitJob`] found. Invalid bytes are rejected and leave the policy unchanged.
-    fn install(&mut self, _found: &[u8]) -> Result<(), Error> {
-        Err(Error::Saved {
-            what: "a policy without jobs",
-            found: "what a job found".to_owned(),
-            expected: "nothing".to_owned(),
-        })
-    }
-
-    /// The same learner as something that can be looked into, where it can be.
-    fn insight(&self) -> Option<&dyn Insight> {
-        None
-    }
-
-    /// The same learner as something that can be kept, where it can be.
-    fn saved(&mut self) -> Option<&mut dyn Saved> {
-        None
-    }
 }
 
-/// Work to be done elsewhere; it returns what it found, in a layout of the policy's own.
+/// Refits: work that takes long, such as fitting what users have in common, and how it is scheduled.
+///
+/// [`OnlinePolicy::decide`] refits by itself when a refit is due. Callers that score instead refit
+/// when it suits them: in place by [`Refits::catch_up`], or on another thread by [`Refits::job`] and
+/// [`Refits::install`].
+pub trait Refits {
+    /// Whether a refit is due.
+    fn is_due(&self) -> bool;
+
+    /// Refits if due. The result depends on nothing but what was learned.
+    fn catch_up(&mut self);
+
+    /// The refit that is due, on a copy of what is known now, while decisions and rewards go on.
+    fn job(&mut self) -> Option<RefitJob>;
+
+    /// Takes over the result of a [`RefitJob`]. Invalid bytes are rejected and leave the policy
+    /// unchanged.
+    fn install(&mut self, found: &[u8]) -> Result<(), Error>;
+}
+
+/// A refit, to be run on any thread; it returns its result in a layout of the policy's own.
 pub type RefitJob = Box<dyn FnOnce() -> Vec<u8> + Send>;
 
 /// Something to be written, later and elsewhere.

@@ -102,9 +102,10 @@ pub fn write_bound(out: &mut dyn Write, bound: f64) -> io::Result<()> {
 /// Reads a number that may be infinite, but is one.
 pub fn read_bound(from: &mut dyn Read, what: &'static str) -> Result<f64, Error> {
     let bound = f64::from_le_bytes(read_array(from, what)?);
-    match bound.is_nan() {
-        true => Err(Error::NotFinite { what, place: "a bound".to_owned(), found: bound }),
-        false => Ok(bound),
+    if bound.is_nan() {
+        Err(Error::NotFinite { what, place: "a bound".to_owned(), found: bound })
+    } else {
+        Ok(bound)
     }
 }
 
@@ -278,7 +279,7 @@ mod tests {
     }
 
     fn saved(policy: &mut dyn Policy) -> &mut dyn Saved {
-        policy.online().and_then(|online| online.saved()).unwrap()
+        policy.saved().unwrap()
     }
 
     fn save(policy: &mut dyn Policy) -> Vec<u8> {
@@ -309,8 +310,7 @@ mod tests {
 
     /// Every policy that works one user at a time and can be kept.
     fn with_saved() -> impl Iterator<Item = &'static str> {
-        with_online()
-            .filter(|name| build(name, 3).online().is_some_and(|online| online.saved().is_some()))
+        with_online().filter(|name| build(name, 3).saved().is_some())
     }
 
     /// Every policy that works one user at a time.
@@ -371,8 +371,8 @@ mod tests {
                     let contexts = Contexts::new(values, 3).unwrap();
                     let mut scored = [[Score::default(); 2]; 2];
                     for (policy, scored) in std::iter::once(&mut before).chain(&mut after).zip(&mut scored) {
+                        policy.catch_up();
                         let online = policy.online().unwrap();
-                        online.catch_up();
                         online.score(*user, &contexts, scored);
                         let arm = online.decide(*user, &contexts);
                         online.learn_one(*user, contexts.arm(arm), *reward);
@@ -389,11 +389,11 @@ mod tests {
         ) {
             for name in with_online().filter(|name| *name != "random") {
                 let mut policy = build(name, 3);
-                let policy = policy.online().unwrap();
                 for (user, values, reward) in &turns {
                     let contexts = Contexts::new(values, 3).unwrap();
                     let mut scored = [Score::default(); 4];
                     policy.catch_up();
+                    let policy = policy.online().unwrap();
                     policy.score(*user, &contexts, &mut scored);
                     let arm = policy.decide(*user, &contexts);
                     let best = scored.iter().map(Score::total).fold(f64::MIN, f64::max);

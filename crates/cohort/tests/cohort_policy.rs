@@ -309,9 +309,10 @@ fn users_who_change_at_once_are_learned_anew() {
                 world.thetas = clustered(4, 40, 3, 0.1).thetas;
                 world.thetas.rotate_left(world.dim);
             }
-            regret += match alone {
-                false => world.play(&mut *policy, 150),
-                true => play_alone(&mut world, &mut *policy, 150),
+            regret += if alone {
+                play_alone(&mut world, &mut *policy, 150)
+            } else {
+                world.play(&mut *policy, 150)
             };
         }
         (regret, world.trace.clone())
@@ -368,10 +369,10 @@ fn what_was_fitted_to_users_before_they_changed_is_not_taken_on() {
         }
         if turn % 50 == 0 {
             let mut bytes = Vec::new();
-            OnlinePolicy::saved(&mut policy).unwrap().save(&mut bytes).unwrap();
-            OnlinePolicy::saved(&mut restored).unwrap().load(&mut bytes.as_slice()).unwrap();
+            Policy::saved(&mut policy).unwrap().save(&mut bytes).unwrap();
+            Policy::saved(&mut restored).unwrap().load(&mut bytes.as_slice()).unwrap();
             let mut again = Vec::new();
-            OnlinePolicy::saved(&mut restored).unwrap().save(&mut again).unwrap();
+            Policy::saved(&mut restored).unwrap().save(&mut again).unwrap();
             assert!(bytes == again, "saved, restored and saved");
             std::mem::swap(&mut policy, &mut restored);
         }

@@ -1,6 +1,6 @@
 //! What holds for every policy in the registry, whatever it does.
 
-use cohort::params::{Default, Kind, Value};
+use cohort::params::{DefaultValue, Kind, Value};
 use cohort::registry::{POLICIES, build, info};
 use cohort::{Contexts, Error, Problem, Truth};
 
@@ -59,21 +59,24 @@ fn bears_large_contexts_that_are_nearly_the_same() {
         for (dim, scale) in [(16, 1e6), (16, 1e4), (64, 1e6)] {
             let problem = Problem { sigma: 0.1, ..Problem::new(2, dim) };
             let Ok(mut learner) = build(policy.name, &problem, []) else { continue };
-            let Some(online) = learner.online() else { continue };
+            if learner.online().is_none() {
+                continue;
+            }
             for t in 0..1500 {
                 let wiggle = |i: usize| ((t * 31 + i * 17) % 1009) as f64 * 1e-6;
                 let values: Vec<f64> = (0..2 * dim).map(|i| scale - wiggle(i)).collect();
                 let contexts = Contexts::new(&values, dim).unwrap();
+                let online = learner.online().unwrap();
                 let arm = online.decide(t % 2, &contexts);
                 let reward = if t % 3 == 0 { 1e6 } else { -1e6 };
                 online.learn_one(t % 2, contexts.arm(arm), reward);
-                online.catch_up();
+                learner.catch_up();
             }
             let mut bytes = Vec::new();
-            let Some(saved) = online.saved() else { continue };
+            let Some(saved) = learner.saved() else { continue };
             saved.save(&mut bytes).unwrap_or_else(|why| panic!("{} {dim}: {why}", policy.name));
             let mut again = build(policy.name, &problem, []).unwrap();
-            let saved = again.online().and_then(|online| online.saved()).unwrap();
+            let saved = again.saved().unwrap();
             saved.load(&mut bytes.as_slice()).unwrap();
         }
     }
@@ -131,9 +134,9 @@ fn every_parameter_refuses_what_is_out_of_its_range_by_name() {
             }
             // And takes its own default.
             let default = match &param.default {
-                Default::Real(number) => Value::Real(*number),
-                Default::Choice(word) => Value::Text((*word).to_owned()),
-                Default::Derived(_) => continue,
+                DefaultValue::Real(number) => Value::Real(*number),
+                DefaultValue::Choice(word) => Value::Text((*word).to_owned()),
+                DefaultValue::Derived(_) => continue,
             };
             policy.check([(param.name.to_owned(), default)]).unwrap();
         }

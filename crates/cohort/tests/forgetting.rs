@@ -40,7 +40,7 @@ fn what_is_thought_of_a_forgotten_user_is_what_is_thought_of_a_new_one() {
         let (mut forgets, mut plain) = (policy(), policy());
         for policy in [&mut forgets, &mut plain] {
             learn(&mut **policy, 0..20, rewards);
-            policy.online().unwrap().catch_up();
+            policy.catch_up();
         }
         let before = scored(&mut *forgets, 7);
         assert!(forgets.online().unwrap().forget(7));
@@ -52,9 +52,9 @@ fn what_is_thought_of_a_forgotten_user_is_what_is_thought_of_a_new_one() {
         }
         // What was kept is what is there, and comes back as it is.
         let mut bytes = Vec::new();
-        forgets.online().unwrap().saved().unwrap().save(&mut bytes).unwrap();
+        forgets.saved().unwrap().save(&mut bytes).unwrap();
         let mut again = policy();
-        again.online().unwrap().saved().unwrap().load(&mut bytes.as_slice()).unwrap();
+        again.saved().unwrap().load(&mut bytes.as_slice()).unwrap();
         for user in 0..22 {
             assert_eq!(scored(&mut *again, user), scored(&mut *forgets, user), "user {user}");
         }
@@ -65,7 +65,7 @@ fn what_is_thought_of_a_forgotten_user_is_what_is_thought_of_a_new_one() {
         assert_eq!(scored(&mut *forgets, 7), scored(&mut *plain, 21));
         // The next fit is made without whom was forgotten.
         learn(&mut *forgets, 0..6, 30);
-        forgets.online().unwrap().catch_up();
+        forgets.catch_up();
         assert!(scored(&mut *forgets, 7).iter().all(|one| one.total().is_finite()));
     }
 }

@@ -46,9 +46,12 @@ impl Tables {
         }
         // Everybody in turn, then some much more often than others.
         let served = (0..turns)
-            .map(|turn| match turn < turns / 2 {
-                true => turn % N,
-                false => (rng.random::<f64>().powi(2) * N as f64) as usize,
+            .map(|turn| {
+                if turn < turns / 2 {
+                    turn % N
+                } else {
+                    (rng.random::<f64>().powi(2) * N as f64) as usize
+                }
             })
             .collect();
         Self { contexts, thetas, noise, served }

@@ -81,9 +81,10 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
         if count == 0 {
             return Ok(());
         }
-        match buffer[..count].iter().all(|byte| *byte == 0) {
-            true => drop(to.seek(SeekFrom::Current(count as i64))?),
-            false => to.write_all(&buffer[..count])?,
+        if buffer[..count].iter().all(|byte| *byte == 0) {
+            drop(to.seek(SeekFrom::Current(count as i64))?)
+        } else {
+            to.write_all(&buffer[..count])?
         }
     }
 }

@@ -35,9 +35,10 @@ pub fn write_lastfm(data: &Path, users: u32, artists: u32, seed: u64) -> Result<
         let taste = user % GENRES;
         for _ in 0..12 {
             let own_genre = rng.random_bool(0.8);
-            let artist = match own_genre {
-                true => rng.random_range(0..artists / GENRES) * GENRES + taste,
-                false => rng.random_range(0..artists),
+            let artist = if own_genre {
+                rng.random_range(0..artists / GENRES) * GENRES + taste
+            } else {
+                rng.random_range(0..artists)
             };
             let _ = write!(listened, "{}\t{}\t{}\r\n", user + 2, 3 * artist + 1, artist + 1);
             // The last artists have no tags; some tags are for artists that do not exist.

@@ -305,9 +305,10 @@ impl World for Shown {
         };
         let played = expected(arm);
         let best = (0..self.laws.arms).map(expected).fold(f64::NEG_INFINITY, f64::max);
-        let reward = match self.laws.binary {
-            true => f64::from(u8::from(self.luck[user] < played)),
-            false => played + self.luck[user],
+        let reward = if self.laws.binary {
+            f64::from(u8::from(self.luck[user] < played))
+        } else {
+            played + self.luck[user]
         };
         Feedback { reward, regret: best - played }
     }

@@ -141,9 +141,10 @@ impl Changing {
             }
             // Steps are drawn by round, so that going back is starting again.
             Drift::Wander { step } => {
-                let (mut thetas, done) = match round < self.round {
-                    true => (self.first.thetas.clone(), 0),
-                    false => (self.world.thetas().to_vec(), self.round),
+                let (mut thetas, done) = if round < self.round {
+                    (self.first.thetas.clone(), 0)
+                } else {
+                    (self.world.thetas().to_vec(), self.round)
                 };
                 let pull = (1.0 - self.dim as f64 * step * step).max(0.0).sqrt();
                 for round in done + 1..=round {

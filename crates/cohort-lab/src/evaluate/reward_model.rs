@@ -102,9 +102,10 @@ impl Ridge {
     }
 
     fn predict(&self, log: &Log, row: &Row, which: usize) -> f64 {
-        let of_item = match log.items_have_features() {
-            true => dot(&self.of_item, row.candidate(which, log.dim)),
-            false => self.of_item[row.candidates[which] as usize],
+        let of_item = if log.items_have_features() {
+            dot(&self.of_item, row.candidate(which, log.dim))
+        } else {
+            self.of_item[row.candidates[which] as usize]
         };
         self.intercept + dot(&self.of_row, &row.context) + of_item
     }
@@ -114,14 +115,13 @@ impl Ridge {
 fn nonzero(log: &Log, row: &Row, visit: &mut dyn FnMut(usize, f64)) {
     let of_row = row.context.iter().enumerate();
     of_row.filter(|(_, value)| **value != 0.0).for_each(|(at, value)| visit(at, *value));
-    match log.items_have_features() {
-        true => {
-            let features = row.candidate(row.chosen, log.dim);
-            for (at, value) in features.iter().enumerate() {
-                visit(log.context_dim + at, *value);
-            }
+    if log.items_have_features() {
+        let features = row.candidate(row.chosen, log.dim);
+        for (at, value) in features.iter().enumerate() {
+            visit(log.context_dim + at, *value);
         }
-        false => visit(log.context_dim + row.item() as usize, 1.0),
+    } else {
+        visit(log.context_dim + row.item() as usize, 1.0)
     }
 }
 

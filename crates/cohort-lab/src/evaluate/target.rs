@@ -301,16 +301,14 @@ impl Target for Learner {
         let mut scores = std::mem::take(&mut self.scores);
         scores.clear();
         scores.resize(row.candidates.len(), Score::default());
-        let online = self.online();
-        online.catch_up();
-        online.score(row.user, &contexts, &mut scores);
+        self.policy.catch_up();
+        self.online().score(row.user, &contexts, &mut scores);
         let best = scores.iter().map(Score::total).fold(f64::NEG_INFINITY, f64::max);
         let bests = scores.iter().filter(|one| one.total() >= best).count();
         probabilities.clear();
-        probabilities.extend(scores.iter().map(|one| match one.total() >= best {
-            true => 1.0 / bests as f64,
-            false => 0.0,
-        }));
+        probabilities.extend(
+            scores.iter().map(|one| if one.total() >= best { 1.0 / bests as f64 } else { 0.0 }),
+        );
         self.scores = scores;
         Ok(())
     }

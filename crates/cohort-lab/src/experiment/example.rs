@@ -1,6 +1,6 @@
 //! The commented example: every key there is, with its default, from what the code itself knows.
 
-use cohort::params::{Default, Param};
+use cohort::params::{DefaultValue, Param};
 use cohort::registry::{POLICIES, PolicyInfo};
 
 use super::{DEFAULT_POLICIES, RUN_PARAMS};
@@ -109,10 +109,10 @@ fn entry(param: &Param, on: bool) -> String {
     let Param { name, kind, default, meaning } = param;
     let off = if on { "" } else { "#" };
     match default {
-        Default::Derived(rule) => {
+        DefaultValue::Derived(rule) => {
             comment(&format!("{meaning} [{kind}; default: {rule}]")) + &format!("# {name} = …\n")
         }
-        Default::Choice(word) if !kind.is_flag() => {
+        DefaultValue::Choice(word) if !kind.is_flag() => {
             comment(&format!("{meaning} [{kind}]")) + &format!("{off}{name} = \"{word}\"\n")
         }
         fixed => comment(&format!("{meaning} [{kind}]")) + &format!("{off}{name} = {fixed}\n"),

@@ -172,10 +172,13 @@ impl App {
                 Ok(())
             }
             What::CaughtUp => {
-                self.online().catch_up();
+                self.policy.catch_up();
                 Ok(())
             }
-            What::Refitted(found) => self.online().install(&found).map_err(|why| why.to_string()),
+            What::Refitted(found) => match self.policy.refits() {
+                Some(refits) => refits.install(&found).map_err(|why| why.to_string()),
+                None => Err("a refit of a policy that never refits".to_owned()),
+            },
         }
     }
 
@@ -250,24 +253,24 @@ impl App {
             return Ok(None);
         }
         let cannot = || BadSettings::Fixed(settings.policy.clone());
-        let saved = self.online().saved().ok_or_else(cannot)?;
+        let saved = self.policy.saved().ok_or_else(cannot)?;
         let learned = saved.share().map_err(|_| cannot())?;
-        online(&mut policy).saved().ok_or_else(cannot)?.take_over(learned)?;
+        policy.saved().ok_or_else(cannot)?.take_over(learned)?;
         Ok(Some(policy))
     }
 
     pub(super) fn online(&mut self) -> &mut dyn OnlinePolicy {
-        online(&mut self.policy)
+        self.policy.online().expect("settings that name another policy are refused")
     }
 
     /// What its policy has to do that takes long, if anything is due.
     pub fn job(&mut self) -> Option<RefitJob> {
-        self.online().job()
+        self.policy.refits()?.job()
     }
 
     /// Whether its policy can be kept in a snapshot.
     pub(super) fn can_be_saved(&mut self) -> bool {
-        self.online().saved().is_some()
+        self.policy.saved().is_some()
     }
 
     /// Whether its policy can forget users.
@@ -301,8 +304,8 @@ impl App {
     }
 
     /// Its policy as something that can be looked into, where it can be.
-    pub fn insight(&mut self) -> Option<&dyn Insight> {
-        self.online().insight()
+    pub fn insight(&self) -> Option<&dyn Insight> {
+        self.policy.insight()
     }
 
     /// Its control group.
@@ -367,9 +370,4 @@ fn check_number(number: f64) -> Result<(), String> {
         true => Ok(()),
         false => Err(format!("the number {number}, which is none that can be learned")),
     }
-}
-
-/// An app's policy always works one user at a time: settings that name another are refused.
-fn online(policy: &mut Box<dyn Policy>) -> &mut dyn OnlinePolicy {
-    policy.online().expect("an app's policy works one user at a time")
 }

@@ -40,7 +40,7 @@ impl State {
             app.seen.touch(number, at_ms);
         }
         let fixed = BadSettings::Fixed(app.settings.policy.clone());
-        app.online().saved().ok_or(fixed)?.load(&mut learned)?;
+        app.policy.saved().ok_or(fixed)?.load(&mut learned)?;
         let mut state = State::default();
         state.apps.insert(name.to_owned(), app);
         Ok(state)
@@ -51,7 +51,7 @@ impl App {
     /// What its policy has learned; `None` where that cannot be kept.
     pub fn learned(&mut self) -> Option<Vec<u8>> {
         let mut learned = Vec::new();
-        self.online().saved()?.save(&mut learned).ok()?;
+        self.policy.saved()?.save(&mut learned).ok()?;
         Some(learned)
     }
 }
@@ -65,10 +65,9 @@ mod tests {
     fn what_was_learned_elsewhere_comes_back_out_of_a_state() {
         let settings = AppSettings { policy: "linucb-ind".to_owned(), ..AppSettings::new(2) };
         let mut policy = settings.build().unwrap();
-        let online = policy.online().unwrap();
-        online.learn_one(1, Contexts::new(&[0.5, 0.25], 2).unwrap().arm(0), 1.0);
+        policy.online().unwrap().learn_one(1, Contexts::new(&[0.5, 0.25], 2).unwrap().arm(0), 1.0);
         let mut learned = Vec::new();
-        online.saved().unwrap().save(&mut learned).unwrap();
+        policy.saved().unwrap().save(&mut learned).unwrap();
 
         let with = |users: &[&str], learned: &[u8]| {
             State::with_app("shop", settings.clone(), 5, users.iter().copied(), learned)

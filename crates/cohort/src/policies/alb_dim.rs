@@ -29,6 +29,7 @@ use rand::RngExt;
 
 use super::draws::stream;
 use super::shared::served::{OneUser, Served};
+use crate::builder::builder;
 use crate::linear::{Confidence, OFUL_PARAMS, Oful, Ridge};
 use crate::params::{Kind, Param, Settings};
 use crate::registry::PolicyInfo;
@@ -45,6 +46,11 @@ pub const INFO: PolicyInfo = PolicyInfo {
     ],
     build,
 };
+
+builder! {
+    delta: real, lambda: real, norm_bound: real, sigma: real, exploration: real,
+    confidence: choice, rho_min: real, intercept: flag, t0: count,
+}
 
 struct AlbDim {
     confidence: Confidence,
@@ -124,6 +130,10 @@ impl OneUser for AlbDim {
     fn order(&self) -> Order {
         Order::Together
     }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
 }
 
 impl OnlinePolicy for AlbDim {
@@ -140,9 +150,10 @@ impl OnlinePolicy for AlbDim {
     /// All arms are the same where they are drawn at random.
     fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
         let known = self.user(user);
-        match known.explores(self.t0) {
-            true => scores.fill(Score::default()),
-            false => self.score_masked(known, contexts, scores),
+        if known.explores(self.t0) {
+            scores.fill(Score::default())
+        } else {
+            self.score_masked(known, contexts, scores)
         }
     }
 
@@ -152,12 +163,11 @@ impl OnlinePolicy for AlbDim {
         }
         let (t0, lambda) = (self.t0, self.confidence.lambda);
         let known = &mut self.users[user];
-        match known.explores(t0) {
-            true => known.explored.learn(context, reward),
-            false => {
-                let x = known.masked(context);
-                known.oful.learn(&x, reward);
-            }
+        if known.explores(t0) {
+            known.explored.learn(context, reward)
+        } else {
+            let x = known.masked(context);
+            known.oful.learn(&x, reward);
         }
         known.turns += 1.0;
         known.all_turns += 1.0;
@@ -182,10 +192,6 @@ impl OnlinePolicy for AlbDim {
     ) -> bool {
         chances.fill(1.0 / contexts.arms() as f64);
         self.user(user).explores(self.t0)
-    }
-
-    fn saved(&mut self) -> Option<&mut dyn Saved> {
-        Some(self)
     }
 }
 

@@ -24,6 +24,7 @@ use std::io::{self, Read, Write};
 
 use rayon::prelude::*;
 
+use crate::builder::builder;
 use crate::linear::{Bank, Confidence, OFUL_PARAMS};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
@@ -41,6 +42,11 @@ pub const INFO: PolicyInfo = PolicyInfo {
     params: &[OFUL_PARAMS],
     build,
 };
+
+builder! {
+    delta: real, lambda: real, norm_bound: real, sigma: real, exploration: real,
+    confidence: choice, rho_min: real, intercept: flag,
+}
 
 /// Lengths of the epochs that fill `rounds` rounds: ⌈√T⌉, twice that, four times that, …, the
 /// last one cut.

@@ -26,6 +26,7 @@ use std::io::{self, Read, Write};
 
 use super::shared::clubs::{EXPLORATION_PARAMS, exploration, width};
 use super::shared::served::{OneUser, Served, read_ofuls, write_ofuls};
+use crate::builder::builder;
 use crate::linear::{Oful, argmax, dot};
 use crate::params::{POSITIVE, Param, Settings};
 use crate::registry::PolicyInfo;
@@ -42,6 +43,8 @@ pub const INFO: PolicyInfo = PolicyInfo {
     ],
     build,
 };
+
+builder! { alpha: real, exploration: real, intercept: flag, gamma: real }
 
 /// M = I + Σxxᵀ: the regulariser.
 const LAMBDA: f64 = 1.0;
@@ -95,9 +98,10 @@ impl Cab {
     fn sure_neighbours(&self, user: usize, x: &[f64]) -> Vec<usize> {
         let sure = self.gamma / 4.0;
         let (own, others) = self.neighbours(user, x);
-        match own.bonus < sure {
-            true => others.filter(|(_, other)| other.bonus < sure).map(|(j, _)| j).collect(),
-            false => Vec::new(),
+        if own.bonus < sure {
+            others.filter(|(_, other)| other.bonus < sure).map(|(j, _)| j).collect()
+        } else {
+            Vec::new()
         }
     }
 
@@ -113,7 +117,11 @@ impl Cab {
     }
 }
 
-impl OneUser for Cab {}
+impl OneUser for Cab {
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
+}
 
 impl OnlinePolicy for Cab {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
@@ -135,10 +143,6 @@ impl OnlinePolicy for Cab {
             self.users[learner].learn(context, reward);
         }
         self.turns += 1.0;
-    }
-
-    fn saved(&mut self) -> Option<&mut dyn Saved> {
-        Some(self)
     }
 }
 

@@ -42,6 +42,7 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::shared::clubs::{EXPLORATION_PARAMS, exploration, width};
+use crate::builder::builder;
 use crate::cluster::partition::number_by_smallest_member;
 use crate::cluster::{ShrinkingGraph, Split};
 use crate::linear::Oful;
@@ -58,6 +59,8 @@ pub const INFO: PolicyInfo = PolicyInfo {
     params: PARAMS,
     build,
 };
+
+builder! { alpha: real, exploration: real, intercept: flag, alpha2: real, graph: choice }
 
 /// Its parameters.
 pub(super) const PARAMS: &[&[Param]] = &[
@@ -196,6 +199,10 @@ impl Policy for Club {
     fn order(&self) -> Order {
         Order::OneByOne
     }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
 }
 
 impl OnlinePolicy for Club {
@@ -207,18 +214,15 @@ impl OnlinePolicy for Club {
 
     /// Average; a user who has not come yet would join the largest component.
     fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
-        let component = match user < self.users.len() {
-            true => Some(self.graph.component(user)),
-            false => self.graph.largest_component(),
+        let component = if user < self.users.len() {
+            Some(self.graph.component(user))
+        } else {
+            self.graph.largest_component()
         };
         match component {
             Some(at) => self.components[at].score(contexts, self.width(), scores),
             None => Oful::new(self.dim, LAMBDA).score(contexts, self.width(), scores),
         }
-    }
-
-    fn saved(&mut self) -> Option<&mut dyn Saved> {
-        Some(self)
     }
 
     /// Update, cut, clusters.

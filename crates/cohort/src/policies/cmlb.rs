@@ -28,6 +28,7 @@ use std::io::{self, Read, Write};
 use std::ops::Bound;
 
 use super::shared::PerCluster;
+use crate::builder::builder;
 use crate::cluster::maximal_cluster;
 use crate::linear::{Bank, Confidence, OFUL_PARAMS};
 use crate::params::{Kind, NOT_NEGATIVE, POSITIVE, Param, SHARE, Settings};
@@ -45,6 +46,12 @@ pub const INFO: PolicyInfo = PolicyInfo {
     params: CMLB_PARAMS,
     build,
 };
+
+builder! {
+    alpha: real, c: real, gamma: real, min_share: real, explore_rho_min: real, delta: real,
+    lambda: real, norm_bound: real, sigma: real, exploration: real, confidence: choice,
+    rho_min: real, intercept: flag,
+}
 
 /// α, as CMLB and SCLB have it.
 pub(crate) const ALPHA: Param = Param::real(

@@ -13,6 +13,7 @@ use std::io::{self, Read, Write};
 
 use super::cmlb::{CMLB_PARAMS, Plan};
 use super::shared::{PooledClusters, UserHistories};
+use crate::builder::builder;
 use crate::cluster::maximal_cluster;
 use crate::linear::Bank;
 use crate::params::Settings;
@@ -30,6 +31,12 @@ pub const INFO: PolicyInfo = PolicyInfo {
     params: CMLB_PARAMS,
     build,
 };
+
+builder! {
+    alpha: real, c: real, gamma: real, min_share: real, explore_rho_min: real, delta: real,
+    lambda: real, norm_bound: real, sigma: real, exploration: real, confidence: choice,
+    rho_min: real, intercept: flag,
+}
 
 /// CMLB over histories that live for ever; `sclb-warm` changes its plan from phase to phase.
 pub(crate) struct CmlbWarm {

@@ -41,12 +41,14 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 
+use crate::builder::builder;
 use crate::cluster::partition::number_by_smallest_member;
+use crate::insight::Insight;
 use crate::linear::{argmax, dot};
 use crate::params::Settings;
 use crate::population::{Belief, Fitted, Ledger, Panel, Population, Prior, memory_of};
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, OnlinePolicy, Policy, Problem};
+use crate::{Arm, Contexts, Error, OnlinePolicy, Policy, Problem, Refits, Saved};
 use beliefs::Beliefs;
 use chosen::Chosen;
 use drift::Watch;
@@ -60,6 +62,11 @@ pub const INFO: PolicyInfo = PolicyInfo {
     params: &[chosen::PARAMS],
     build: |problem, settings| Ok(Box::new(Cohort::new(problem, settings)?)),
 };
+
+builder! {
+    exploration: real, exploration_rule: choice, refit_ratio: real, half_life: real_or,
+    mixture: choice, directions: choice, labels: choice, doubt: choice, sigma: real,
+}
 
 /// Draws from which the chances of arms are told, where they are drawn.
 const DRAWS: usize = 128;
@@ -342,6 +349,20 @@ impl Policy for Cohort {
     }
 
     fn online(&mut self) -> Option<&mut dyn OnlinePolicy> {
+        Some(self)
+    }
+
+    fn refits(&mut self) -> Option<&mut dyn Refits> {
+        Some(self)
+    }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        // What is kept, and goes on elsewhere, is between two refits.
+        self.finish_refit();
+        Some(self)
+    }
+
+    fn insight(&self) -> Option<&dyn Insight> {
         Some(self)
     }
 }

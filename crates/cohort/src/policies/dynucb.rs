@@ -29,6 +29,7 @@ use rand::RngExt;
 use super::draws::stream;
 use super::shared::clubs::{EXPLORATION_PARAMS, distance_squared, exploration, width};
 use super::shared::served::{OneUser, Served, read_ofuls, write_ofuls};
+use crate::builder::builder;
 use crate::cluster::partition::number_by_smallest_member;
 use crate::linear::{Oful, argmax};
 use crate::params::{Param, Settings};
@@ -46,6 +47,8 @@ pub const INFO: PolicyInfo = PolicyInfo {
     ],
     build,
 };
+
+builder! { alpha: real, exploration: real, intercept: flag, clusters: count }
 
 /// M = I + Σxxᵀ: the regulariser.
 const LAMBDA: f64 = 1.0;
@@ -116,6 +119,10 @@ impl OneUser for DynUcb {
         number_by_smallest_member(&mut labels);
         Some(labels)
     }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
 }
 
 impl OnlinePolicy for DynUcb {
@@ -139,10 +146,6 @@ impl OnlinePolicy for DynUcb {
             self.clusters[to].absorb([&self.users[user]]);
             self.homes[user] = to;
         }
-    }
-
-    fn saved(&mut self) -> Option<&mut dyn Saved> {
-        Some(self)
     }
 }
 

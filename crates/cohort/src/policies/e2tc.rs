@@ -24,6 +24,7 @@
 use super::shared::served::Served;
 use super::shared::subspace::{coordinates, leading_directions, lift, ridge_estimates};
 use super::shared::tasks::{Fit, Greedy, Tasks};
+use crate::builder::builder;
 use crate::intercept::INTERCEPT;
 use crate::params::{POSITIVE, Param, Settings};
 use crate::registry::PolicyInfo;
@@ -37,6 +38,8 @@ pub const INFO: PolicyInfo = PolicyInfo {
     params: &[PARAMS],
     build,
 };
+
+builder! { rank: count, c1: real, c2: real, ridge: real, intercept: flag }
 
 const PARAMS: &[Param] = &[
     Param::count("rank", 1, 3, "k, dimension of the subspace that users lie in"),

@@ -37,6 +37,7 @@ use std::ops::Bound;
 
 use super::shared::clubs::{EXPLORATION_PARAMS, exploration, width};
 use super::shared::served::{OneUser, Served};
+use crate::builder::builder;
 use crate::linear::{Symmetric, argmax, dot};
 use crate::params::{Kind, Param, Settings};
 use crate::registry::PolicyInfo;
@@ -62,6 +63,8 @@ pub const INFO: PolicyInfo = PolicyInfo {
     ],
     build,
 };
+
+builder! { alpha: real, exploration: real, intercept: flag, graph: choice, tolerance: real }
 
 /// More edges than this are never made of true clusters.
 const MOST_EDGES: usize = 50_000_000;
@@ -140,7 +143,11 @@ impl GobLin {
     }
 }
 
-impl OneUser for GobLin {}
+impl OneUser for GobLin {
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
+}
 
 impl OnlinePolicy for GobLin {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
@@ -172,10 +179,6 @@ impl OnlinePolicy for GobLin {
             }
         }
         self.gang.learn(user, context);
-    }
-
-    fn saved(&mut self) -> Option<&mut dyn Saved> {
-        Some(self)
     }
 }
 

@@ -24,6 +24,7 @@ use std::io::{self, Read, Write};
 use super::draws::{best_for, normals, score_draw, shares, stream};
 use super::shared::hierarchy::{HIERARCHY_PARAMS, Hierarchy};
 use super::shared::served::{OneUser, Served};
+use crate::builder::builder;
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
 use crate::{Arm, Contexts, Error, OnlinePolicy, Order, Policy, Problem, Saved, Score};
@@ -37,6 +38,8 @@ pub const INFO: PolicyInfo = PolicyInfo {
     params: &[HIERARCHY_PARAMS],
     build,
 };
+
+builder! { sigma_q: real, sigma_0: real, sigma: real, intercept: flag }
 
 struct HierTs {
     seed: u64,
@@ -71,6 +74,10 @@ impl OneUser for HierTs {
     fn order(&self) -> Order {
         Order::Together
     }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
 }
 
 impl OnlinePolicy for HierTs {
@@ -97,10 +104,6 @@ impl OnlinePolicy for HierTs {
     ) -> bool {
         shares(contexts, seed, chances, |rng| self.draw(user, rng));
         true
-    }
-
-    fn saved(&mut self) -> Option<&mut dyn Saved> {
-        Some(self)
     }
 }
 

@@ -23,6 +23,7 @@ use std::io::{self, Read, Write};
 
 use super::shared::hierarchy::{HIERARCHY_PARAMS, Hierarchy};
 use super::shared::served::{OneUser, Served};
+use crate::builder::builder;
 use crate::linear::{argmax, dot};
 use crate::params::{NOT_NEGATIVE, PROBABILITY, Param, Settings};
 use crate::registry::PolicyInfo;
@@ -42,6 +43,10 @@ pub const INFO: PolicyInfo = PolicyInfo {
     ],
     build,
 };
+
+builder! {
+    delta: real, exploration: real, sigma_q: real, sigma_0: real, sigma: real, intercept: flag,
+}
 
 struct HierUcb {
     /// exploration·√(2 ln(1/δ)).
@@ -76,6 +81,10 @@ impl OneUser for HierUcb {
     fn order(&self) -> Order {
         Order::Together
     }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
 }
 
 impl OnlinePolicy for HierUcb {
@@ -90,10 +99,6 @@ impl OnlinePolicy for HierUcb {
 
     fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {
         self.known.learn(user, context, reward);
-    }
-
-    fn saved(&mut self) -> Option<&mut dyn Saved> {
-        Some(self)
     }
 }
 

@@ -26,6 +26,7 @@ use std::io::{self, Read, Write};
 use super::draws::{best_for, normals, score_draw, shares, stream};
 use super::shared::served::{OneUser, Served};
 use super::shared::{MODEL_PARAMS, Model};
+use crate::builder::builder;
 use crate::intercept::INTERCEPT;
 use crate::linear::Ridge;
 use crate::params::{NOT_NEGATIVE, Param, Settings};
@@ -52,6 +53,8 @@ pub const INFO: PolicyInfo = PolicyInfo {
     build,
 };
 
+builder! { v: real, intercept: flag, lambda: real, model: choice }
+
 struct LinTs {
     v: f64,
     seed: u64,
@@ -76,6 +79,10 @@ impl LinTs {
 impl OneUser for LinTs {
     fn order(&self) -> Order {
         Order::Together
+    }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
     }
 }
 
@@ -107,10 +114,6 @@ impl OnlinePolicy for LinTs {
             theta
         });
         true
-    }
-
-    fn saved(&mut self) -> Option<&mut dyn Saved> {
-        Some(self)
     }
 }
 

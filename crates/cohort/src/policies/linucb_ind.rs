@@ -10,6 +10,7 @@
 
 use std::io::{self, Read, Write};
 
+use crate::builder::builder;
 use crate::insight::{Insight, Position, UserSummary};
 use crate::linear::{Bank, Confidence, OFUL_PARAMS, Progress};
 use crate::params::Settings;
@@ -24,6 +25,11 @@ pub const INFO: PolicyInfo = PolicyInfo {
     params: &[OFUL_PARAMS],
     build,
 };
+
+builder! {
+    delta: real, lambda: real, norm_bound: real, sigma: real, exploration: real,
+    confidence: choice, rho_min: real, intercept: flag,
+}
 
 /// One OFUL per user.
 struct LinUcbInd {
@@ -53,6 +59,14 @@ impl Policy for LinUcbInd {
     fn online(&mut self) -> Option<&mut dyn OnlinePolicy> {
         Some(self)
     }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
+
+    fn insight(&self) -> Option<&dyn Insight> {
+        Some(self)
+    }
 }
 
 impl OnlinePolicy for LinUcbInd {
@@ -68,20 +82,13 @@ impl OnlinePolicy for LinUcbInd {
     }
 
     fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
-        let progress = match user < self.users.learners() {
-            true => self.users.progress(user),
-            false => Progress::default(),
+        let progress = if user < self.users.learners() {
+            self.users.progress(user)
+        } else {
+            Progress::default()
         };
         let radius = self.confidence.radius(progress);
         self.users.score_one(user, contexts, self.confidence.shape, radius, scores);
-    }
-
-    fn insight(&self) -> Option<&dyn Insight> {
-        Some(self)
-    }
-
-    fn saved(&mut self) -> Option<&mut dyn Saved> {
-        Some(self)
     }
 }
 

@@ -35,6 +35,7 @@ use rand::seq::index;
 use super::draws::stream;
 use super::shared::clubs::{EXPLORATION_PARAMS, distance_squared, exploration, uncertainty, width};
 use super::shared::served::{OneUser, Served, read_ofuls, write_ofuls};
+use crate::builder::builder;
 use crate::linear::Oful;
 use crate::params::{POSITIVE, Param, Settings};
 use crate::registry::PolicyInfo;
@@ -54,6 +55,8 @@ pub const INFO: PolicyInfo = PolicyInfo {
     ],
     build,
 };
+
+builder! { alpha: real, exploration: real, intercept: flag, seeds: count, gamma: real }
 
 /// M = I + Σxxᵀ: the regulariser.
 const LAMBDA: f64 = 1.0;
@@ -154,7 +157,11 @@ impl Locb {
     }
 }
 
-impl OneUser for Locb {}
+impl OneUser for Locb {
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
+}
 
 impl OnlinePolicy for Locb {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
@@ -186,10 +193,6 @@ impl OnlinePolicy for Locb {
             }
             seed.finished = bound(centre) <= self.gamma / 4.0;
         }
-    }
-
-    fn saved(&mut self) -> Option<&mut dyn Saved> {
-        Some(self)
     }
 }
 

@@ -32,6 +32,7 @@ use rand_chacha::ChaCha8Rng;
 use super::draws::{DRAWS, normals, stream};
 use super::oracle_centres::{KnownLaw, Offer};
 use super::shared::served::{OneUser, Served};
+use crate::builder::builder;
 use crate::cluster::partition::number_by_smallest_member;
 use crate::linear::symmetric::Cholesky;
 use crate::linear::{argmax, dot, read_factor};
@@ -50,6 +51,8 @@ pub const INFO: PolicyInfo = PolicyInfo {
     params: &[PARAMS],
     build,
 };
+
+builder! { centres: choice, weights: choice, spread: real, sigma: real }
 
 const PARAMS: &[Param] = &[
     Param::text(
@@ -220,6 +223,10 @@ impl OneUser for MixTs {
     fn order(&self) -> Order {
         Order::Together
     }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
 }
 
 impl OnlinePolicy for MixTs {
@@ -281,10 +288,6 @@ impl OnlinePolicy for MixTs {
             chances[argmax(self.draw(user, &offer, &mut rng))] += 1.0 / DRAWS as f64;
         }
         true
-    }
-
-    fn saved(&mut self) -> Option<&mut dyn Saved> {
-        Some(self)
     }
 }
 

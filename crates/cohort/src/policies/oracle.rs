@@ -8,6 +8,7 @@
 use std::io::{self, Read, Write};
 
 use super::shared::PerCluster;
+use crate::builder::builder;
 use crate::linear::{Confidence, OFUL_PARAMS};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
@@ -21,6 +22,11 @@ pub const INFO: PolicyInfo = PolicyInfo {
     params: &[OFUL_PARAMS],
     build,
 };
+
+builder! {
+    delta: real, lambda: real, norm_bound: real, sigma: real, exploration: real,
+    confidence: choice, rho_min: real, intercept: flag,
+}
 
 struct Oracle {
     clusters: PerCluster,

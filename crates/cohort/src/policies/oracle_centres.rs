@@ -21,6 +21,7 @@ use std::io::{self, Read, Write};
 
 use rayon::prelude::*;
 
+use crate::builder::builder;
 use crate::cluster::partition::{number_by_smallest_member, sizes};
 use crate::linear::{argmax, dot};
 use crate::params::{NOT_NEGATIVE, Param, Settings};
@@ -35,6 +36,8 @@ pub const INFO: PolicyInfo = PolicyInfo {
     params: &[PARAMS],
     build,
 };
+
+builder! { sigma: real }
 
 const PARAMS: &[Param] = &[Param::derived(
     "sigma",
@@ -270,11 +273,10 @@ fn law_of_users(truth: &Truth, dim: usize) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
     let centres = means.iter().zip(firsts).map(|(mean, first)| mean + first).collect();
     let weights = sizes.iter().map(|size| *size as f64 / labels.len() as f64).collect();
     let deviation = (squares.max(0.0) / truth.thetas.len().max(1) as f64).sqrt();
-    let scatter = match deviation > 0.0 {
-        true => {
-            (0..dim * dim).map(|at| if at % (dim + 1) == 0 { deviation } else { 0.0 }).collect()
-        }
-        false => Vec::new(),
+    let scatter = if deviation > 0.0 {
+        (0..dim * dim).map(|at| if at % (dim + 1) == 0 { deviation } else { 0.0 }).collect()
+    } else {
+        Vec::new()
     };
     (centres, weights, scatter)
 }
@@ -331,6 +333,10 @@ impl Policy for OracleCentres {
     fn online(&mut self) -> Option<&mut dyn OnlinePolicy> {
         Some(self)
     }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
 }
 
 impl OnlinePolicy for OracleCentres {
@@ -353,10 +359,6 @@ impl OnlinePolicy for OracleCentres {
         told.look_at(std::iter::once(context), offer);
         let row = &mut users[user * width..(user + 1) * width];
         told.learn(row, told.variance(user), (offer, 0), reward, scratch);
-    }
-
-    fn saved(&mut self) -> Option<&mut dyn Saved> {
-        Some(self)
     }
 }
 

@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 
 use rayon::prelude::*;
 
+use crate::builder::builder;
 use crate::linear::{argmax, dot};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
@@ -18,6 +19,8 @@ pub const INFO: PolicyInfo = PolicyInfo {
     params: &[],
     build,
 };
+
+builder! {}
 
 struct OracleIndividual {
     thetas: Vec<f64>,
@@ -43,6 +46,10 @@ impl Policy for OracleIndividual {
     fn online(&mut self) -> Option<&mut dyn OnlinePolicy> {
         Some(self)
     }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
 }
 
 impl OnlinePolicy for OracleIndividual {
@@ -63,10 +70,6 @@ impl OnlinePolicy for OracleIndividual {
     }
 
     fn learn_one(&mut self, _user: usize, _context: &[f64], _reward: f64) {}
-
-    fn saved(&mut self) -> Option<&mut dyn Saved> {
-        Some(self)
-    }
 }
 
 impl Saved for OracleIndividual {

@@ -26,10 +26,11 @@ use super::shared::forced::{Forced, Forcing};
 use super::shared::robust::Robust;
 use super::shared::served::Served;
 use super::uniclub::{UNIFORM_PARAMS, exploration_turns};
+use crate::builder::builder;
 use crate::intercept::INTERCEPT;
 use crate::params::{NOT_NEGATIVE, POSITIVE, Param, Settings};
 use crate::registry::PolicyInfo;
-use crate::{Error, OnlinePolicy, Policy, Problem};
+use crate::{Error, OnlinePolicy, Policy, Problem, Saved};
 
 /// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
@@ -39,6 +40,11 @@ pub const INFO: PolicyInfo = PolicyInfo {
     params: &[UNIFORM_PARAMS, PARAMS],
     build,
 };
+
+builder! {
+    scale: real, lambda_x: real, delta: real, alpha1: real, beta: real, exploration: real,
+    intercept: flag,
+}
 
 const PARAMS: &[Param] = &[
     Param::real("alpha1", POSITIVE, 1.0, "α₁: how different users must be to be parted"),
@@ -94,5 +100,9 @@ impl Forced for PhaseUniClub {
 
     fn otherwise(&mut self) -> &mut dyn OnlinePolicy {
         &mut self.rclumb
+    }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(&mut self.rclumb)
     }
 }

@@ -21,6 +21,7 @@
 use std::io::{self, Read, Write};
 
 use super::alb_norm::AlbNorm;
+use crate::builder::builder;
 use crate::linear::{Confidence, OFUL_PARAMS, Oful, dot};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
@@ -35,6 +36,11 @@ pub const INFO: PolicyInfo = PolicyInfo {
     params: &[OFUL_PARAMS],
     build,
 };
+
+builder! {
+    delta: real, lambda: real, norm_bound: real, sigma: real, exploration: real,
+    confidence: choice, rho_min: real, intercept: flag,
+}
 
 /// Line 3: how many rounds the common OFUL is played, ⌊√T⌋.
 pub fn common_rounds(rounds: usize) -> usize {

@@ -9,6 +9,7 @@
 //! included.
 
 use super::pmlb::Pmlb;
+use crate::builder::builder;
 use crate::linear::OFUL_PARAMS;
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
@@ -22,6 +23,11 @@ pub const INFO: PolicyInfo = PolicyInfo {
     params: &[OFUL_PARAMS],
     build,
 };
+
+builder! {
+    delta: real, lambda: real, norm_bound: real, sigma: real, exploration: real,
+    confidence: choice, rho_min: real, intercept: flag,
+}
 
 fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Error> {
     Ok(Box::new(Pmlb::from_settings(problem, settings, true)?))

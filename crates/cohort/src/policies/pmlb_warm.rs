@@ -16,6 +16,7 @@ use rayon::prelude::*;
 
 use super::alb_norm::epoch_lengths;
 use super::pmlb::{common_rounds, rounds};
+use crate::builder::builder;
 use crate::linear::{Bank, Confidence, OFUL_PARAMS, Oful};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
@@ -33,6 +34,11 @@ pub const INFO: PolicyInfo = PolicyInfo {
     params: &[OFUL_PARAMS],
     build,
 };
+
+builder! {
+    delta: real, lambda: real, norm_bound: real, sigma: real, exploration: real,
+    confidence: choice, rho_min: real, intercept: flag,
+}
 
 struct PmlbWarm {
     /// T: nothing is reset, so every epoch's OFUL is one that lasts T rounds.

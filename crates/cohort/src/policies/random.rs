@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use crate::builder::builder;
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
 use crate::{Arm, Contexts, Error, OnlinePolicy, Policy, Problem, Saved, Score, saved};
@@ -17,6 +18,8 @@ pub const INFO: PolicyInfo = PolicyInfo {
     params: &[],
     build,
 };
+
+builder! {}
 
 struct Random {
     rng: ChaCha8Rng,
@@ -38,6 +41,10 @@ impl Policy for Random {
     fn online(&mut self) -> Option<&mut dyn OnlinePolicy> {
         Some(self)
     }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
 }
 
 impl OnlinePolicy for Random {
@@ -50,10 +57,6 @@ impl OnlinePolicy for Random {
     }
 
     fn learn_one(&mut self, _user: usize, _context: &[f64], _reward: f64) {}
-
-    fn saved(&mut self) -> Option<&mut dyn Saved> {
-        Some(self)
-    }
 }
 
 impl Saved for Random {

@@ -31,6 +31,7 @@ use std::io::{self, Read, Write};
 use super::shared::clubs::{distance_squared, uncertainty};
 use super::shared::robust::{LAMBDA, ROBUST_PARAMS, Robust};
 use super::shared::served::{OneUser, Served, read_ofuls, write_ofuls};
+use crate::builder::builder;
 use crate::linear::{Oful, Symmetric, argmax, dot};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
@@ -44,6 +45,11 @@ pub const INFO: PolicyInfo = PolicyInfo {
     params: &[ROBUST_PARAMS],
     build,
 };
+
+builder! {
+    alpha1: real, alpha2: real, epsilon: real, beta: real, delta: real, exploration: real,
+    intercept: flag,
+}
 
 pub(super) struct Rclumb {
     pub(super) robust: Robust,
@@ -105,7 +111,11 @@ impl Rclumb {
     }
 }
 
-impl OneUser for Rclumb {}
+impl OneUser for Rclumb {
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
+}
 
 impl OnlinePolicy for Rclumb {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
@@ -132,10 +142,6 @@ impl OnlinePolicy for Rclumb {
                 self.edges[user.max(l)][user.min(l)] = false;
             }
         }
-    }
-
-    fn saved(&mut self) -> Option<&mut dyn Saved> {
-        Some(self)
     }
 }
 

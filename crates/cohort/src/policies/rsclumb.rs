@@ -20,6 +20,7 @@ use std::io::{self, Read, Write};
 use super::sclub::{Phased, Scales};
 use super::shared::robust::{ROBUST_PARAMS, Robust};
 use super::shared::served::{OneUser, Served};
+use crate::builder::builder;
 use crate::linear::{argmax, dot};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
@@ -33,6 +34,11 @@ pub const INFO: PolicyInfo = PolicyInfo {
     params: &[ROBUST_PARAMS],
     build,
 };
+
+builder! {
+    alpha1: real, alpha2: real, epsilon: real, beta: real, delta: real, exploration: real,
+    intercept: flag,
+}
 
 struct Rsclumb {
     robust: Robust,
@@ -69,6 +75,10 @@ impl OneUser for Rsclumb {
     fn clusters(&self) -> Option<Vec<usize>> {
         Some(self.phased.sets.labels())
     }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
 }
 
 impl OnlinePolicy for Rsclumb {
@@ -82,10 +92,6 @@ impl OnlinePolicy for Rsclumb {
 
     fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {
         self.phased.learn(user, context, reward);
-    }
-
-    fn saved(&mut self) -> Option<&mut dyn Saved> {
-        Some(self)
     }
 }
 

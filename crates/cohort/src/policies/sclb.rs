@@ -23,6 +23,7 @@
 use std::io::{self, Read, Write};
 
 use super::cmlb::{ALPHA, C, Cmlb, EXPLORE_RHO_MIN, Plan, default_gamma, explore_rounds};
+use crate::builder::builder;
 use crate::linear::{Confidence, OFUL_PARAMS};
 use crate::params::{Param, Settings};
 use crate::registry::PolicyInfo;
@@ -37,6 +38,11 @@ pub const INFO: PolicyInfo = PolicyInfo {
     params: SCLB_PARAMS,
     build,
 };
+
+builder! {
+    alpha: real, c: real, explore_rho_min: real, delta: real, lambda: real, norm_bound: real,
+    sigma: real, exploration: real, confidence: choice, rho_min: real, intercept: flag,
+}
 
 /// The parameters of `sclb` and `sclb-warm`.
 pub(crate) const SCLB_PARAMS: &[&[Param]] = &[&[ALPHA, C, EXPLORE_RHO_MIN], OFUL_PARAMS];

@@ -15,6 +15,7 @@ use std::io::{self, Read, Write};
 
 use super::cmlb_warm::CmlbWarm;
 use super::sclb::{Phases, SCLB_PARAMS, phase_rounds, read_phase, write_phase};
+use crate::builder::builder;
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
 use crate::saved::{read_header, write_header};
@@ -28,6 +29,11 @@ pub const INFO: PolicyInfo = PolicyInfo {
     params: SCLB_PARAMS,
     build,
 };
+
+builder! {
+    alpha: real, c: real, explore_rho_min: real, delta: real, lambda: real, norm_bound: real,
+    sigma: real, exploration: real, confidence: choice, rho_min: real, intercept: flag,
+}
 
 struct SclbWarm {
     phases: Phases,

@@ -45,6 +45,7 @@ mod saved;
 mod sets;
 
 use super::shared::clubs::{EXPLORATION_PARAMS, exploration, width};
+use crate::builder::builder;
 use crate::linear::Oful;
 use crate::params::{POSITIVE, Param, Settings};
 use crate::registry::PolicyInfo;
@@ -71,6 +72,8 @@ pub const INFO: PolicyInfo = PolicyInfo {
     ],
     build,
 };
+
+builder! { alpha: real, exploration: real, intercept: flag, alpha_theta: real, alpha_p: real }
 
 struct Sclub {
     /// exploration·α.
@@ -122,6 +125,10 @@ impl Policy for Sclub {
     fn order(&self) -> Order {
         Order::OneByOne
     }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
 }
 
 impl OnlinePolicy for Sclub {
@@ -133,10 +140,6 @@ impl OnlinePolicy for Sclub {
     fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
         let width = self.exploration * width(self.phased.turns);
         self.phased.sets.sums_for(user).score(contexts, width, scores);
-    }
-
-    fn saved(&mut self) -> Option<&mut dyn Saved> {
-        Some(self)
     }
 
     fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {

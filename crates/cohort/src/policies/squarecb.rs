@@ -28,6 +28,7 @@ use rand::RngExt;
 use super::draws::stream;
 use super::shared::served::{OneUser, Served};
 use super::shared::{MODEL_PARAMS, Model};
+use crate::builder::builder;
 use crate::intercept::INTERCEPT;
 use crate::linear::{argmax, dot};
 use crate::params::{POSITIVE, Param, SHARE, Settings};
@@ -49,6 +50,8 @@ pub const INFO: PolicyInfo = PolicyInfo {
     ],
     build,
 };
+
+builder! { gamma0: real, rho: real, intercept: flag, lambda: real, model: choice }
 
 struct SquareCb {
     gamma0: f64,
@@ -82,6 +85,10 @@ impl SquareCb {
 impl OneUser for SquareCb {
     fn order(&self) -> Order {
         Order::Together
+    }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
     }
 }
 
@@ -119,10 +126,6 @@ impl OnlinePolicy for SquareCb {
     ) -> bool {
         self.probabilities(user, contexts, chances);
         true
-    }
-
-    fn saved(&mut self) -> Option<&mut dyn Saved> {
-        Some(self)
     }
 }
 

@@ -25,6 +25,7 @@
 
 use super::shared::served::Served;
 use super::shared::tasks::{Fit, Greedy, Tasks};
+use crate::builder::builder;
 use crate::intercept::INTERCEPT;
 use crate::linear::{Symmetric, dot};
 use crate::params::{Kind, NOT_NEGATIVE, Param, Settings};
@@ -39,6 +40,8 @@ pub const INFO: PolicyInfo = PolicyInfo {
     params: &[PARAMS],
     build,
 };
+
+builder! { c: real, sigma: real, steps: count, refit: count, intercept: flag }
 
 const PARAMS: &[Param] = &[
     Param::real("c", NOT_NEGATIVE, 1.0, "scale of the penalty λ = c·σ·s·√((N + d)/(N n))"),

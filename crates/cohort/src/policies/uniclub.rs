@@ -27,10 +27,11 @@ use std::ops::Bound;
 use super::club::{self, Club};
 use super::shared::forced::{self, Forced, Forcing};
 use super::shared::served::Served;
+use crate::builder::builder;
 use crate::linear::default_rho_min;
 use crate::params::{Kind, POSITIVE, PROBABILITY, Param, Settings};
 use crate::registry::PolicyInfo;
-use crate::{Arm, Error, OnlinePolicy, Policy, Problem};
+use crate::{Arm, Error, OnlinePolicy, Policy, Problem, Saved};
 
 /// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
@@ -40,6 +41,11 @@ pub const INFO: PolicyInfo = PolicyInfo {
     params: &[UNIFORM_PARAMS, PARAMS, club::PARAMS[0], club::PARAMS[1]],
     build,
 };
+
+builder! {
+    scale: real, lambda_x: real, delta: real, explore: count, gap: real, alpha: real,
+    exploration: real, intercept: flag, alpha2: real, graph: choice,
+}
 
 const PARAMS: &[Param] = &[
     Param::derived("explore", Kind::Count(0), "by its formula", "T₀, turns of random arms"),
@@ -94,6 +100,10 @@ impl Forced for UniClub {
 
     fn otherwise(&mut self) -> &mut dyn OnlinePolicy {
         &mut self.club
+    }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(&mut self.club)
     }
 
     fn clusters(&self) -> Option<Vec<usize>> {

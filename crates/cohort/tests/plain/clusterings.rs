@@ -85,9 +85,10 @@ impl Plain for Cab {
     fn learn(&mut self, reward: Reward) {
         let Reward { user, x, .. } = &reward;
         let sure = |j: usize| self.look(j, x).1 < self.gamma / 4.0;
-        let learning: Vec<usize> = match sure(*user) {
-            true => self.neighbours(*user, x).into_iter().filter(|j| sure(*j)).collect(),
-            false => vec![*user],
+        let learning: Vec<usize> = if sure(*user) {
+            self.neighbours(*user, x).into_iter().filter(|j| sure(*j)).collect()
+        } else {
+            vec![*user]
         };
         for j in learning {
             self.users.learn(j, reward.clone());

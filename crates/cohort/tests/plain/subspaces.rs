@@ -28,9 +28,10 @@ pub struct AfterRandom<P> {
 
 impl<P: Plain> Plain for AfterRandom<P> {
     fn scores(&mut self, user: usize, arms: &[Vec<f64>]) -> Vec<f64> {
-        match self.turns < self.explore {
-            true => only(random_arm(self.seed, user, self.turns as f64, arms.len()), arms.len()),
-            false => self.plain.scores(user, arms),
+        if self.turns < self.explore {
+            only(random_arm(self.seed, user, self.turns as f64, arms.len()), arms.len())
+        } else {
+            self.plain.scores(user, arms)
         }
     }
 

@@ -60,10 +60,7 @@ impl<W: World> Visited<W> {
     pub fn new(world: W, ordinary: usize, visitors: usize, rewards: usize, when: When) -> Self {
         let is_visitor = |number: &usize| when.is_visitor(*number, ordinary, visitors);
         let (mut next, mut next_visitor) = (0..ordinary, ordinary..ordinary + visitors);
-        let place = |number| match is_visitor(&number) {
-            true => next_visitor.next(),
-            false => next.next(),
-        };
+        let place = |number| if is_visitor(&number) { next_visitor.next() } else { next.next() };
         let places: Vec<usize> = (0..ordinary + visitors).filter_map(place).collect();
         let users = (0..places.len()).filter(is_visitor).collect();
         let at_once = matches!(when, When::Before);

@@ -41,9 +41,10 @@ impl Cell {
             Field::ListInternal(list) => {
                 let cells = list.elements().iter().cloned().map(Self::from_parquet);
                 let cells: Vec<Self> = cells.collect();
-                match cells.iter().all(|cell| matches!(cell, Self::Number(_))) {
-                    true => Self::Numbers(cells.iter().filter_map(Self::as_number).collect()),
-                    false => Self::Words(cells.into_iter().filter_map(Self::into_word).collect()),
+                if cells.iter().all(|cell| matches!(cell, Self::Number(_))) {
+                    Self::Numbers(cells.iter().filter_map(Self::as_number).collect())
+                } else {
+                    Self::Words(cells.into_iter().filter_map(Self::into_word).collect())
                 }
             }
             other => Self::Text(other.to_string()),

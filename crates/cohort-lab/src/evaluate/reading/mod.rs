@@ -43,9 +43,10 @@ pub fn read(path: &Path) -> Result<Log, Error> {
 fn read_csv(path: &Path, from: Box<dyn Read>) -> Result<Log, Error> {
     let mut csv = csv::ReaderBuilder::new().flexible(false).from_reader(from);
     let header = csv.headers().map_err(not_csv)?.clone();
-    match open_bandit::is_its_header(&header) {
-        true => open_bandit::read(path, &mut csv, &header),
-        false => table::read_csv(&mut csv, &header),
+    if open_bandit::is_its_header(&header) {
+        open_bandit::read(path, &mut csv, &header)
+    } else {
+        table::read_csv(&mut csv, &header)
     }
 }
 

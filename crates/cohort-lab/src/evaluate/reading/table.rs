@@ -188,13 +188,14 @@ impl Table {
         if self.log.dim == 0 {
             self.log.dim = dim;
         }
-        match dim == self.log.dim {
-            true => Ok(()),
-            false => Err(Error::unexpected(
+        if dim == self.log.dim {
+            Ok(())
+        } else {
+            Err(Error::unexpected(
                 format!("line {line}"),
                 format!("{dim} features"),
                 format!("{}, as in the lines before", self.log.dim),
-            )),
+            ))
         }
     }
 

@@ -36,9 +36,10 @@ impl ShrinkingGraph {
         let vertices = read_count(from, what)?;
         let listed = matches!(self.edges, Edges::Only(_));
         check_equal(what, "graphs with all edges listed", read_count(from, what)?, listed.into())?;
-        let edges = match listed {
-            false => Edges::AllBut(read_each(vertices, || read_bits(from, what))?),
-            true => Edges::Only(read_each(vertices, || read_list(from, what, vertices))?),
+        let edges = if listed {
+            Edges::Only(read_each(vertices, || read_list(from, what, vertices))?)
+        } else {
+            Edges::AllBut(read_each(vertices, || read_bits(from, what))?)
         };
         let forest = read_each(vertices, || read_list(from, what, vertices))?;
         let components = read_count(from, what)?;

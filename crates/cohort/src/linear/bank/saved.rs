@@ -21,12 +21,13 @@ impl Bank {
         radius: f64,
         scores: &mut [Score],
     ) {
-        let (estimate, inverse) = match learner < self.learners {
-            true => self.with_block(learner, |block| {
+        let (estimate, inverse) = if learner < self.learners {
+            self.with_block(learner, |block| {
                 let lane = learner % LANES;
                 (block.estimate_of(lane).collect(), block.inverse_of(lane))
-            }),
-            false => (vec![0.0; self.dim()], Symmetric::identity(self.dim(), 1.0 / self.lambda)),
+            })
+        } else {
+            (vec![0.0; self.dim()], Symmetric::identity(self.dim(), 1.0 / self.lambda))
         };
         for (x, score) in contexts.iter().zip(scores) {
             let square = match shape {

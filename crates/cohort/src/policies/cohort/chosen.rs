@@ -50,7 +50,7 @@ pub(super) struct Chosen {
 impl Chosen {
     /// From settings that were checked.
     pub fn new(settings: &Settings) -> Self {
-        let set = |name: &str| Some(settings.derived(name, || f64::NAN)).filter(|v| !v.is_nan());
+        let set = |name: &str| settings.optional(name);
         Self {
             exploration: settings.real("exploration"),
             thompson: settings.choice("exploration_rule") == "thompson",

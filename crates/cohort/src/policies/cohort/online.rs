@@ -4,9 +4,8 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 use super::{Cohort, DRAWS, saved};
-use crate::insight::Insight;
 use crate::population::{Belief, Fitted};
-use crate::{Arm, Contexts, Error, OnlinePolicy, RefitJob, Saved, Score};
+use crate::{Arm, Contexts, Error, OnlinePolicy, RefitJob, Refits, Score};
 
 /// Rewards of every user from one refit to the next, at least, in parts of the dimension.
 const SPARED: f64 = 0.025;
@@ -136,7 +135,9 @@ impl OnlinePolicy for Cohort {
         }
         true
     }
+}
 
+impl Refits for Cohort {
     fn is_due(&self) -> bool {
         if self.refit.is_some() {
             return false;
@@ -183,15 +184,5 @@ impl OnlinePolicy for Cohort {
             self.take_on(fitted);
         }
         Ok(())
-    }
-
-    fn insight(&self) -> Option<&dyn Insight> {
-        Some(self)
-    }
-
-    fn saved(&mut self) -> Option<&mut dyn Saved> {
-        // What is kept, and goes on elsewhere, is between two refits.
-        self.finish_refit();
-        Some(self)
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use super::Cohort;
-use crate::OnlinePolicy;
+use crate::Refits;
 use crate::pace::Paced;
 use crate::population::Fitted;
 

@@ -18,6 +18,9 @@ pub(crate) trait Forced: Send {
     /// What decides otherwise, and learns from everything.
     fn otherwise(&mut self) -> &mut dyn OnlinePolicy;
 
+    /// Serialisation of that; `None` where it cannot be kept.
+    fn saved(&mut self) -> Option<&mut dyn Saved>;
+
     /// The clusters of that, where there are any.
     fn clusters(&self) -> Option<Vec<usize>> {
         None
@@ -39,21 +42,27 @@ impl<F: Forced> OneUser for Forcing<F> {
     fn clusters(&self) -> Option<Vec<usize>> {
         self.forced.clusters()
     }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        self.forced.saved()
+    }
 }
 
 impl<F: Forced> OnlinePolicy for Forcing<F> {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
-        match self.forced.explores() {
-            true => random_arm(self.seed, user, self.forced.learned(), contexts.arms()),
-            false => self.forced.otherwise().decide(user, contexts),
+        if self.forced.explores() {
+            random_arm(self.seed, user, self.forced.learned(), contexts.arms())
+        } else {
+            self.forced.otherwise().decide(user, contexts)
         }
     }
 
     /// All arms are the same where they are drawn at random.
     fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
-        match self.forced.explores() {
-            true => scores.fill(Score::default()),
-            false => self.forced.otherwise().score(user, contexts, scores),
+        if self.forced.explores() {
+            scores.fill(Score::default())
+        } else {
+            self.forced.otherwise().score(user, contexts, scores)
         }
     }
 
@@ -64,9 +73,5 @@ impl<F: Forced> OnlinePolicy for Forcing<F> {
     fn chances(&mut self, _: usize, contexts: &Contexts, _: u64, chances: &mut [f64]) -> bool {
         chances.fill(1.0 / contexts.arms() as f64);
         self.forced.explores()
-    }
-
-    fn saved(&mut self) -> Option<&mut dyn Saved> {
-        self.forced.otherwise().saved()
     }
 }

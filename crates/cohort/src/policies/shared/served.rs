@@ -4,9 +4,9 @@ use std::io::{self, Read, Write};
 
 use crate::linear::{Oful, Ridge};
 use crate::saved::{check_equal, read_count, write_count};
-use crate::{Arm, Contexts, Error, OnlinePolicy, Order, Policy};
+use crate::{Arm, Contexts, Error, OnlinePolicy, Order, Policy, Saved};
 
-/// What a policy says besides its turns.
+/// A policy written for one user at a time: what it offers besides its online form.
 pub(crate) trait OneUser: OnlinePolicy + Send {
     /// The cluster of every user, numbered by smallest member, where there are any.
     fn clusters(&self) -> Option<Vec<usize>> {
@@ -16,6 +16,11 @@ pub(crate) trait OneUser: OnlinePolicy + Send {
     /// Whether a round is served together or one user after the other.
     fn order(&self) -> Order {
         Order::OneByOne
+    }
+
+    /// Serialisation of what was learned; `None` where it cannot be kept.
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        None
     }
 }
 
@@ -46,6 +51,10 @@ impl<T: OneUser> Policy for Served<T> {
 
     fn order(&self) -> Order {
         self.0.order()
+    }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        self.0.saved()
     }
 }
 

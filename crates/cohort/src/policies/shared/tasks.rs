@@ -76,6 +76,10 @@ impl<F: Fit> OneUser for Greedy<F> {
     fn order(&self) -> Order {
         Order::Together
     }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
 }
 
 impl<F: Fit> OnlinePolicy for Greedy<F> {
@@ -127,10 +131,6 @@ impl<F: Fit> OnlinePolicy for Greedy<F> {
     ) -> bool {
         chances.fill(1.0 / contexts.arms() as f64);
         self.fit.explores(self.tasks.rewards)
-    }
-
-    fn saved(&mut self) -> Option<&mut dyn Saved> {
-        Some(self)
     }
 }
 

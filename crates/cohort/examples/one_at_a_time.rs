@@ -1,0 +1,51 @@
+//! Users one at a time: each has candidates of its own, and rewards come later, in any order.
+//!
+//! `cargo run -p cohort --example one_at_a_time`
+
+use std::collections::VecDeque;
+
+use cohort::policies::cohort as cohort_policy;
+use cohort::{Contexts, Error, Problem, Score};
+
+const USERS: usize = 30;
+const DIM: usize = 3;
+
+/// Coordinate k of a candidate, from −0.5 to 0.5, by a formula instead of a generator.
+fn feature(request: usize, candidate: usize, k: usize) -> f64 {
+    ((request * 131 + candidate * 37 + k * 101) as f64).sin() / 2.0
+}
+
+/// Prints what the policy earned in the first and in the last third of all requests.
+pub fn main() -> Result<(), Error> {
+    // No horizon and no number of users need be known; a user number not seen before is a new user.
+    let mut policy = cohort_policy::builder().build(&Problem::new(0, DIM))?;
+    let mut waiting = VecDeque::new();
+    let mut earned = [0.0; 3];
+    let requests = 3000;
+    for request in 0..requests {
+        let user = request * 7 % USERS;
+        let candidates = 2 + request % 4;
+        let values: Vec<f64> =
+            (0..candidates * DIM).map(|at| feature(request, at / DIM, at % DIM)).collect();
+        let contexts = Contexts::new(&values, DIM)?;
+
+        // `decide` is enough to play. `score` tells why: the expected reward and the bonus of each.
+        let online = policy.online().expect("`cohort` has an online form");
+        let mut scores = vec![Score::default(); candidates];
+        online.score(user, &contexts, &mut scores);
+        let arm = online.decide(user, &contexts);
+
+        // The answer of a user is the coordinate it likes; it comes ten requests later.
+        let context = contexts.arm(arm).to_vec();
+        earned[request * 3 / requests] += context[user % DIM];
+        waiting.push_back((user, context));
+        if waiting.len() > 10 {
+            let (user, context) = waiting.pop_front().expect("ten wait");
+            online.learn_one(user, &context, context[user % DIM]);
+        }
+    }
+    let [first, _, last] = earned.map(|sum| sum / (requests / 3) as f64);
+    println!("mean reward: {first:.3} in the first third, {last:.3} in the last");
+    assert!(last > first);
+    Ok(())
+}
