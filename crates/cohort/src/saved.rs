@@ -8,9 +8,36 @@
 
 use std::io::{self, Read, Write};
 
-use crate::Error;
 use crate::cluster::partition::number_by_smallest_member;
 use crate::linear::{Bank, Oful};
+use crate::{Error, Saved};
+
+/// Learned state with a name and a version: the codec of a policy, from which its
+/// [`Saved`] follows. Bytes of another version are refused by name before any of them is read.
+pub trait State {
+    /// The name in sentences that refuse bytes: the policy's own.
+    const NAME: &'static str;
+    /// The version of the layout that [`State::write_state`] writes.
+    const VERSION: u32;
+
+    /// Writes what was learned; what follows from the problem and the parameters is not written.
+    fn write_state(&self, out: &mut dyn Write) -> io::Result<()>;
+
+    /// Takes over what [`State::write_state`] wrote, checking every size and number it relies on.
+    fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error>;
+}
+
+impl<T: State> Saved for T {
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_header(out, T::VERSION)?;
+        self.write_state(out)
+    }
+
+    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+        read_header(from, T::NAME, T::VERSION)?;
+        self.read_state(from)
+    }
+}
 
 /// What was learned is that of a policy of another kind.
 pub fn not_alike(what: &'static str) -> Error {

@@ -7,7 +7,7 @@ mod worlds;
 use cohort::linear::dot;
 use cohort::params::Value;
 use cohort::policies::cohort::Cohort;
-use cohort::{Contexts, OnlinePolicy, Policy, Problem, registry};
+use cohort::{Contexts, OnlinePolicy, Policy, Problem, Refits, registry};
 use worlds::{Noise, World, clustered, identical, sphere};
 
 /// `name` or `name:key=value,key=value`.

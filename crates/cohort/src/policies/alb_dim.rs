@@ -33,6 +33,7 @@ use crate::builder::builder;
 use crate::linear::{Confidence, OFUL_PARAMS, Oful, Ridge};
 use crate::params::{Kind, Param, Settings};
 use crate::registry::PolicyInfo;
+use crate::saved::State;
 use crate::{Arm, Contexts, Error, OnlinePolicy, Order, Policy, Problem, Saved, Score, saved};
 
 /// Static metadata of the policy: name, summary, reference, parameters.
@@ -195,9 +196,11 @@ impl OnlinePolicy for AlbDim {
     }
 }
 
-impl Saved for AlbDim {
-    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        saved::write_header(out, SAVED_VERSION)?;
+impl State for AlbDim {
+    const NAME: &'static str = INFO.name;
+    const VERSION: u32 = 1;
+
+    fn write_state(&self, out: &mut dyn Write) -> io::Result<()> {
         saved::write_counts(out, &[self.dim, self.users.len()])?;
         for user in &self.users {
             saved::write_numbers(out, &[f64::from(user.phase), user.turns, user.all_turns])?;
@@ -208,9 +211,8 @@ impl Saved for AlbDim {
         Ok(())
     }
 
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+    fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         let (what, dim) = (INFO.name, self.dim);
-        saved::read_header(from, what, SAVED_VERSION)?;
         saved::check_equal(what, "sizes", saved::read_count(from, what)?, 2)?;
         saved::check_equal(what, "dimension", saved::read_count(from, what)?, dim)?;
         let mut users = Vec::new();
@@ -228,6 +230,3 @@ impl Saved for AlbDim {
         Ok(())
     }
 }
-
-/// The layout that `save` writes.
-const SAVED_VERSION: u32 = 1;

@@ -29,8 +29,8 @@ use crate::linear::{Bank, Confidence, OFUL_PARAMS};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
 use crate::saved::{
-    read_count, read_counts, read_header, read_some, read_whole_bank, write_bank, write_count,
-    write_counts, write_header, write_numbers,
+    State, read_count, read_counts, read_some, read_whole_bank, write_bank, write_count,
+    write_counts, write_numbers,
 };
 use crate::{Arm, Contexts, Error, Policy, Problem, Saved};
 
@@ -176,21 +176,19 @@ impl AlbNorm {
     }
 }
 
-impl Saved for AlbNorm {
-    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        write_header(out, SAVED_VERSION)?;
+impl State for AlbNorm {
+    const NAME: &'static str = INFO.name;
+    const VERSION: u32 = 1;
+
+    fn write_state(&self, out: &mut dyn Write) -> io::Result<()> {
         self.write(out)
     }
 
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
-        read_header(from, INFO.name, SAVED_VERSION)?;
+    fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         *self = self.read(from, INFO.name)?;
         Ok(())
     }
 }
-
-/// The layout that `save` writes.
-const SAVED_VERSION: u32 = 1;
 
 #[cfg(test)]
 mod tests {

@@ -30,6 +30,7 @@ use crate::builder::builder;
 use crate::linear::{Oful, argmax, dot};
 use crate::params::{POSITIVE, Param, Settings};
 use crate::registry::PolicyInfo;
+use crate::saved::State;
 use crate::{Arm, Contexts, Error, OnlinePolicy, Policy, Problem, Saved, Score, saved};
 
 /// Static metadata of the policy: name, summary, reference, parameters.
@@ -146,21 +147,19 @@ impl OnlinePolicy for Cab {
     }
 }
 
-impl Saved for Cab {
-    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        saved::write_header(out, SAVED_VERSION)?;
+impl State for Cab {
+    const NAME: &'static str = INFO.name;
+    const VERSION: u32 = 1;
+
+    fn write_state(&self, out: &mut dyn Write) -> io::Result<()> {
         saved::write_numbers(out, &[self.turns])?;
         write_ofuls(out, self.dim, &self.users)
     }
 
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
-        saved::read_header(from, INFO.name, SAVED_VERSION)?;
+    fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         let turns = saved::read_some(from, INFO.name, 1)?[0];
         self.users = read_ofuls(from, INFO.name, self.dim, LAMBDA)?;
         self.turns = turns;
         Ok(())
     }
 }
-
-/// The layout that `save` writes.
-const SAVED_VERSION: u32 = 1;

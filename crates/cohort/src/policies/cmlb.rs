@@ -33,9 +33,7 @@ use crate::cluster::maximal_cluster;
 use crate::linear::{Bank, Confidence, OFUL_PARAMS};
 use crate::params::{Kind, NOT_NEGATIVE, POSITIVE, Param, SHARE, Settings};
 use crate::registry::PolicyInfo;
-use crate::saved::{
-    read_count, read_header, read_whole_bank, write_bank, write_count, write_header,
-};
+use crate::saved::{State, read_count, read_whole_bank, write_bank, write_count};
 use crate::{Arm, Contexts, Error, Policy, Problem, Saved};
 
 /// Static metadata of the policy: name, summary, reference, parameters.
@@ -257,21 +255,19 @@ impl Cmlb {
     }
 }
 
-impl Saved for Cmlb {
-    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        write_header(out, SAVED_VERSION)?;
+impl State for Cmlb {
+    const NAME: &'static str = INFO.name;
+    const VERSION: u32 = 1;
+
+    fn write_state(&self, out: &mut dyn Write) -> io::Result<()> {
         self.write(out)
     }
 
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
-        read_header(from, INFO.name, SAVED_VERSION)?;
+    fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         *self = Self::read(from, INFO.name, (self.users, self.dim), self.plan.clone())?;
         Ok(())
     }
 }
-
-/// The layout that `save` writes.
-const SAVED_VERSION: u32 = 1;
 
 #[cfg(test)]
 mod tests {

@@ -18,9 +18,7 @@ use crate::cluster::maximal_cluster;
 use crate::linear::Bank;
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
-use crate::saved::{
-    read_count, read_header, read_whole_bank, write_bank, write_count, write_header,
-};
+use crate::saved::{State, read_count, read_whole_bank, write_bank, write_count};
 use crate::{Arm, Contexts, Error, Policy, Problem, Saved};
 
 /// Static metadata of the policy: name, summary, reference, parameters.
@@ -177,18 +175,16 @@ impl CmlbWarm {
     }
 }
 
-impl Saved for CmlbWarm {
-    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        write_header(out, SAVED_VERSION)?;
+impl State for CmlbWarm {
+    const NAME: &'static str = INFO.name;
+    const VERSION: u32 = 1;
+
+    fn write_state(&self, out: &mut dyn Write) -> io::Result<()> {
         self.write(out)
     }
 
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
-        read_header(from, INFO.name, SAVED_VERSION)?;
+    fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         *self = self.read(from, INFO.name, self.plan.clone())?;
         Ok(())
     }
 }
-
-/// The layout that `save` writes.
-const SAVED_VERSION: u32 = 1;

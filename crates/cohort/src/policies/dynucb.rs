@@ -34,6 +34,7 @@ use crate::cluster::partition::number_by_smallest_member;
 use crate::linear::{Oful, argmax};
 use crate::params::{Param, Settings};
 use crate::registry::PolicyInfo;
+use crate::saved::State;
 use crate::{Arm, Contexts, Error, OnlinePolicy, Policy, Problem, Saved, Score, saved};
 
 /// Static metadata of the policy: name, summary, reference, parameters.
@@ -149,18 +150,19 @@ impl OnlinePolicy for DynUcb {
     }
 }
 
-impl Saved for DynUcb {
-    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        saved::write_header(out, SAVED_VERSION)?;
+impl State for DynUcb {
+    const NAME: &'static str = INFO.name;
+    const VERSION: u32 = 1;
+
+    fn write_state(&self, out: &mut dyn Write) -> io::Result<()> {
         saved::write_numbers(out, &[self.turns])?;
         write_ofuls(out, self.dim, &self.users)?;
         write_ofuls(out, self.dim, &self.clusters)?;
         saved::write_places(out, self.homes.iter().copied())
     }
 
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+    fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         let what = INFO.name;
-        saved::read_header(from, what, SAVED_VERSION)?;
         let turns = saved::read_some(from, what, 1)?[0];
         let users = read_ofuls(from, what, self.dim, LAMBDA)?;
         let clusters = read_ofuls(from, what, self.dim, LAMBDA)?;
@@ -171,6 +173,3 @@ impl Saved for DynUcb {
         Ok(())
     }
 }
-
-/// The layout that `save` writes.
-const SAVED_VERSION: u32 = 1;

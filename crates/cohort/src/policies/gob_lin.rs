@@ -41,6 +41,7 @@ use crate::builder::builder;
 use crate::linear::{Symmetric, argmax, dot};
 use crate::params::{Kind, Param, Settings};
 use crate::registry::PolicyInfo;
+use crate::saved::State;
 use crate::{Arm, Contexts, Error, OnlinePolicy, Policy, Problem, Saved, Score, saved};
 use laplacian::{Gang, Graph};
 
@@ -182,10 +183,12 @@ impl OnlinePolicy for GobLin {
     }
 }
 
-impl Saved for GobLin {
+impl State for GobLin {
+    const NAME: &'static str = INFO.name;
+    const VERSION: u32 = 1;
+
     /// The graph comes from the problem.
-    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        saved::write_header(out, SAVED_VERSION)?;
+    fn write_state(&self, out: &mut dyn Write) -> io::Result<()> {
         saved::write_numbers(out, &[self.turns])?;
         saved::write_counts(out, &[self.dim, self.joined, self.blocks.len()])?;
         saved::write_numbers(out, &self.estimates)?;
@@ -193,9 +196,8 @@ impl Saved for GobLin {
         self.gang.save(out)
     }
 
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+    fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         let what = INFO.name;
-        saved::read_header(from, what, SAVED_VERSION)?;
         let turns = saved::read_some(from, what, 1)?[0];
         saved::check_equal(what, "sizes", saved::read_count(from, what)?, 3)?;
         saved::check_equal(what, "dimension", saved::read_count(from, what)?, self.dim)?;
@@ -223,6 +225,3 @@ impl Saved for GobLin {
         Ok(())
     }
 }
-
-/// The layout that `save` writes.
-const SAVED_VERSION: u32 = 1;

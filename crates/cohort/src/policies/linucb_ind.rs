@@ -15,6 +15,7 @@ use crate::insight::{Insight, Position, UserSummary};
 use crate::linear::{Bank, Confidence, OFUL_PARAMS, Progress};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
+use crate::saved::State;
 use crate::{Arm, Contexts, Error, OnlinePolicy, Policy, Problem, Saved, Score, saved};
 
 /// Static metadata of the policy: name, summary, reference, parameters.
@@ -112,18 +113,16 @@ impl Insight for LinUcbInd {
     }
 }
 
-impl Saved for LinUcbInd {
-    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        saved::write_header(out, SAVED_VERSION)?;
+impl State for LinUcbInd {
+    const NAME: &'static str = INFO.name;
+    const VERSION: u32 = 1;
+
+    fn write_state(&self, out: &mut dyn Write) -> io::Result<()> {
         saved::write_bank(out, &self.users, self.confidence.lambda)
     }
 
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
-        saved::read_header(from, INFO.name, SAVED_VERSION)?;
+    fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         self.users = saved::read_bank(from, INFO.name, self.users.dim(), self.confidence.lambda)?;
         Ok(())
     }
 }
-
-/// The layout that `save` writes.
-const SAVED_VERSION: u32 = 1;

@@ -39,6 +39,7 @@ use crate::builder::builder;
 use crate::linear::Oful;
 use crate::params::{POSITIVE, Param, Settings};
 use crate::registry::PolicyInfo;
+use crate::saved::State;
 use crate::{Arm, Contexts, Error, OnlinePolicy, Policy, Problem, Saved, Score, saved};
 
 /// Static metadata of the policy: name, summary, reference, parameters.
@@ -201,9 +202,11 @@ fn bound(user: &Oful) -> f64 {
     uncertainty(user.progress().updates)
 }
 
-impl Saved for Locb {
-    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        saved::write_header(out, SAVED_VERSION)?;
+impl State for Locb {
+    const NAME: &'static str = INFO.name;
+    const VERSION: u32 = 1;
+
+    fn write_state(&self, out: &mut dyn Write) -> io::Result<()> {
         saved::write_numbers(out, &[self.turns])?;
         write_ofuls(out, self.dim, &self.users)?;
         saved::write_count(out, self.seeds.len())?;
@@ -216,9 +219,8 @@ impl Saved for Locb {
         Ok(())
     }
 
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+    fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         let what = INFO.name;
-        saved::read_header(from, what, SAVED_VERSION)?;
         let turns = saved::read_some(from, what, 1)?[0];
         let users = read_ofuls(from, what, self.dim, LAMBDA)?;
         let mut seeds = Vec::new();
@@ -243,6 +245,3 @@ impl Saved for Locb {
         Ok(())
     }
 }
-
-/// The layout that `save` writes.
-const SAVED_VERSION: u32 = 1;

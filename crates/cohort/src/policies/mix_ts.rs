@@ -38,6 +38,7 @@ use crate::linear::symmetric::Cholesky;
 use crate::linear::{argmax, dot, read_factor};
 use crate::params::{NOT_NEGATIVE, Param, Settings};
 use crate::registry::PolicyInfo;
+use crate::saved::State;
 use crate::{
     Arm, Contexts, Error, Law, OnlinePolicy, Order, Policy, Problem, Saved, Score, Truth, saved,
 };
@@ -294,10 +295,12 @@ impl OnlinePolicy for MixTs {
 /// Keeps ln p_c finite whatever the reward.
 const LARGEST_SURPRISE: f64 = 1e100;
 
-impl Saved for MixTs {
+impl State for MixTs {
+    const NAME: &'static str = INFO.name;
+    const VERSION: u32 = 1;
+
     /// What it is told comes from the problem.
-    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        saved::write_header(out, SAVED_VERSION)?;
+    fn write_state(&self, out: &mut dyn Write) -> io::Result<()> {
         saved::write_counts(out, &[self.told.count, self.told.directions, self.users.len()])?;
         self.users.iter().try_for_each(|user| {
             saved::write_numbers(out, &user.logs)?;
@@ -307,9 +310,8 @@ impl Saved for MixTs {
         })
     }
 
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+    fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         let (what, KnownLaw { count, directions, .. }) = (INFO.name, &self.told);
-        saved::read_header(from, what, SAVED_VERSION)?;
         saved::check_equal(what, "sizes", saved::read_count(from, what)?, 3)?;
         saved::check_equal(what, "components", saved::read_count(from, what)?, *count)?;
         saved::check_equal(what, "directions", saved::read_count(from, what)?, *directions)?;
@@ -326,6 +328,3 @@ impl Saved for MixTs {
         Ok(())
     }
 }
-
-/// The layout that `save` writes.
-const SAVED_VERSION: u32 = 1;

@@ -26,6 +26,7 @@ use crate::cluster::partition::{number_by_smallest_member, sizes};
 use crate::linear::{argmax, dot};
 use crate::params::{NOT_NEGATIVE, Param, Settings};
 use crate::registry::PolicyInfo;
+use crate::saved::State;
 use crate::{Arm, Contexts, Error, OnlinePolicy, Policy, Problem, Saved, Score, Truth, saved};
 
 /// Static metadata of the policy: name, summary, reference, parameters.
@@ -362,18 +363,19 @@ impl OnlinePolicy for OracleCentres {
     }
 }
 
-impl Saved for OracleCentres {
+impl State for OracleCentres {
+    const NAME: &'static str = INFO.name;
+    const VERSION: u32 = 1;
+
     /// What it is told comes from the problem.
-    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        saved::write_header(out, SAVED_VERSION)?;
+    fn write_state(&self, out: &mut dyn Write) -> io::Result<()> {
         saved::write_count(out, self.told.count)?;
         saved::write_count(out, self.told.directions)?;
         saved::write_count(out, self.users.len() / self.told.prior.len())?;
         saved::write_numbers(out, &self.users)
     }
 
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
-        saved::read_header(from, INFO.name, SAVED_VERSION)?;
+    fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         let KnownLaw { count, directions, prior, .. } = &self.told;
         saved::check_equal(INFO.name, "centres", saved::read_count(from, INFO.name)?, *count)?;
         saved::check_equal(
@@ -391,6 +393,3 @@ impl Saved for OracleCentres {
         Ok(())
     }
 }
-
-/// The layout that `save` writes.
-const SAVED_VERSION: u32 = 1;

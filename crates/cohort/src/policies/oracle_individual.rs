@@ -9,7 +9,8 @@ use crate::builder::builder;
 use crate::linear::{argmax, dot};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, OnlinePolicy, Policy, Problem, Saved, Score, saved};
+use crate::saved::State;
+use crate::{Arm, Contexts, Error, OnlinePolicy, Policy, Problem, Saved, Score};
 
 /// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
@@ -72,16 +73,16 @@ impl OnlinePolicy for OracleIndividual {
     fn learn_one(&mut self, _user: usize, _context: &[f64], _reward: f64) {}
 }
 
-impl Saved for OracleIndividual {
+impl State for OracleIndividual {
+    const NAME: &'static str = INFO.name;
+    const VERSION: u32 = 1;
+
     /// It learns nothing, and what it is told comes from the problem.
-    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        saved::write_header(out, SAVED_VERSION)
+    fn write_state(&self, _out: &mut dyn Write) -> io::Result<()> {
+        Ok(())
     }
 
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
-        saved::read_header(from, INFO.name, SAVED_VERSION)
+    fn read_state(&mut self, _from: &mut dyn Read) -> Result<(), Error> {
+        Ok(())
     }
 }
-
-/// The layout that `save` writes.
-const SAVED_VERSION: u32 = 1;

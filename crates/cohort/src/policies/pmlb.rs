@@ -25,7 +25,7 @@ use crate::builder::builder;
 use crate::linear::{Confidence, OFUL_PARAMS, Oful, dot};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
-use crate::saved::{read_count, read_header, read_oful, write_count, write_header, write_oful};
+use crate::saved::{State, read_count, read_oful, write_count, write_oful};
 use crate::{Arm, Contexts, Error, Policy, Problem, Saved};
 
 /// Static metadata of the policy: name, summary, reference, parameters.
@@ -127,17 +127,18 @@ impl Policy for Pmlb {
     }
 }
 
-impl Saved for Pmlb {
-    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        write_header(out, SAVED_VERSION)?;
+impl State for Pmlb {
+    const NAME: &'static str = INFO.name;
+    const VERSION: u32 = 1;
+
+    fn write_state(&self, out: &mut dyn Write) -> io::Result<()> {
         write_count(out, self.common_rounds_left)?;
         write_oful(out, &self.common)?;
         self.personal.write(out)
     }
 
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+    fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         let (dim, lambda) = (self.common.estimate().len(), self.common_confidence.lambda);
-        read_header(from, INFO.name, SAVED_VERSION)?;
         let common_rounds_left = read_count(from, INFO.name)?;
         let common = read_oful(from, INFO.name, dim, lambda)?;
         self.personal = self.personal.read(from, INFO.name)?;
@@ -145,6 +146,3 @@ impl Saved for Pmlb {
         Ok(())
     }
 }
-
-/// The layout that `save` writes.
-const SAVED_VERSION: u32 = 1;

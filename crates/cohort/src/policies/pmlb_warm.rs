@@ -21,8 +21,8 @@ use crate::linear::{Bank, Confidence, OFUL_PARAMS, Oful};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
 use crate::saved::{
-    read_count, read_counts, read_header, read_oful, read_some, read_whole_bank, write_bank,
-    write_count, write_counts, write_header, write_numbers, write_oful,
+    State, read_count, read_counts, read_oful, read_some, read_whole_bank, write_bank, write_count,
+    write_counts, write_numbers, write_oful,
 };
 use crate::{Arm, Contexts, Error, Policy, Problem, Saved};
 
@@ -156,9 +156,11 @@ impl Policy for PmlbWarm {
     }
 }
 
-impl Saved for PmlbWarm {
-    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        write_header(out, SAVED_VERSION)?;
+impl State for PmlbWarm {
+    const NAME: &'static str = INFO.name;
+    const VERSION: u32 = 1;
+
+    fn write_state(&self, out: &mut dyn Write) -> io::Result<()> {
         write_counts(out, &self.coming)?;
         write_count(out, self.rounds_left)?;
         write_count(out, usize::from(self.in_common_phase))?;
@@ -169,10 +171,9 @@ impl Saved for PmlbWarm {
         write_bank(out, &self.users, self.confidence.lambda)
     }
 
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+    fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         let (what, lambda) = (INFO.name, self.confidence.lambda);
         let (users, dim) = (self.norm_bounds.len(), self.prior_mean.len());
-        read_header(from, what, SAVED_VERSION)?;
         let coming = read_counts(from, what)?;
         let rounds_left = read_count(from, what)?;
         let in_common_phase = read_count(from, what)? == 1;
@@ -188,6 +189,3 @@ impl Saved for PmlbWarm {
         Ok(())
     }
 }
-
-/// The layout that `save` writes.
-const SAVED_VERSION: u32 = 1;

@@ -8,6 +8,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::builder::builder;
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
+use crate::saved::State;
 use crate::{Arm, Contexts, Error, OnlinePolicy, Policy, Problem, Saved, Score, saved};
 
 /// Static metadata of the policy: name, summary, reference, parameters.
@@ -59,20 +60,18 @@ impl OnlinePolicy for Random {
     fn learn_one(&mut self, _user: usize, _context: &[f64], _reward: f64) {}
 }
 
-impl Saved for Random {
+impl State for Random {
+    const NAME: &'static str = INFO.name;
+    const VERSION: u32 = 1;
+
     /// The place in the stream of random numbers; the seed comes from the problem.
-    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        saved::write_header(out, SAVED_VERSION)?;
+    fn write_state(&self, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(&self.rng.get_word_pos().to_le_bytes())
     }
 
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
-        saved::read_header(from, INFO.name, SAVED_VERSION)?;
+    fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         let position = u128::from_le_bytes(saved::read_array(from, INFO.name)?);
         self.rng.set_word_pos(position);
         Ok(())
     }
 }
-
-/// The layout that `save` writes.
-const SAVED_VERSION: u32 = 1;

@@ -35,6 +35,7 @@ use crate::builder::builder;
 use crate::linear::{Oful, Symmetric, argmax, dot};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
+use crate::saved::State;
 use crate::{Arm, Contexts, Error, OnlinePolicy, Policy, Problem, Saved, Score, saved};
 
 /// Static metadata of the policy: name, summary, reference, parameters.
@@ -145,9 +146,11 @@ impl OnlinePolicy for Rclumb {
     }
 }
 
-impl Saved for Rclumb {
-    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        saved::write_header(out, SAVED_VERSION)?;
+impl State for Rclumb {
+    const NAME: &'static str = INFO.name;
+    const VERSION: u32 = 1;
+
+    fn write_state(&self, out: &mut dyn Write) -> io::Result<()> {
         saved::write_numbers(out, &[self.turns])?;
         write_ofuls(out, self.dim, &self.users)?;
         self.edges.iter().try_for_each(|row| {
@@ -156,9 +159,8 @@ impl Saved for Rclumb {
         })
     }
 
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+    fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         let what = INFO.name;
-        saved::read_header(from, what, SAVED_VERSION)?;
         let turns = saved::read_some(from, what, 1)?[0];
         let users = read_ofuls(from, what, self.dim, LAMBDA)?;
         let mut edges = Vec::new();
@@ -173,6 +175,3 @@ impl Saved for Rclumb {
         Ok(())
     }
 }
-
-/// The layout that `save` writes.
-const SAVED_VERSION: u32 = 1;

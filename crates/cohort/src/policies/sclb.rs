@@ -27,7 +27,7 @@ use crate::builder::builder;
 use crate::linear::{Confidence, OFUL_PARAMS};
 use crate::params::{Param, Settings};
 use crate::registry::PolicyInfo;
-use crate::saved::{read_count, read_header, read_labels, write_count, write_header, write_labels};
+use crate::saved::{State, read_count, read_labels, write_count, write_labels};
 use crate::{Arm, Contexts, Error, Policy, Problem, Saved};
 
 /// Static metadata of the policy: name, summary, reference, parameters.
@@ -175,9 +175,11 @@ pub(crate) fn read_phase(from: &mut dyn Read, what: &'static str) -> Result<(u32
     }
 }
 
-impl Saved for Sclb {
-    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        write_header(out, SAVED_VERSION)?;
+impl State for Sclb {
+    const NAME: &'static str = INFO.name;
+    const VERSION: u32 = 1;
+
+    fn write_state(&self, out: &mut dyn Write) -> io::Result<()> {
         write_phase(out, self.phase, self.rounds_left)?;
         write_count(out, self.found.iter().len())?;
         if let Some(found) = &self.found {
@@ -186,9 +188,8 @@ impl Saved for Sclb {
         self.cmlb.write(out)
     }
 
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+    fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         let (what, size) = (INFO.name, (self.phases.users, self.phases.dim));
-        read_header(from, what, SAVED_VERSION)?;
         let (phase, rounds_left) = read_phase(from, what)?;
         let found = match read_count(from, what)? {
             0 => None,
@@ -199,9 +200,6 @@ impl Saved for Sclb {
         Ok(())
     }
 }
-
-/// The layout that `save` writes.
-const SAVED_VERSION: u32 = 1;
 
 #[cfg(test)]
 mod tests {

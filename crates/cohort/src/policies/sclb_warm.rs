@@ -18,7 +18,7 @@ use super::sclb::{Phases, SCLB_PARAMS, phase_rounds, read_phase, write_phase};
 use crate::builder::builder;
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
-use crate::saved::{read_header, write_header};
+use crate::saved::State;
 use crate::{Arm, Contexts, Error, Policy, Problem, Saved};
 
 /// Static metadata of the policy: name, summary, reference, parameters.
@@ -76,21 +76,19 @@ impl Policy for SclbWarm {
     }
 }
 
-impl Saved for SclbWarm {
-    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        write_header(out, SAVED_VERSION)?;
+impl State for SclbWarm {
+    const NAME: &'static str = INFO.name;
+    const VERSION: u32 = 1;
+
+    fn write_state(&self, out: &mut dyn Write) -> io::Result<()> {
         write_phase(out, self.phase, self.rounds_left)?;
         self.cmlb.write(out)
     }
 
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
-        read_header(from, INFO.name, SAVED_VERSION)?;
+    fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         let (phase, rounds_left) = read_phase(from, INFO.name)?;
         self.cmlb = self.cmlb.read(from, INFO.name, self.phases.plan(phase))?;
         (self.phase, self.rounds_left) = (phase, rounds_left);
         Ok(())
     }
 }
-
-/// The layout that `save` writes.
-const SAVED_VERSION: u32 = 1;

@@ -4,19 +4,17 @@ use std::io::{self, Read, Write};
 
 use super::edge_slack::EdgeSlacks;
 use super::{Club, INFO, LAMBDA};
+use crate::Error;
 use crate::linear::Oful;
 use crate::saved::{
-    check_equal, read_array, read_count, read_header, read_numbers, write_count, write_header,
-    write_numbers,
+    State, check_equal, read_array, read_count, read_numbers, write_count, write_numbers,
 };
-use crate::{Error, Saved};
 
-/// The layout that `save` writes.
-const VERSION: u32 = 1;
+impl State for Club {
+    const NAME: &'static str = INFO.name;
+    const VERSION: u32 = 1;
 
-impl Saved for Club {
-    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        write_header(out, VERSION)?;
+    fn write_state(&self, out: &mut dyn Write) -> io::Result<()> {
         write_count(out, self.dim)?;
         write_numbers(out, &[self.turns])?;
         self.graph.save(out)?;
@@ -28,9 +26,8 @@ impl Saved for Club {
         out.write_all(&drawn.to_le_bytes())
     }
 
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+    fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         let what = INFO.name;
-        read_header(from, what, VERSION)?;
         check_equal(what, "dimension", read_count(from, what)?, self.dim)?;
         let mut turns = [0.0];
         read_numbers(from, what, &mut turns)?;

@@ -12,5 +12,5 @@ pub(crate) mod subspace;
 pub(crate) mod tasks;
 
 pub(crate) use model::{MODEL_PARAMS, Model};
-pub(crate) use per_cluster::PerCluster;
+pub(crate) use per_cluster::{KnownClusters, PerCluster};
 pub(crate) use pooled::{PooledClusters, UserHistories};

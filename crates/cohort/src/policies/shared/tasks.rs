@@ -9,8 +9,7 @@ use super::served::OneUser;
 use crate::linear::{Statistics, argmax, dot};
 use crate::policies::draws::stream;
 use crate::saved::{
-    check_equal, read_counts, read_header, read_numbers, read_some, write_counts, write_header,
-    write_numbers,
+    State, check_equal, read_counts, read_numbers, read_some, write_counts, write_numbers,
 };
 use crate::{Arm, Contexts, Error, OnlinePolicy, Order, Saved, Score};
 
@@ -134,9 +133,11 @@ impl<F: Fit> OnlinePolicy for Greedy<F> {
     }
 }
 
-impl<F: Fit> Saved for Greedy<F> {
-    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        write_header(out, SAVED_VERSION)?;
+impl<F: Fit> State for Greedy<F> {
+    const NAME: &'static str = F::NAME;
+    const VERSION: u32 = 1;
+
+    fn write_state(&self, out: &mut dyn Write) -> io::Result<()> {
         let kept = self.fit.kept();
         write_counts(out, &[self.tasks.dim, self.tasks.users.len(), kept.len()])?;
         write_numbers(out, &[self.tasks.rewards, self.due])?;
@@ -152,9 +153,8 @@ impl<F: Fit> Saved for Greedy<F> {
         Ok(())
     }
 
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+    fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         let (what, dim) = (F::NAME, self.tasks.dim);
-        read_header(from, what, SAVED_VERSION)?;
         let sizes = read_counts(from, what)?;
         let [found_dim, count, kept] = sizes[..] else {
             let expected = "three sizes".to_owned();
@@ -180,6 +180,3 @@ impl<F: Fit> Saved for Greedy<F> {
         Ok(())
     }
 }
-
-/// The layout that `save` writes.
-const SAVED_VERSION: u32 = 1;
