@@ -72,18 +72,18 @@ fn same_arms(
         ((*name).to_owned(), value)
     });
     let mut policy = cohort::registry::build(name, problem, params).unwrap();
-    let turns = policy.turns().unwrap();
+    let online = policy.online().unwrap();
     for (turn, values) in tables.contexts.iter().enumerate() {
         let user = tables.served[turn];
         let contexts = Contexts::new(values, D).unwrap();
         let rows: Matrix = contexts.iter().map(<[f64]>::to_vec).collect();
-        let arm = turns.decide(user, &contexts);
+        let arm = online.decide(user, &contexts);
         let scores = plain.scores(user, &rows);
         let best = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         assert!(scores[arm] > best - 1e-8, "{name}, turn {turn}: arm {arm} of {scores:?}");
         let x = rows[arm].clone();
         let y = rivals::dot(&x, &tables.thetas[user]) + tables.noise[turn];
-        turns.learn_one(user, &x, y);
+        online.learn_one(user, &x, y);
         plain.learn(Reward { user, x, y });
     }
 }
@@ -350,7 +350,7 @@ fn osom() {
         let params = [("threshold", "0.2"), ("delta", "0.3")];
         let params = params.map(|(name, value)| (name.to_owned(), Value::from(value)));
         let mut policy = cohort::registry::build("osom", &problem(seed), params).unwrap();
-        assert!(policy.turns().is_none());
+        assert!(policy.online().is_none());
         let (sigma, delta, threshold) = (SIGMA, 0.3, 0.2);
         let user = || Osom { d: D, sigma, delta, threshold, rounds: Vec::new(), complex: false };
         let (mut plain, mut arms): (Vec<Osom>, _) = ((0..N).map(|_| user()).collect(), [0; N]);

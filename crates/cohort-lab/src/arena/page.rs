@@ -191,11 +191,11 @@ fn protocol_rows(played: &Played, report: &Report) -> Rows {
         let mut row = vec![name];
         for (results, best) in played.results[at].iter().zip(bests) {
             match results {
-                super::play::Outcome::Complete(complete) => {
+                super::play::EntryOutcome::Complete(complete) => {
                     row.push(with_interval(complete));
                     row.push(format!("{:.2}", complete.regret() / best));
                 }
-                super::play::Outcome::Not(why) => row.extend([why.clone(), String::new()]),
+                super::play::EntryOutcome::Not(why) => row.extend([why.clone(), String::new()]),
             }
         }
         let tuned = played.results[at][1].complete();

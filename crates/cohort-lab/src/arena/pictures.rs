@@ -5,7 +5,7 @@ use super::Report;
 use super::page::VERSIONS;
 use super::play::{Complete, Played};
 use super::ranking::Standing;
-use crate::figures::{Anchor, Colour, Figure, Panel, Picture, Point, Series, look};
+use crate::figures::{Anchor, Colour, Figure, Panel, Picture, Point, Series, style};
 use crate::results::half_width_95;
 
 /// Curves that a figure shows: the best, and a few that everybody knows.
@@ -102,7 +102,7 @@ pub fn ranks(standings: &[Standing], version: &str, critical: Option<f64>) -> Pi
         picture.line(vec![(x, 54.0), (x, bottom)], Colour::MUTED, 1.2, &[5.0, 4.0]);
     }
     for (row, standing) in standings.iter().enumerate() {
-        let (y, look) = (66.0 + ROW * row as f64, look(&standing.name));
+        let (y, style) = (66.0 + ROW * row as f64, style(&standing.name));
         picture.write(
             (LEFT - 12.0, y + 4.0),
             &*standing.name,
@@ -113,8 +113,8 @@ pub fn ranks(standings: &[Standing], version: &str, critical: Option<f64>) -> Pi
         );
         let half = standing.rank_half_width.unwrap_or(0.0);
         let ends = vec![(at(standing.mean_rank - half), y), (at(standing.mean_rank + half), y)];
-        picture.line(ends, look.colour, 1.6, &[]);
-        look.draw_mark(&mut picture, (at(standing.mean_rank), y), 4.0);
+        picture.line(ends, style.colour, 1.6, &[]);
+        style.draw_mark(&mut picture, (at(standing.mean_rank), y), 4.0);
         let text = format!("{:.1}", standing.mean_rank);
         picture.write((LEFT + PLOT + 16.0, y + 4.0), text, 11.0, Anchor::Start, false, Colour::INK);
     }

@@ -40,11 +40,11 @@ pub struct Played {
 }
 
 /// What came of a policy at published parameters, and at tuned ones.
-pub type EntryResults = [Outcome; 2];
+pub type EntryResults = [EntryOutcome; 2];
 
 /// What came of one policy.
 #[derive(Clone, Debug)]
-pub enum Outcome {
+pub enum EntryOutcome {
     /// It played all repetitions.
     Complete(Complete),
     /// It could not play, or not in the time it had.
@@ -66,20 +66,20 @@ pub struct Complete {
     pub state_bytes: Option<u64>,
 }
 
-impl Outcome {
+impl EntryOutcome {
     /// All repetitions, where there are all.
     pub fn complete(&self) -> Option<&Complete> {
         match self {
-            Outcome::Complete(complete) => Some(complete),
-            Outcome::Not(_) => None,
+            EntryOutcome::Complete(complete) => Some(complete),
+            EntryOutcome::Not(_) => None,
         }
     }
 
     /// Why there is nothing.
     pub fn reason(&self) -> Option<&str> {
         match self {
-            Outcome::Complete(_) => None,
-            Outcome::Not(why) => Some(why),
+            EntryOutcome::Complete(_) => None,
+            EntryOutcome::Not(why) => Some(why),
         }
     }
 }
@@ -140,9 +140,9 @@ impl Workshop<'_> {
         let Some(tuned) = tuned else { return Ok(None) };
         let results = (published.into_iter().zip(tuned).enumerate())
             .map(|(at, (published, tuned))| match (chosen(at), tuned) {
-                (Some((set, _)), Outcome::Complete(mut tuned)) => {
+                (Some((set, _)), EntryOutcome::Complete(mut tuned)) => {
                     tuned.set = Some(set.clone());
-                    [published, Outcome::Complete(tuned)]
+                    [published, EntryOutcome::Complete(tuned)]
                 }
                 (Some(_), not) => [published, not],
                 (None, _) => [published.clone(), published],
@@ -158,7 +158,7 @@ impl Workshop<'_> {
         protocol: &Protocol,
         environment: &dyn Environment,
         seats: &[Option<&Seat>],
-    ) -> Result<Option<Vec<Outcome>>, Error> {
+    ) -> Result<Option<Vec<EntryOutcome>>, Error> {
         let mut jobs = Vec::new();
         for repetition in 0..protocol.reps {
             let seats =
@@ -266,7 +266,7 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// All repetitions of one policy.
-fn gather<'a>(runs: impl Iterator<Item = &'a Came>) -> Outcome {
+fn gather<'a>(runs: impl Iterator<Item = &'a Came>) -> EntryOutcome {
     let mut complete = Complete {
         set: None,
         regrets: Vec::new(),
@@ -277,8 +277,8 @@ fn gather<'a>(runs: impl Iterator<Item = &'a Came>) -> Outcome {
     for came in runs {
         let run = match came {
             Came::Done(run) => run,
-            Came::TooSlow(limit) => return Outcome::Not(format!("took more than {limit} s")),
-            Came::Refused(why) => return Outcome::Not(why.clone()),
+            Came::TooSlow(limit) => return EntryOutcome::Not(format!("took more than {limit} s")),
+            Came::Refused(why) => return EntryOutcome::Not(why.clone()),
         };
         complete.regrets.push(run.regret);
         complete.seconds += run.seconds;
@@ -291,10 +291,10 @@ fn gather<'a>(runs: impl Iterator<Item = &'a Came>) -> Outcome {
         }
     }
     if complete.regrets.is_empty() {
-        return Outcome::Not("not tuned".to_owned());
+        return EntryOutcome::Not("not tuned".to_owned());
     }
     let count = complete.regrets.len() as f64;
     complete.seconds /= count;
     complete.curve.iter_mut().for_each(|(_, y)| *y /= count);
-    Outcome::Complete(complete)
+    EntryOutcome::Complete(complete)
 }

@@ -10,11 +10,11 @@ use std::sync::{Mutex, PoisonError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::job::Outcome;
+use super::job::JobOutcome;
 use crate::Error;
 
 /// The finished jobs of all runs into one folder.
-pub struct Journal<T = Outcome> {
+pub struct Journal<T = JobOutcome> {
     path: PathBuf,
     file: Mutex<File>,
     known: Mutex<HashMap<String, T>>,
@@ -72,22 +72,22 @@ mod tests {
     fn what_was_kept_is_there_again_to_the_last_bit() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
-        let outcome = |x: f64| Outcome {
+        let outcome = |x: f64| JobOutcome {
             regret: vec![x, x / 3.0],
             clusters: Some(3),
             seconds: 0.1,
             users: vec![x as f32],
             values: vec![x, f64::INFINITY].into_iter().filter(|x| x.is_finite()).collect(),
-            ..Outcome::default()
+            ..JobOutcome::default()
         };
-        Journal::<Outcome>::open(&path).unwrap().put("a".into(), outcome(0.1 + 0.2)).unwrap();
+        Journal::<JobOutcome>::open(&path).unwrap().put("a".into(), outcome(0.1 + 0.2)).unwrap();
         // Interrupted while writing.
         let mut file = OpenOptions::new().append(true).open(&path).unwrap();
         file.write_all(b"{\"key\":\"b\",\"outc").unwrap();
-        let journal = Journal::<Outcome>::open(&path).unwrap();
+        let journal = Journal::<JobOutcome>::open(&path).unwrap();
         assert_eq!(journal.get("a"), Some(outcome(0.1 + 0.2)));
         assert_eq!(journal.get("b"), None);
         journal.put("b".into(), outcome(1e-17)).unwrap();
-        assert_eq!(Journal::<Outcome>::open(&path).unwrap().get("b"), Some(outcome(1e-17)));
+        assert_eq!(Journal::<JobOutcome>::open(&path).unwrap().get("b"), Some(outcome(1e-17)));
     }
 }

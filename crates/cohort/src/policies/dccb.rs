@@ -48,9 +48,9 @@ use super::shared::served::{OneUser, Served};
 use crate::linear::{Oful, Statistics};
 use crate::params::{NOT_NEGATIVE, POSITIVE, Param, Settings};
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Judgement, Order, Policy, Problem, Saved, Turns, saved};
+use crate::{Arm, Contexts, Error, OnlinePolicy, Order, Policy, Problem, Saved, Score, saved};
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "dccb",
     summary: "peers gossip with those they have not been parted from (DCCB)",
@@ -208,13 +208,13 @@ impl OneUser for Dccb {
     }
 }
 
-impl Turns for Dccb {
+impl OnlinePolicy for Dccb {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
         self.peer(user).learner.best_arm(contexts, self.width(user))
     }
 
-    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
-        self.peer(user).learner.judge(contexts, self.width(user), judgements);
+    fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
+        self.peer(user).learner.score(contexts, self.width(user), scores);
     }
 
     fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {
@@ -261,7 +261,7 @@ impl Saved for Dccb {
     fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         let (what, dim) = (INFO.name, self.dim);
         saved::read_header(from, what, SAVED_VERSION)?;
-        saved::expect(what, "dimension", saved::read_count(from, what)?, dim)?;
+        saved::check_equal(what, "dimension", saved::read_count(from, what)?, dim)?;
         let (mut peers, count) = (Vec::new(), saved::read_count(from, what)?);
         for _ in 0..count {
             let own = Oful::load(from, what, dim, LAMBDA)?;
@@ -272,7 +272,7 @@ impl Saved for Dccb {
             }
             let parted = saved::read_places(from, what, count)?;
             let in_order = parted.is_sorted_by(|a, b| a < b);
-            saved::expect(what, "users who left, in order:", in_order, true)?;
+            saved::check_equal(what, "users who left, in order:", in_order, true)?;
             let learner = Oful::from_statistics(&active, LAMBDA);
             peers.push(Peer { own, active, learner, buffer, parted });
         }

@@ -40,7 +40,7 @@ use crate::params::{POSITIVE, Param, Settings};
 use crate::registry::PolicyInfo;
 use crate::{Arm, Contexts, Error, Policy, Problem, Saved, saved};
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "osom",
     summary: "per user: UCB on places in the offer until contexts are seen to matter (OSOM)",
@@ -206,14 +206,14 @@ impl Saved for Osom {
         let (what, dim) = (INFO.name, self.dim);
         saved::read_header(from, what, SAVED_VERSION)?;
         let sizes = |from: &mut dyn Read, first: &str, most: usize| {
-            saved::expect(what, "sizes", saved::read_count(from, what)?, 2)?;
+            saved::check_equal(what, "sizes", saved::read_count(from, what)?, 2)?;
             let found = saved::read_count(from, what)?;
-            saved::expect(what, first, found.min(most), found)?;
+            saved::check_equal(what, first, found.min(most), found)?;
             Ok::<_, Error>((found, saved::read_count(from, what)?))
         };
         let (found, count) = sizes(from, "dimension", dim)?;
-        saved::expect(what, "dimension", found, dim)?;
-        saved::expect(what, "users", count, self.users.len())?;
+        saved::check_equal(what, "dimension", found, dim)?;
+        saved::check_equal(what, "users", count, self.users.len())?;
         let mut users = Vec::new();
         for _ in 0..count {
             let within = Oful::load(from, what, dim, self.confidence.lambda)?;
