@@ -61,13 +61,15 @@ fn sources(text: &str, quick: bool) -> Vec<[String; 3]> {
     let set = |line: &str| -> Option<[String; 3]> {
         let (name, rest) = line.split_once('=').filter(|_| !line.starts_with(['#', '[']))?;
         let (value, source) = rest.split_once(" #").unwrap_or((rest, ""));
-        let mut said = [name, value, source].map(|part| part.trim().to_owned());
-        let changed = text.lines().filter_map(|line| line.strip_prefix(QUICK)?.split_once('='));
-        for (_, value) in changed.filter(|(name, _)| quick && name.trim() == said[0]) {
-            said[2] = format!("quick; in full {}: {}", said[1], said[2]);
-            said[1] = value.trim().to_owned();
+        let [name, value, source] = [name, value, source].map(|part| part.trim().to_owned());
+        let mut changed = text.lines().filter_map(|line| line.strip_prefix(QUICK)?.split_once('='));
+        match changed.find(|(changed, _)| quick && changed.trim() == name) {
+            Some((_, quick)) => {
+                let source = format!("quick; in full {value}: {source}");
+                Some([name, quick.trim().to_owned(), source])
+            }
+            None => Some([name, value, source]),
         }
-        Some(said)
     };
     text.lines().filter_map(set).collect()
 }
