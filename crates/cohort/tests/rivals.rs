@@ -344,14 +344,15 @@ fn dccb() {
 /// In rounds: places of an offer mean something, and every user is served.
 #[test]
 fn osom() {
-    // Fixed arms, for which contexts say nothing that places do not say; and new ones in every round.
-    for (seed, fixed) in [(22, true), (23, false)] {
-        let tables = Tables::new(seed, 160);
-        let params = [("threshold", "0.2"), ("delta", "0.3")];
+    // Fixed arms, for which contexts say nothing that places do not say; and new ones in every round,
+    // with a threshold that is passed soon.
+    for (seed, fixed, threshold) in [(22, true, "1"), (23, false, "0.2")] {
+        let tables = Tables::new(seed, 110);
+        let params = [("threshold", threshold), ("delta", "0.3")];
         let params = params.map(|(name, value)| (name.to_owned(), Value::from(value)));
         let mut policy = cohort::registry::build("osom", &problem(seed), params).unwrap();
         assert!(policy.online().is_none());
-        let (sigma, delta, threshold) = (SIGMA, 0.3, 0.2);
+        let (sigma, delta, threshold) = (SIGMA, 0.3, threshold.parse().unwrap());
         let user = || Osom { d: D, sigma, delta, threshold, rounds: Vec::new(), complex: false };
         let (mut plain, mut arms): (Vec<Osom>, _) = ((0..N).map(|_| user()).collect(), [0; N]);
         for (turn, values) in tables.contexts.iter().enumerate() {
