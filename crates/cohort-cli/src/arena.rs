@@ -17,7 +17,8 @@ Examples:
   cohort arena --data ../shared/data --out docs/arena
       the whole of it, for hours
   cohort arena --only clusters,mixture --policy cohort,club,hier-ts
-      a part of it";
+      a part of it
+What was stopped goes on with the same command: runs are kept in DIR/journal.jsonl.";
 
 /// Play policies × protocols of the field and leave a leaderboard: one page, tables, all numbers
 #[derive(Args)]
@@ -44,14 +45,20 @@ pub struct Arena {
     /// How many threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     threads: Option<u32>,
-    /// Seconds that one run of one policy may take [default: 600, quick: 30]
+    /// Seconds of a processor that one run of one policy may take [default: 600, quick: 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     seconds: Option<u32>,
+    /// How many values besides the published one each policy is tuned among [default: 4, quick: 2]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=4))]
+    tune: Option<u32>,
+    /// Use runs of the journal in DIR that other versions of this program made, too
+    #[arg(long)]
+    keep: bool,
 }
 
 /// What one run may take where nobody says.
 const SECONDS: u32 = 600;
-const QUICK_SECONDS: u32 = 30;
+const QUICK_SECONDS: u32 = 5;
 
 impl Arena {
     /// Play, write, print.
@@ -77,6 +84,8 @@ impl Arena {
             reps: self.reps.map(|reps| reps as usize),
             threads: self.threads.map_or_else(cores, |threads| threads as usize),
             seconds: f64::from(self.seconds.unwrap_or(seconds)),
+            tuned_values: self.tune.map(|values| values as usize),
+            keep: self.keep,
             guests: Vec::new(),
         }
     }

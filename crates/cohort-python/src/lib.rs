@@ -2,7 +2,7 @@
 //!
 //! | file | question it answers |
 //! | --- | --- |
-//! | `simulate`, `reproduce` | how is the lab called? |
+//! | `simulate`, `reproduce`, `arena` | how is the lab called? |
 //! | `learner` | how does a Python loop drive a policy? |
 //! | `world` | how does a Python loop ask an environment? |
 //! | `guests/` | how do an environment and a policy written in Python take part in the lab? |
@@ -15,6 +15,7 @@
 //! Nothing is learned or measured here: that is the business of the crates `cohort` and
 //! `cohort-lab`. What Python users see is `python/cohort/`.
 
+mod arena;
 mod arrays;
 mod errors;
 mod guests;
@@ -41,6 +42,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(listing::environments, module)?)?;
     module.add_function(wrap_pyfunction!(simulate::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(reproduce::reproduce, module)?)?;
+    module.add_function(wrap_pyfunction!(arena::arena, module)?)?;
     module.add_function(wrap_pyfunction!(snapshot::write_snapshot, module)?)?;
     module.add_function(wrap_pyfunction!(snapshot::read_snapshot, module)?)?;
     Ok(())

@@ -1,4 +1,4 @@
-//! Thompson sampling: items are chosen as often as is stated, and as often as the policy draws them.
+//! Policies that draw: items are chosen as often as is stated, and as often as the policy draws them.
 #![allow(missing_docs)]
 
 mod common;
@@ -52,5 +52,51 @@ fn items_are_drawn_as_often_as_is_stated() {
             assert!((ratio - 1.0).abs() < 0.05, "item {item}: {ratio}, chosen {chosen:?}");
         }
         service.ask(1_000_000, Request::TimePasses).unwrap();
+    }
+}
+
+/// `squarecb` has its probabilities in closed form: the same for an offer until the next reward, all of
+/// them together 1, and with ε what they should be.
+#[test]
+fn probabilities_of_inverse_gap_weighting_are_exact() {
+    let (disk, folder) = (MemoryDisk::default(), MemoryFolder::default());
+    let mut service = Simulation::start(MemoryJournal::open(&disk).unwrap(), &folder, 1).unwrap();
+    let mut stated = Vec::new();
+    for epsilon in [0.0, 0.2] {
+        let app = format!("app-{epsilon}");
+        let policy = "squarecb".to_owned();
+        let settings = AppSettings { epsilon, policy, window_ms: 1000, ..AppSettings::new(3) };
+        service.ask(0, create(&app, settings)).unwrap();
+        // The same rewards in both apps, whatever was chosen before them.
+        let mut taught = 0;
+        for _ in 0..400 {
+            let (id, item, _) = made(service.ask(0, decide(&app, "ann", None, 3, 5)).unwrap());
+            if taught < 12 && item == format!("item-{}", taught % 4) {
+                let liked = if item == "item-1" { 0.8 } else { 0.3 };
+                service.ask(0, reward(&app, &id, liked)).unwrap();
+                taught += 1;
+            }
+        }
+        assert_eq!(taught, 12);
+        let (mut chosen, mut chances) = ([0.0; 4], [0.0; 4]);
+        for at in 0..4000 {
+            let made = made(service.ask(2000 + at, decide(&app, "ann", None, 3, 5)).unwrap());
+            let item: usize = made.1.trim_start_matches("item-").parse().unwrap();
+            assert!(chosen[item] == 0.0 || chances[item] == made.2, "it is always the same");
+            (chosen[item], chances[item]) = (chosen[item] + 1.0, made.2);
+        }
+        assert!((chances.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{chances:?}");
+        for (chosen, chance) in chosen.iter().zip(&chances) {
+            let error = (chance * (1.0 - chance) / 4000.0).sqrt();
+            assert!(
+                (chosen / 4000.0 - chance).abs() < 4.0 * error,
+                "{chosen} of 4000 for {chance}"
+            );
+        }
+        stated.push(chances);
+        service.ask(1_000_000, Request::TimePasses).unwrap();
+    }
+    for (alone, with_epsilon) in stated[0].iter().zip(&stated[1]) {
+        assert!((with_epsilon - (0.2 / 4.0 + 0.8 * alone)).abs() < 1e-12);
     }
 }

@@ -82,7 +82,8 @@ fn mean(regrets: impl Fn(u64) -> f64) -> f64 {
 
 /// Every one of them learns something where its own paper would have it: clusters for those that
 /// cluster, a plane for those of low rank, few coordinates that matter for `alb-dim` (which drops
-/// coordinates by its thresholds, and so loses where all of them matter).
+/// coordinates by its thresholds, and so loses where all of them matter), the same arms in every round
+/// for `osom` (which begins as if contexts said nothing).
 #[test]
 fn all_beat_random() {
     let place = POLICIES.iter().position(|info| info.name == "cohort").unwrap();
@@ -90,10 +91,11 @@ fn all_beat_random() {
         // By what they can be set: whoever has a rank or a penalty on it is for subspaces.
         let has = |name: &str| info.params.iter().copied().flatten().any(|p| p.name == name);
         let low_rank = has("rank") || has("steps");
-        let world = || match (low_rank, has("t0")) {
-            (true, _) => in_a_plane(5),
-            (false, true) => sparse(5),
-            (false, false) => worlds::clustered(5, 24, 3, 0.3),
+        let world = || match (low_rank, has("t0"), has("threshold")) {
+            (true, ..) => in_a_plane(5),
+            (false, true, _) => sparse(5),
+            (_, _, true) => World { fixed_contexts: true, ..worlds::clustered(5, 24, 3, 0.3) },
+            _ => worlds::clustered(5, 24, 3, 0.3),
         };
         let (own, random) = (regret(world(), info.name, &[]), regret(world(), "random", &[]));
         // Some explore for long by their theory; all have learned something by then.

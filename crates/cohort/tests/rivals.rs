@@ -5,6 +5,8 @@
 mod club;
 #[path = "plain/clusterings.rs"]
 mod clusterings;
+#[path = "plain/gossip.rs"]
+mod gossip;
 #[path = "plain/rivals.rs"]
 mod rivals;
 #[path = "plain/subspaces.rs"]
@@ -14,6 +16,7 @@ use clusterings::{Cab, DynUcb, Locb, Rclumb, Robust, Rsclumb, Users};
 use cohort::params::Value;
 use cohort::policies::{dynucb, locb};
 use cohort::{Contexts, Law, Problem, Truth};
+use gossip::{Dccb, Osom, Round};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -325,4 +328,56 @@ fn alb_dim() {
     same_arms("alb-dim", &[("t0", "2")], &problem(19), &mut plain, &tables);
     let most = (0..N).map(|user| tables.served.iter().filter(|u| **u == user).count()).max();
     assert!(most > Some(95), "{most:?}");
+}
+
+#[test]
+fn dccb() {
+    for (seed, buffer) in [(20, "0.3"), (21, "1")] {
+        let mut plain = Dccb::new(N, D, seed, (0.4, 0.6, buffer.parse().unwrap()));
+        let params = [("alpha", "0.4"), ("alpha2", "0.6"), ("buffer", buffer)];
+        same_arms("dccb", &params, &problem(seed), &mut plain, &Tables::new(seed, 300));
+        let parted = plain.parted.iter().map(|parted| parted.len()).sum::<usize>();
+        assert!((2..N * (N - 1)).contains(&parted), "{parted} were parted");
+        // Weights of a reward over all peers sum to no more than 1 unless a peer began again with it.
+        let shared = plain.active.iter().flatten().filter(|(_, weight)| **weight < 1.0).count();
+        assert!(shared > 20, "{shared} rewards are known in part by others");
+    }
+}
+
+/// In rounds: places of an offer mean something, and every user is served.
+#[test]
+fn osom() {
+    // Fixed arms, for which contexts say nothing that places do not say; and new ones in every round,
+    // with a threshold that is passed soon.
+    for (seed, fixed, threshold) in [(22, true, "1"), (23, false, "0.2")] {
+        let tables = Tables::new(seed, 110);
+        let params = [("threshold", threshold), ("delta", "0.3")];
+        let params = params.map(|(name, value)| (name.to_owned(), Value::from(value)));
+        let mut policy = cohort::registry::build("osom", &problem(seed), params).unwrap();
+        assert!(policy.online().is_none());
+        let (sigma, delta, threshold) = (SIGMA, 0.3, threshold.parse().unwrap());
+        let user = || Osom { d: D, sigma, delta, threshold, rounds: Vec::new(), complex: false };
+        let (mut plain, mut arms): (Vec<Osom>, _) = ((0..N).map(|_| user()).collect(), [0; N]);
+        for (turn, values) in tables.contexts.iter().enumerate() {
+            let values = if fixed { &tables.contexts[0] } else { values };
+            // Later offers have fewer places.
+            let values = if turn % 5 == 4 { &values[..3 * D] } else { values };
+            let contexts = Contexts::new(values, D).unwrap();
+            let offer: Matrix = contexts.iter().map(<[f64]>::to_vec).collect();
+            policy.choose(&contexts, &mut arms);
+            let mut rewards = Vec::new();
+            for (user, plain) in plain.iter_mut().enumerate() {
+                let (scores, arm) = (plain.scores(&offer), arms[user]);
+                let best = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                assert!(scores[arm] > best - 1e-8, "turn {turn}, user {user}: {arm} of {scores:?}");
+                let y = rivals::dot(&offer[arm], &tables.thetas[user]) + tables.noise[turn];
+                plain.learn(Round { offer: offer.clone(), arm, y });
+                rewards.push(y);
+            }
+            policy.learn(&contexts, &arms, &rewards);
+        }
+        let complex = plain.iter().filter(|plain| plain.complex).count();
+        assert_eq!(complex > N / 2, !fixed, "{complex} of {N} use contexts");
+        assert!(!fixed || complex == 0);
+    }
 }

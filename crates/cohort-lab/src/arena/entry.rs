@@ -11,25 +11,39 @@ use serde::Deserialize;
 
 use super::Request;
 use crate::Error;
+use crate::reproduce::job::describe;
 use crate::runner::{Contender, Player};
 
 const FILE: &str = include_str!("../../../../experiments/arena/policies.toml");
 
 /// What every policy that has it may choose its exploration from, besides the published one.
 const EXPLORATIONS: [f64; 4] = [0.03, 0.1, 0.3, 3.0];
-/// Of them in a quick run, and of any other grid.
-const QUICK_VALUES: usize = 2;
+/// How many values besides the published one are tuned among: the common budget.
+pub const VALUES: usize = EXPLORATIONS.len();
+/// The same in a quick run.
+pub const QUICK_VALUES: usize = 2;
 
 /// Somebody who takes part.
 pub struct Entry {
     /// What it is called.
     pub name: String,
     /// As published.
-    pub published: Arc<dyn Player>,
-    /// What else it is tuned among: how it is set, and the player.
-    pub others: Vec<(String, Arc<dyn Player>)>,
+    pub published: Seat,
+    /// What else it is tuned among: how it is set, and who plays then.
+    pub others: Vec<(String, Seat)>,
     /// Whether it is told what only an environment can know: shown, not ranked.
     pub oracle: bool,
+}
+
+/// Somebody at one set of parameters.
+pub struct Seat {
+    /// Who plays.
+    pub player: Arc<dyn Player>,
+    /// Everything that determines what it does but its code; none of those whose code is not ours,
+    /// whose runs are not kept.
+    pub identity: Option<String>,
+    /// A number for its code.
+    pub code: String,
 }
 
 #[derive(Deserialize, Default)]
@@ -71,10 +85,11 @@ pub fn entries(request: &Request) -> Result<Vec<Entry>, Error> {
     };
     let mut entries = Vec::new();
     for info in POLICIES.iter().filter(asked) {
-        entries.push(entry(info, written.get(info.name), request.quick)?);
+        entries.push(entry(info, written.get(info.name), request.values())?);
     }
     for guest in &request.guests {
-        let (name, published) = (guest.label().to_owned(), guest.clone());
+        let name = guest.label().to_owned();
+        let published = Seat { player: guest.clone(), identity: None, code: String::new() };
         entries.push(Entry { name, published, others: Vec::new(), oracle: false });
     }
     Ok(entries)
@@ -83,13 +98,16 @@ pub fn entries(request: &Request) -> Result<Vec<Entry>, Error> {
 fn entry(
     info: &'static PolicyInfo,
     written: Option<&Written>,
-    quick: bool,
+    values: usize,
 ) -> Result<Entry, Error> {
     let none = Written::default();
     let written = written.unwrap_or(&none);
-    let player = |params: BTreeMap<String, Value>| -> Result<Arc<dyn Player>, Error> {
+    let own = if info.name == "cohort" { env!("COHORT_POLICY_CODE") } else { "" };
+    let seat = |params: BTreeMap<String, Value>| -> Result<Seat, Error> {
         let settings = info.check(params)?;
-        Ok(Arc::new(Contender { label: info.name.to_owned(), policy: info, settings }))
+        let identity = Some(format!("{}|{}", info.name, describe(&settings)));
+        let player = Arc::new(Contender { label: info.name.to_owned(), policy: info, settings });
+        Ok(Seat { player, identity, code: format!("{}{own}", env!("COHORT_CODE")) })
     };
     let published: BTreeMap<String, Value> =
         written.published.iter().map(|(name, value)| (name.clone(), value.into())).collect();
@@ -102,19 +120,19 @@ fn entry(
         None => Vec::new(),
     };
     let mut others = Vec::new();
-    // A quick run takes every second value.
-    let step = if quick { grid.len().div_ceil(QUICK_VALUES).max(1) } else { 1 };
-    for (name, value) in grid.into_iter().skip(step - 1).step_by(step) {
+    // Of four values, two are the second and the last.
+    let step = grid.len().div_ceil(values.max(1)).max(1);
+    for (name, value) in grid.into_iter().skip(step - 1).step_by(step).take(values) {
         let set = format!("{name} = {value}");
         let mut params = published.clone();
         params.insert(name, value);
-        others.push((set, player(params)?));
+        others.push((set, seat(params)?));
     }
     // Whoever cannot be made without the truth is told it.
     let blind = Problem { rounds: Some(1), ..Problem::new(2, 2) };
     let settings = info.check(published.clone())?;
     let oracle = info.make(&blind, &settings).map(|_: Box<dyn Policy>| ()).is_err();
-    Ok(Entry { name: info.name.to_owned(), published: player(published)?, others, oracle })
+    Ok(Entry { name: info.name.to_owned(), published: seat(published)?, others, oracle })
 }
 
 #[cfg(test)]

@@ -12,14 +12,18 @@
 //! | [`protocol`] | what is played? |
 //! | [`entry`] | who plays, and with which parameters? |
 //! | [`play`] | how is all of it run, with limits of time? |
+//! | [`record`] | what is kept of a run? |
 //! | [`ranking`] | who is better, over all protocols? |
-//! | [`page`] | how is it shown? |
+//! | [`page`], [`pictures`], [`numbers`] | how is it shown: as a page, as pictures, as JSON? |
 
 pub mod entry;
+pub mod numbers;
 pub mod page;
+pub mod pictures;
 pub mod play;
 pub mod protocol;
 pub mod ranking;
+pub mod record;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,10 +32,11 @@ use std::sync::atomic::AtomicBool;
 use cohort::nearest;
 
 use crate::Error;
+use crate::figures::svg;
 use crate::reproduce::Watcher;
+use crate::reproduce::journal::Journal;
 use crate::results::write_whole;
 use crate::runner::Player;
-use entry::Entry;
 use play::{Played, Workshop};
 use protocol::{FILES, Protocol};
 use ranking::Standing;
@@ -52,8 +57,12 @@ pub struct Request {
     pub reps: Option<usize>,
     /// How many threads to use.
     pub threads: usize,
-    /// How many seconds one run of one policy may take.
+    /// How many seconds of a processor one run of one policy may take.
     pub seconds: f64,
+    /// How many values besides the published one are tuned among; by default four, quick two.
+    pub tuned_values: Option<usize>,
+    /// Whether runs in the journal that other versions of the program made serve as well.
+    pub keep: bool,
     /// Policies that are not in the registry.
     pub guests: Vec<Arc<dyn Player>>,
 }
@@ -68,6 +77,8 @@ pub struct Report {
     pub played: Vec<Played>,
     /// The standings at published parameters, and at tuned ones, best first.
     pub standings: [Vec<Standing>; 2],
+    /// By how much mean ranks must differ to be told apart, of policies that played all protocols.
+    pub critical: [Option<f64>; 2],
     /// Protocols that were left out, and why.
     pub left_out: Vec<(String, String)>,
     /// The page.
@@ -89,7 +100,8 @@ pub fn arena(request: &Request, watcher: &dyn Watcher, stop: &AtomicBool) -> Res
     }
     let work: u64 = protocols.iter().map(|(protocol, _)| protocol.work(&entries)).sum();
     watcher.planned(work);
-    let workshop = Workshop { request, entries: &entries, watcher, stop };
+    let journal = Journal::open(&request.out.join("journal.jsonl"))?;
+    let workshop = Workshop { request, entries: &entries, watcher, stop, journal: &journal };
     let mut played = Vec::new();
     for (protocol, environment) in &protocols {
         watcher.begins(&protocol.name);
@@ -100,6 +112,10 @@ pub fn arena(request: &Request, watcher: &dyn Watcher, stop: &AtomicBool) -> Res
     }
     let interrupted = played.len() < protocols.len();
     let standings = [0, 1].map(|version| ranking::standings(&played, &entries, version));
+    let critical = standings.each_ref().map(|standings| {
+        let all = standings.iter().filter(|standing| standing.protocols == played.len()).count();
+        ranking::critical_difference(all, played.len())
+    });
     let names = entries.iter().map(|entry| entry.name.clone()).collect();
     let oracles = entries.iter().map(|entry| entry.oracle).collect();
     let report = Report {
@@ -107,15 +123,22 @@ pub fn arena(request: &Request, watcher: &dyn Watcher, stop: &AtomicBool) -> Res
         oracles,
         played,
         standings,
+        critical,
         left_out,
         page: request.out.join("index.html"),
         interrupted,
     };
-    write(request, &entries, &report)?;
+    write(request, &report)?;
     Ok(report)
 }
 
 impl Request {
+    /// The tuning budget.
+    pub fn values(&self) -> usize {
+        let default = if self.quick { entry::QUICK_VALUES } else { entry::VALUES };
+        self.tuned_values.unwrap_or(default)
+    }
+
     fn protocols(&self) -> Result<Vec<Protocol>, Error> {
         for wanted in &self.only {
             if !FILES.iter().any(|(name, _)| name.starts_with(wanted.as_str())) {
@@ -139,18 +162,27 @@ impl Request {
     }
 }
 
-fn write(request: &Request, entries: &[Entry], report: &Report) -> Result<(), Error> {
-    let out = |name: &str| request.out.join(name);
-    let unwritable =
-        |path: &std::path::Path, source| Error::Write { path: path.to_owned(), source };
-    std::fs::create_dir_all(&request.out).map_err(|source| unwritable(&request.out, source))?;
-    let files = [
-        ("index.html", page::html(request, report)),
-        ("README.md", page::markdown(request, report)),
-        ("results.json", page::json(entries, report)),
+fn write(request: &Request, report: &Report) -> Result<(), Error> {
+    let figures = request.out.join("figures");
+    std::fs::create_dir_all(&figures)
+        .map_err(|source| Error::Write { path: figures.clone(), source })?;
+    let mut files = vec![
+        ("index.html".to_owned(), page::html(request, report)),
+        ("README.md".to_owned(), page::markdown(request, report)),
+        ("leaderboard.json".to_owned(), numbers::leaderboard(request, report)),
+        ("results.json".to_owned(), numbers::results(report)),
     ];
+    for (place, name) in ["published", "tuned"].into_iter().enumerate() {
+        let (standings, critical) = (&report.standings[place], report.critical[place]);
+        let picture = pictures::ranks(standings, page::VERSIONS[place], critical);
+        files.push((format!("figures/ranks-{name}.svg"), svg::write(&picture)));
+    }
+    for played in &report.played {
+        let (picture, _) = pictures::curves(played, report).draw();
+        files.push((format!("figures/{}.svg", played.protocol.name), svg::write(&picture)));
+    }
     for (name, text) in files {
-        write_whole(&out(name), |to| std::io::Write::write_all(to, text.as_bytes()))?;
+        write_whole(&request.out.join(name), |to| std::io::Write::write_all(to, text.as_bytes()))?;
     }
     Ok(())
 }
@@ -169,6 +201,8 @@ mod tests {
             reps: None,
             threads: 2,
             seconds: 30.0,
+            tuned_values: None,
+            keep: false,
             guests: Vec::new(),
         }
     }
@@ -210,6 +244,50 @@ mod tests {
         assert!(read("README.md").contains("| linucb-ind |"));
         let numbers: serde_json::Value = serde_json::from_str(&read("results.json")).unwrap();
         assert_eq!(numbers["protocols"][0]["name"], "clusters");
+        let board: serde_json::Value = serde_json::from_str(&read("leaderboard.json")).unwrap();
+        assert_eq!((&board["mode"], &board["reps"]), (&"quick".into(), &1.into()));
+        assert_eq!(board["standings"]["published"][0]["policy"], "linucb-ind");
+        assert_eq!(board["protocols"][0]["published"][0]["relative"], 1.0);
+        assert_eq!(board["left_out"][0]["protocol"], "fclub-yelp");
+        assert!(read("figures/clusters.svg").contains("linucb-ind"));
+        assert!(read("README.md").contains("](figures/ranks-tuned.svg)"));
+    }
+
+    /// What a run has done is not done again; a limit that leaves nobody is said; and who is too slow is
+    /// not ranked.
+    #[test]
+    fn runs_are_kept_and_limits_hold() {
+        let folder = tempfile::tempdir().unwrap();
+        let go = |seconds: f64, policies: &[&str]| {
+            let request = Request {
+                only: vec!["alike".into()],
+                policies: policies.iter().map(|name| (*name).to_owned()).collect(),
+                out: folder.path().to_owned(),
+                seconds,
+                ..request(true)
+            };
+            arena(&request, &(), &AtomicBool::new(false)).unwrap()
+        };
+        let lines = || {
+            let text = std::fs::read_to_string(folder.path().join("journal.jsonl")).unwrap();
+            text.lines().count()
+        };
+        let none = go(0.0, &["random", "linucb-ind"]);
+        assert!(none.standings[0].is_empty());
+        assert!(none.played[0].results[1][0].reason().unwrap().contains("more than 0 s"));
+        let (before, first) = (lines(), go(30.0, &["random", "linucb-ind"]));
+        assert!(lines() > before);
+        let (before, again) = (lines(), go(30.0, &["random", "linucb-ind"]));
+        assert_eq!(lines(), before);
+        let regrets = |report: &Report| {
+            let of = |version: usize| report.played[0].results[1][version].complete().unwrap();
+            [of(0).regrets.clone(), of(1).regrets.clone()]
+        };
+        assert_eq!(regrets(&first), regrets(&again));
+        // One more policy: only its own runs are new.
+        let more = go(30.0, &["random", "linucb-ind", "common"]);
+        assert!(lines() > before && lines() <= before + 6, "{} after {before}", lines());
+        assert_eq!(regrets(&more), regrets(&first));
     }
 
     #[test]

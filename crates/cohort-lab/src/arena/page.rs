@@ -1,23 +1,18 @@
-//! The outcome as one page that opens offline, as Markdown and as numbers.
+//! The outcome as one page that opens offline, and as Markdown.
 
 use std::fmt::Write;
 
-use serde_json::json;
-
-use super::entry::Entry;
+use super::pictures::{curves, ranks};
 use super::play::{Complete, Played};
-use super::ranking::Standing;
+use super::ranking::{Standing, order};
 use super::{Report, Request};
 use crate::figures::scale::short;
 use crate::figures::svg::{self, escape};
-use crate::figures::{Anchor, Colour, Figure, Panel, Picture, Point, Series, style};
 use crate::reproduce::page::{CSS, colour_rules};
 use crate::results::half_width_95;
 
-/// Curves that a figure shows: the best, and a few that everybody knows.
-const CURVES: usize = 7;
-
-const VERSIONS: [&str; 2] = ["published parameters", "the best of a common tuning budget"];
+pub(super) const VERSIONS: [&str; 2] =
+    ["published parameters", "the best of a common tuning budget"];
 
 // Writing to a string cannot fail, so results of `write!` are dropped throughout.
 
@@ -41,9 +36,13 @@ pub fn html(request: &Request, report: &Report) -> String {
         let _ = writeln!(out, "<li><a href=\"#{name}\">{name}</a></li>");
     }
     out.push_str("</ul></nav>\n<main>\n<section id=\"standings\">\n<h2>Standings</h2>\n");
-    for (standings, version) in report.standings.iter().zip(VERSIONS) {
-        let _ = write!(out, "<h3>At {version}</h3>\n{}", svg::write(&ranks(standings, version)));
+    for (place, version) in VERSIONS.iter().enumerate() {
+        let standings = &report.standings[place];
+        let picture = ranks(standings, version, report.critical[place]);
+        let _ = write!(out, "<h3>At {version}</h3>\n{}", svg::write(&picture));
         out.push_str(&table(&standing_rows(standings)));
+        let _ = write!(out, "<h3>Who is first, at {version}</h3>\n");
+        out.push_str(&table(&winner_rows(report, place)));
     }
     out.push_str("</section>\n");
     for played in &report.played {
@@ -59,9 +58,10 @@ pub fn html(request: &Request, report: &Report) -> String {
             protocol.rounds,
             protocol.reps
         );
-        let (picture, _) = figure(played, report).draw();
+        let (picture, _) = curves(played, report).draw();
         out.push_str(&svg::write(&picture));
         out.push_str(&table(&protocol_rows(played, report)));
+        out.push_str(&table(&source_rows(played)));
         out.push_str("</section>\n");
     }
     for (name, why) in &report.left_out {
@@ -75,20 +75,41 @@ pub fn html(request: &Request, report: &Report) -> String {
 /// How it was made, in a few sentences.
 fn how(request: &Request, report: &Report) -> String {
     let quick = match request.quick {
-        true => {
-            "Quick run: fewer rounds, users and repetitions than the protocols', two values tuned. "
-        }
+        true => "Quick run: fewer rounds, users and repetitions than the protocols'. ",
         false => "",
     };
     let stopped = if report.interrupted { "Stopped before all was played. " } else { "" };
     format!(
-        "{quick}{stopped}Every policy of the registry in every protocol, in the same worlds; regret is the mean over users. \
-         A run that took more than {} s of one thread is left out. Ranks: 1 is best; where fewer policies play \
-         (some need all users in every round), ranks are spread over all places. Relative: regret by \
-         that of the best policy of the protocol, geometric mean. Oracles are told what no policy can know and \
-         are not ranked. Bytes: what was learned, as it is kept.",
+        "{quick}{stopped}Every policy of the registry in every protocol, in the same worlds; regret is the mean over users, \
+         ± half of the 95 % interval over repetitions. Published: parameters as the authors publish them. Tuned: the best of \
+         these and of {} more values of one parameter, by one run in another world. A policy that took more than {} s of a \
+         processor for one run of a protocol is left out of that protocol. Ranks: 1 is best; where fewer policies play (some \
+         need all users in every round), ranks are spread over all places. Relative: regret by that of the best policy of \
+         the protocol, geometric mean. Oracles are told what no policy can know and are not ranked. Seconds: of a \
+         processor, to choose and learn. Memory: bytes of what was learned, as it is kept.",
+        request.values(),
         request.seconds
     )
+}
+
+/// Who is first where, and what `cohort` has there.
+fn winner_rows(report: &Report, version: usize) -> Rows {
+    let head = vec!["protocol", "first", "second", "third", "cohort is", "its regret by the best"];
+    let row = |played: &Played| {
+        let all = order(played, &report.oracles, version);
+        let name = |place: usize| {
+            all.get(place).map_or(String::new(), |(at, _)| report.names[*at].clone())
+        };
+        let own = all.iter().position(|(at, _)| report.names[*at] == "cohort");
+        let relative = |place: usize| all[place].1.regret() / all[0].1.regret();
+        let (place, relative) = match own {
+            Some(place) => (format!("{} of {}", place + 1, all.len()), relative(place)),
+            None => ("—".to_owned(), f64::NAN),
+        };
+        let relative = if relative.is_nan() { "—".to_owned() } else { format!("{relative:.2}") };
+        vec![played.protocol.name.clone(), name(0), name(1), name(2), place, relative]
+    };
+    (head, report.played.iter().map(row).collect())
 }
 
 type Rows = (Vec<&'static str>, Vec<Vec<String>>);
@@ -103,7 +124,7 @@ fn standing_rows(standings: &[Standing]) -> Rows {
         "worst case",
         "where",
         "seconds",
-        "bytes",
+        "memory",
     ];
     let row = |standing: &Standing| {
         let half = standing.rank_half_width.map_or(String::new(), |half| format!(" ± {half:.1}"));
@@ -146,7 +167,7 @@ fn protocol_rows(played: &Played, report: &Report) -> Rows {
         "relative",
         "tuned to",
         "seconds",
-        "bytes",
+        "memory",
     ];
     let names = &report.names;
     let best = |version: usize| {
@@ -187,6 +208,12 @@ fn protocol_rows(played: &Played, report: &Report) -> Rows {
     (head, order.into_iter().map(row).collect())
 }
 
+/// Every parameter of a protocol, and where it comes from.
+fn source_rows(played: &Played) -> Rows {
+    let rows = played.protocol.sources.iter().map(|source| source.to_vec());
+    (vec!["parameter", "value", "source"], rows.collect())
+}
+
 fn table((head, rows): &Rows) -> String {
     let mut out = String::from("<div class=\"wide\"><table>\n<thead><tr>");
     head.iter().for_each(|cell| out.push_str(&format!("<th>{}</th>", escape(cell))));
@@ -200,115 +227,28 @@ fn table((head, rows): &Rows) -> String {
     out
 }
 
-/// Regret over rounds of the best and of those that everybody knows, at both sets of parameters.
-fn figure(played: &Played, report: &Report) -> Figure {
-    let panel = |version: usize| {
-        let mut order: Vec<usize> = (0..report.names.len())
-            .filter(|at| played.results[*at][version].complete().is_some())
-            .collect();
-        let regret = |at: &usize| {
-            played.results[*at][version].complete().map_or(f64::INFINITY, Complete::regret)
-        };
-        order.sort_by(|a, b| regret(a).total_cmp(&regret(b)));
-        let known = ["cohort", "linucb-ind", "random"];
-        let shown = order.iter().enumerate();
-        let shown =
-            shown.filter(|(k, at)| *k < CURVES || known.contains(&report.names[**at].as_str()));
-        let series = shown.filter_map(|(_, at)| {
-            let complete = played.results[*at][version].complete()?;
-            let point = |(x, y): &(f64, f64)| Point { x: *x, y: *y, low: *y, high: *y };
-            Some(Series {
-                policy: report.names[*at].clone(),
-                label: report.names[*at].clone(),
-                points: complete.curve.iter().map(point).collect(),
-                fit: None,
-                may_leave: report.names[*at] == "random",
-            })
-        });
-        Panel {
-            title: VERSIONS[version].to_owned(),
-            x_label: "rounds".to_owned(),
-            y_label: "regret per user".to_owned(),
-            series: series.collect(),
-            ..Panel::default()
-        }
-    };
-    let reps = played.protocol.reps;
-    Figure {
-        name: played.protocol.name.clone(),
-        title: played.protocol.title.clone(),
-        subtitle: format!(
-            "the best {CURVES} and cohort, linucb-ind, random; mean of {reps} repetitions"
-        ),
-        columns: 2,
-        panels: vec![panel(0), panel(1)],
-    }
-}
-
-/// Mean ranks with their intervals over protocols, a row for each policy.
-fn ranks(standings: &[Standing], version: &str) -> Picture {
-    const ROW: f64 = 18.0;
-    const LEFT: f64 = 150.0;
-    const PLOT: f64 = 480.0;
-    let (width, height) = (720.0, 62.0 + ROW * standings.len() as f64 + 26.0);
-    let title = format!("Mean rank over protocols, {version}");
-    let mut picture = Picture::new(width, height, title.clone());
-    let paper = vec![(0.0, 0.0), (width, 0.0), (width, height), (0.0, height)];
-    picture.area(paper, Colour::PAPER, 1.0);
-    picture.write((16.0, 24.0), title, 16.0, Anchor::Start, true, Colour::INK);
-    let note = "1 is best; bars are 95 % intervals over protocols";
-    picture.write((16.0, 42.0), note, 11.5, Anchor::Start, false, Colour::MUTED);
-    let most = (standings.len() as f64).max(2.0);
-    let at = |rank: f64| LEFT + PLOT * (rank.clamp(1.0, most) - 1.0) / (most - 1.0);
-    let bottom = 58.0 + ROW * standings.len() as f64;
-    for tick in (1..=standings.len()).filter(|tick| *tick == 1 || tick.is_multiple_of(5)) {
-        let x = at(tick as f64);
-        picture.line(vec![(x, 54.0), (x, bottom)], Colour::GRID, 1.0, &[]);
-        picture.write(
-            (x, bottom + 16.0),
-            tick.to_string(),
-            11.0,
-            Anchor::Middle,
-            false,
-            Colour::MUTED,
-        );
-    }
-    for (row, standing) in standings.iter().enumerate() {
-        let (y, style) = (66.0 + ROW * row as f64, style(&standing.name));
-        picture.write(
-            (LEFT - 12.0, y + 4.0),
-            &*standing.name,
-            11.0,
-            Anchor::End,
-            false,
-            Colour::INK,
-        );
-        let half = standing.rank_half_width.unwrap_or(0.0);
-        let ends = vec![(at(standing.mean_rank - half), y), (at(standing.mean_rank + half), y)];
-        picture.line(ends, style.colour, 1.6, &[]);
-        style.draw_mark(&mut picture, (at(standing.mean_rank), y), 4.0);
-        let text = format!("{:.1}", standing.mean_rank);
-        picture.write((LEFT + PLOT + 16.0, y + 4.0), text, 11.0, Anchor::Start, false, Colour::INK);
-    }
-    picture
-}
-
 /// The same in Markdown, for the repository.
 pub fn markdown(request: &Request, report: &Report) -> String {
     let mut out = String::from("# The arena\n\n");
     let _ = writeln!(
         out,
-        "{}\n\n[index.html](index.html) has the figures, [results.json](results.json) all numbers.\n",
+        "{}\n\n[index.html](index.html) has all of it on one page, [leaderboard.json](leaderboard.json) the standings, \
+         [results.json](results.json) all numbers.\n",
         how(request, report)
     );
-    for (standings, version) in report.standings.iter().zip(VERSIONS) {
+    for (place, version) in VERSIONS.iter().enumerate() {
+        let standings = &report.standings[place];
         let _ = writeln!(out, "## Standings at {version}\n\n{}", pipes(&standing_rows(standings)));
+        let name = ["published", "tuned"][place];
+        let _ = writeln!(out, "![Mean ranks at {version}](figures/ranks-{name}.svg)\n");
+        let rows = winner_rows(report, place);
+        let _ = writeln!(out, "### Who is first, at {version}\n\n{}", pipes(&rows));
     }
     for played in &report.played {
         let protocol = &played.protocol;
         let _ = writeln!(
             out,
-            "## {}: {}\n\n{} N = {}, d = {}, T = {}, {} repetitions.\n\n{}",
+            "## {}: {}\n\n{} N = {}, d = {}, T = {}, {} repetitions.\n\n![Regret over rounds](figures/{}.svg)\n\n{}",
             protocol.name,
             protocol.title,
             protocol.about,
@@ -316,8 +256,11 @@ pub fn markdown(request: &Request, report: &Report) -> String {
             played.dim,
             protocol.rounds,
             protocol.reps,
+            protocol.name,
             pipes(&protocol_rows(played, report))
         );
+        out.push_str(&pipes(&source_rows(played)));
+        out.push('\n');
     }
     for (name, why) in &report.left_out {
         let _ = writeln!(out, "{name} was not played: {why}.\n");
@@ -333,41 +276,4 @@ fn pipes((head, rows): &Rows) -> String {
     let mut out = line(&head) + &line(&vec!["---".to_owned(); head.len()]);
     rows.iter().for_each(|row| out.push_str(&line(row)));
     out
-}
-
-/// All numbers.
-pub fn json(entries: &[Entry], report: &Report) -> String {
-    let of = |complete: Option<&Complete>| {
-        complete.map(|complete| {
-            json!({
-                "regrets": complete.regrets,
-                "seconds": complete.seconds,
-                "state_bytes": complete.state_bytes,
-                "tuned_to": complete.set,
-            })
-        })
-    };
-    let protocols: Vec<_> = (report.played.iter())
-        .map(|played| {
-            let policies: serde_json::Map<String, serde_json::Value> = (entries.iter())
-                .zip(&played.results)
-                .map(|(entry, results)| {
-                    let [published, tuned] = results.each_ref().map(|result| of(result.complete()));
-                    let value =
-                        json!({ "oracle": entry.oracle, "published": published, "tuned": tuned });
-                    (entry.name.clone(), value)
-                })
-                .collect();
-            json!({
-                "name": played.protocol.name,
-                "users": played.users,
-                "dim": played.dim,
-                "rounds": played.protocol.rounds,
-                "reps": played.protocol.reps,
-                "policies": policies,
-            })
-        })
-        .collect();
-    let text = serde_json::to_string_pretty(&json!({ "protocols": protocols }));
-    text.unwrap_or_default() + "\n"
 }

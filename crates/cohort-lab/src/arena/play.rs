@@ -2,23 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, PoisonError};
 
 use super::Request;
-use super::entry::Entry;
+use super::entry::{Entry, Seat};
 use super::protocol::Protocol;
+use super::record::{Came, Kept, Record, ThreadTime};
 use crate::Error;
 use crate::environment::Environment;
 use crate::reproduce::Watcher;
-use crate::runner::{self, Player, Run, Task};
+use crate::reproduce::journal::Journal;
+use crate::runner::{self, Task};
 use crate::seed::Seed;
 
 /// Tuning plays in worlds that no repetition has.
 const TUNING_REPETITION: usize = 1_000_000;
-
-/// Points of a curve that are kept.
-const CURVE_POINTS: usize = 40;
 
 /// What all runs of an arena share.
 pub(super) struct Workshop<'a> {
@@ -26,6 +24,7 @@ pub(super) struct Workshop<'a> {
     pub(super) entries: &'a [Entry],
     pub(super) watcher: &'a dyn Watcher,
     pub(super) stop: &'a AtomicBool,
+    pub(super) journal: &'a Journal<Kept>,
 }
 
 /// What came of a protocol.
@@ -37,8 +36,11 @@ pub struct Played {
     /// d.
     pub dim: usize,
     /// For every entry: at published parameters, and at tuned ones.
-    pub results: Vec<[EntryOutcome; 2]>,
+    pub results: Vec<EntryResults>,
 }
+
+/// What came of a policy at published parameters, and at tuned ones.
+pub type EntryResults = [EntryOutcome; 2];
 
 /// What came of one policy.
 #[derive(Clone, Debug)]
@@ -72,6 +74,14 @@ impl EntryOutcome {
             EntryOutcome::Not(_) => None,
         }
     }
+
+    /// Why there is nothing.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            EntryOutcome::Complete(_) => None,
+            EntryOutcome::Not(why) => Some(why),
+        }
+    }
 }
 
 impl Complete {
@@ -82,16 +92,10 @@ impl Complete {
 }
 
 /// One run that is wanted.
-struct Job {
-    player: Arc<dyn Player>,
+struct Job<'a> {
+    entry: usize,
+    seat: &'a Seat,
     repetition: usize,
-}
-
-/// What came of a run.
-enum Came {
-    Done(Box<Run>),
-    TooSlow,
-    Refused(String),
 }
 
 impl Workshop<'_> {
@@ -101,42 +105,38 @@ impl Workshop<'_> {
         protocol: &Protocol,
         environment: &dyn Environment,
     ) -> Result<Option<Played>, Error> {
-        let published =
-            self.repetitions(protocol, environment, |entry| Some(entry.published.clone()))?;
+        let all: Vec<Option<&Seat>> =
+            self.entries.iter().map(|entry| Some(&entry.published)).collect();
+        let published = self.repetitions(protocol, environment, &all)?;
         let Some(published) = published else { return Ok(None) };
 
         // Those that could not play, or not in time, are not tuned.
         let mut tries = Vec::new();
-        for (at, entry) in self.entries.iter().enumerate() {
-            let plays = published[at].complete().is_some();
-            let players = entry.others.iter().map(|(_, player)| player);
-            let players = players.chain([&entry.published]).filter(|_| plays);
-            tries.extend(players.enumerate().map(|(k, player)| (at, k, player.clone())));
+        for (entry, at) in self.entries.iter().zip(0..) {
+            if published[at].complete().is_some() && !entry.others.is_empty() {
+                let seats = entry.others.iter().map(|(_, seat)| seat).chain([&entry.published]);
+                let job = |seat| Job { entry: at, seat, repetition: TUNING_REPETITION };
+                tries.extend(seats.map(job).enumerate());
+            }
         }
-        let jobs = |(_, _, player): &(usize, usize, Arc<dyn Player>)| Job {
-            player: player.clone(),
-            repetition: TUNING_REPETITION,
-        };
-        let came = self.run(protocol, environment, tries.iter().map(jobs).collect())?;
-        let Some(came) = came else { return Ok(None) };
+        let (places, jobs): (Vec<usize>, Vec<Job>) = tries.into_iter().unzip();
+        let Some(came) = self.run(protocol, environment, &jobs)? else { return Ok(None) };
         let mut best: BTreeMap<usize, (f64, usize)> = BTreeMap::new();
-        for ((at, k, _), came) in tries.iter().zip(&came) {
+        for ((job, place), came) in jobs.iter().zip(places).zip(&came) {
             if let Came::Done(run) = came {
-                let found = (run.total_regret(), *k);
-                best.entry(*at)
+                let found = (run.regret, place);
+                best.entry(job.entry)
                     .and_modify(|best| *best = if found.0 < best.0 { found } else { *best })
                     .or_insert(found);
             }
         }
         let chosen = |at: usize| {
             let others = &self.entries[at].others;
-            best.get(&at).and_then(|(_, k)| others.get(*k))
+            best.get(&at).and_then(|(_, place)| others.get(*place))
         };
-        let mut at = 0;
-        let tuned = self.repetitions(protocol, environment, |_| {
-            at += 1;
-            chosen(at - 1).map(|(_, player)| player.clone())
-        })?;
+        let seats: Vec<Option<&Seat>> =
+            (0..self.entries.len()).map(|at| chosen(at).map(|(_, seat)| seat)).collect();
+        let tuned = self.repetitions(protocol, environment, &seats)?;
         let Some(tuned) = tuned else { return Ok(None) };
         let results = (published.into_iter().zip(tuned).enumerate())
             .map(|(at, (published, tuned))| match (chosen(at), tuned) {
@@ -152,30 +152,24 @@ impl Workshop<'_> {
         Ok(Some(Played { protocol: protocol.clone(), users: size.users, dim: size.dim, results }))
     }
 
-    /// All repetitions of every entry, as some player; nothing of those who have none.
+    /// All repetitions of every entry, in some seat; nothing of those who have none.
     fn repetitions(
         &self,
         protocol: &Protocol,
         environment: &dyn Environment,
-        mut player: impl FnMut(&Entry) -> Option<Arc<dyn Player>>,
+        seats: &[Option<&Seat>],
     ) -> Result<Option<Vec<EntryOutcome>>, Error> {
-        let players: Vec<_> = self.entries.iter().map(&mut player).collect();
         let mut jobs = Vec::new();
         for repetition in 0..protocol.reps {
-            let players = players.iter().flatten();
-            jobs.extend(players.map(|player| Job { player: player.clone(), repetition }));
+            let seats =
+                seats.iter().enumerate().filter_map(|(entry, seat)| Some((entry, (*seat)?)));
+            jobs.extend(seats.map(|(entry, seat)| Job { entry, seat, repetition }));
         }
-        let Some(came) = self.run(protocol, environment, jobs)? else { return Ok(None) };
-        let count = players.iter().flatten().count();
-        let mut at = 0;
-        let outcomes = players.iter().map(|player| match player {
-            None => EntryOutcome::Not("not tuned".to_owned()),
-            Some(_) => {
-                at += 1;
-                gather(came.iter().skip(at - 1).step_by(count.max(1)), self.request.seconds)
-            }
-        });
-        Ok(Some(outcomes.collect()))
+        let Some(came) = self.run(protocol, environment, &jobs)? else { return Ok(None) };
+        let of = |at: usize| {
+            jobs.iter().zip(&came).filter(move |(job, _)| job.entry == at).map(|(_, came)| came)
+        };
+        Ok(Some((0..seats.len()).map(|at| gather(of(at))).collect()))
     }
 
     /// Runs, in the order of jobs; `None` where it was stopped.
@@ -183,10 +177,12 @@ impl Workshop<'_> {
         &self,
         protocol: &Protocol,
         environment: &dyn Environment,
-        jobs: Vec<Job>,
+        jobs: &[Job],
     ) -> Result<Option<Vec<Came>>, Error> {
         let next = AtomicUsize::new(0);
         let results: Mutex<BTreeMap<usize, Came>> = Mutex::default();
+        // Whoever was too slow once is not tried in further repetitions.
+        let given_up: Mutex<BTreeMap<usize, Came>> = Mutex::default();
         let work = || -> Result<(), Error> {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
             pool.install(|| {
@@ -196,8 +192,16 @@ impl Workshop<'_> {
                     else {
                         return Ok(());
                     };
-                    let came = self.run_one(protocol, environment, job)?;
-                    results.lock().unwrap_or_else(PoisonError::into_inner).insert(at, came);
+                    let known = locked(&given_up).get(&job.entry).cloned();
+                    let came = match known {
+                        Some(came) => Some(came),
+                        None => self.run_one(protocol, environment, job)?,
+                    };
+                    let Some(came) = came else { return Ok(()) };
+                    if !matches!(came, Came::Done(_)) && job.repetition != TUNING_REPETITION {
+                        locked(&given_up).insert(job.entry, came.clone());
+                    }
+                    locked(&results).insert(at, came);
                     self.watcher.done(1);
                 }
             })
@@ -215,36 +219,54 @@ impl Workshop<'_> {
         Ok((results.len() == jobs.len()).then(|| results.into_values().collect()))
     }
 
+    /// One run, from the journal if it is there; `None` where it was stopped.
     fn run_one(
         &self,
         protocol: &Protocol,
         environment: &dyn Environment,
         job: &Job,
-    ) -> Result<Came, Error> {
+    ) -> Result<Option<Came>, Error> {
+        let (seat, limit) = (job.seat, self.request.seconds);
+        let key = seat.identity.as_ref().map(|who| protocol.key(who, job.repetition));
+        if let Some(kept) = key.as_ref().and_then(|key| self.journal.get(key))
+            && kept.serves(&seat.code, limit, self.request.keep)
+        {
+            return Ok(Some(kept.came));
+        }
         let task = Task {
             environment,
             horizon: protocol.rounds,
             rounds: protocol.rounds,
             seed: Seed { seed: protocol.seed, repetition: job.repetition },
-            player: job.player.as_ref(),
+            player: seat.player.as_ref(),
             keep_arms: false,
         };
-        let deadline = Instant::now() + Duration::from_secs_f64(self.request.seconds);
-        let halted = || self.stop.load(Ordering::Relaxed) || Instant::now() > deadline;
-        match runner::play(&task, &(), &halted) {
-            Ok(Some(run)) => Ok(Came::Done(Box::new(run))),
-            Ok(None) => Ok(Came::TooSlow),
+        let started = ThreadTime::now();
+        let stopped = || self.stop.load(Ordering::Relaxed);
+        let halted = || stopped() || started.seconds() > limit;
+        let came = match runner::play(&task, &(), &halted) {
+            Ok(Some(run)) => Came::Done(Record::of(&run, started.seconds())),
+            Ok(None) if stopped() => return Ok(None),
+            Ok(None) => Came::TooSlow(limit),
             // Some need what this protocol does not tell.
             Err(Error::Core(error @ cohort::Error::Needs { .. })) => {
-                Ok(Came::Refused(error.to_string()))
+                Came::Refused(error.to_string())
             }
-            Err(error) => Err(error),
+            Err(error) => return Err(error),
+        };
+        if let Some(key) = key {
+            self.journal.put(key, Kept { code: seat.code.clone(), came: came.clone() })?;
         }
+        Ok(Some(came))
     }
 }
 
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// All repetitions of one policy.
-fn gather<'a>(runs: impl Iterator<Item = &'a Came>, limit: f64) -> EntryOutcome {
+fn gather<'a>(runs: impl Iterator<Item = &'a Came>) -> EntryOutcome {
     let mut complete = Complete {
         set: None,
         regrets: Vec::new(),
@@ -255,36 +277,24 @@ fn gather<'a>(runs: impl Iterator<Item = &'a Came>, limit: f64) -> EntryOutcome 
     for came in runs {
         let run = match came {
             Came::Done(run) => run,
-            Came::TooSlow => return EntryOutcome::Not(format!("took more than {limit} s")),
+            Came::TooSlow(limit) => return EntryOutcome::Not(format!("took more than {limit} s")),
             Came::Refused(why) => return EntryOutcome::Not(why.clone()),
         };
-        complete.regrets.push(run.total_regret());
-        complete.seconds += run.learning.as_secs_f64();
+        complete.regrets.push(run.regret);
+        complete.seconds += run.seconds;
         complete.state_bytes = run.state_bytes;
-        let curve = sampled(&run.regret);
         match complete.curve.is_empty() {
-            true => complete.curve = curve,
-            false => complete.curve.iter_mut().zip(curve).for_each(|(sum, (_, y))| sum.1 += y),
+            true => complete.curve.clone_from(&run.curve),
+            false => {
+                complete.curve.iter_mut().zip(&run.curve).for_each(|(sum, run)| sum.1 += run.1)
+            }
         }
+    }
+    if complete.regrets.is_empty() {
+        return EntryOutcome::Not("not tuned".to_owned());
     }
     let count = complete.regrets.len() as f64;
     complete.seconds /= count;
     complete.curve.iter_mut().for_each(|(_, y)| *y /= count);
     EntryOutcome::Complete(complete)
-}
-
-/// Cumulative regret after some of the rounds, the last among them.
-fn sampled(regret: &[f64]) -> Vec<(f64, f64)> {
-    let (mut sum, mut curve) = (0.0, Vec::new());
-    for (round, regret) in regret.iter().enumerate() {
-        sum += regret;
-        curve.push(((round + 1) as f64, sum));
-    }
-    let step = curve.len().div_ceil(CURVE_POINTS).max(1);
-    let last = curve.last().copied();
-    let mut kept: Vec<(f64, f64)> = curve.into_iter().skip(step - 1).step_by(step).collect();
-    if kept.last() != last.as_ref() {
-        kept.extend(last);
-    }
-    kept
 }

@@ -10,6 +10,7 @@ use super::entry::Entry;
 use crate::Error;
 use crate::environment::Environment;
 use crate::experiment::{DEFAULT_ROUNDS, Draft, RUN_PARAMS};
+use crate::reproduce::job::fnv;
 
 /// Every protocol's name and file, in the order of the page.
 pub const FILES: &[(&str, &str)] = &[
@@ -48,10 +49,30 @@ pub struct Protocol {
     pub seed: u64,
     /// Whether it runs only where it is named.
     pub only_when_asked: bool,
+    /// Every parameter of the file: name, value, and where that comes from.
+    pub sources: Vec<[String; 3]>,
 }
 
 const QUICK: &str = "#quick ";
 const ASKED: &str = "#asked";
+
+/// Parameters with the comments behind them, as a quick run has them.
+fn sources(text: &str, quick: bool) -> Vec<[String; 3]> {
+    let set = |line: &str| -> Option<[String; 3]> {
+        let (name, rest) = line.split_once('=').filter(|_| !line.starts_with(['#', '[']))?;
+        let (value, source) = rest.split_once(" #").unwrap_or((rest, ""));
+        let [name, value, source] = [name, value, source].map(|part| part.trim().to_owned());
+        let mut changed = text.lines().filter_map(|line| line.strip_prefix(QUICK)?.split_once('='));
+        match changed.find(|(changed, _)| quick && changed.trim() == name) {
+            Some((_, quick)) => {
+                let source = format!("quick; in full {value}: {source}");
+                Some([name, quick.trim().to_owned(), source])
+            }
+            None => Some([name, value, source]),
+        }
+    };
+    text.lines().filter_map(set).collect()
+}
 
 impl Protocol {
     /// From its file.
@@ -82,6 +103,7 @@ impl Protocol {
             reps: count("reps", 4.0),
             seed: count("seed", 7.0) as u64,
             only_when_asked: text.lines().any(|line| line.trim() == ASKED),
+            sources: sources(text, quick),
             draft,
         })
     }
@@ -99,9 +121,19 @@ impl Protocol {
         Ok(draft.resolve()?.plan.environment)
     }
 
+    /// A name for everything that determines a run of it, code aside.
+    pub(super) fn key(&self, who: &str, repetition: usize) -> String {
+        let mut text = format!("{}|", self.draft.environment.clone().unwrap_or_default());
+        for (name, value) in &self.draft.options {
+            text.push_str(&format!("{name}={value};"));
+        }
+        text.push_str(&format!("|{}|{}/{repetition}|{who}", self.rounds, self.seed));
+        format!("{:032x}", fnv(text.as_bytes()))
+    }
+
     /// How many runs it has, at the most.
     pub(super) fn work(&self, entries: &[Entry]) -> u64 {
-        entries.iter().map(|entry| (entry.others.len() + 2 * self.reps) as u64).sum()
+        entries.iter().map(|entry| (entry.others.len() + 1 + 2 * self.reps) as u64).sum()
     }
 }
 
@@ -117,6 +149,10 @@ mod tests {
                 assert!(protocol.about.len() > 60 && protocol.title.len() > 8, "{name}");
                 assert!(protocol.draft.policies.is_empty(), "{name}");
                 assert!(!quick || protocol.reps == 1 && protocol.rounds <= 300, "{name}");
+                assert!(protocol.sources.len() >= 6, "{name}: {:?}", protocol.sources);
+                for [param, value, source] in &protocol.sources {
+                    assert!(source.len() > 3, "{name}: where does {param} = {value} come from?");
+                }
                 let info = crate::environments::info(&protocol.draft.environment.unwrap()).unwrap();
                 info.check(protocol.draft.options).unwrap();
             }

@@ -247,10 +247,22 @@ impl World for Shown {
 
     fn start_round(&mut self, round: usize) {
         let Laws { users, dim, arms, items, .. } = self.laws;
+        if self.laws.zipf {
+            let rng = &mut self.seed.stream(Purpose::Activity, round);
+            for (user, absent) in self.absent.iter_mut().enumerate() {
+                *absent = rng.random::<f64>() * (user + 1) as f64 >= 1.0;
+            }
+        }
         let rng = &mut self.seed.stream(Purpose::Contexts, round);
         self.contexts.clear();
         self.offered.clear();
-        for _ in 0..if self.laws.own_offers { users } else { 1 } {
+        for user in 0..if self.laws.own_offers { users } else { 1 } {
+            // Nothing is drawn for those who stay away: they would be most of the work.
+            if self.laws.own_offers && self.absent[user] {
+                self.contexts.resize(self.contexts.len() + arms * dim, 0.0);
+                self.offered.resize(self.offered.len() + if items == 0 { 0 } else { arms }, 0);
+                continue;
+            }
             if items == 0 {
                 (0..arms).for_each(|_| draw_vector(dim, rng, &mut self.contexts));
                 continue;
@@ -266,12 +278,6 @@ impl World for Shown {
                 true => rng.random(),
                 false => self.laws.noise * rng.sample::<f64, _>(StandardNormal),
             };
-        }
-        if self.laws.zipf {
-            let rng = &mut self.seed.stream(Purpose::Activity, round);
-            for (user, absent) in self.absent.iter_mut().enumerate() {
-                *absent = rng.random::<f64>() * (user + 1) as f64 >= 1.0;
-            }
         }
     }
 

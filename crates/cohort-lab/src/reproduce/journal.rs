@@ -7,25 +7,26 @@ use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::job::JobOutcome;
 use crate::Error;
 
 /// The finished jobs of all runs into one folder.
-pub struct Journal {
+pub struct Journal<T = JobOutcome> {
     path: PathBuf,
     file: Mutex<File>,
-    known: Mutex<HashMap<String, JobOutcome>>,
+    known: Mutex<HashMap<String, T>>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Line {
+struct Line<T> {
     key: String,
-    outcome: JobOutcome,
+    outcome: T,
 }
 
-impl Journal {
+impl<T: Serialize + DeserializeOwned + Clone> Journal<T> {
     /// Opens the journal, or begins one. Lines that are not whole are passed over.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let failed = |source| Error::Write { path: path.to_owned(), source };
@@ -36,7 +37,7 @@ impl Journal {
         let mut file = options.read(true).append(true).create(true).open(path).map_err(failed)?;
         let mut text = String::new();
         file.rewind().and_then(|()| file.read_to_string(&mut text)).map_err(failed)?;
-        let lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
+        let lines = text.lines().filter_map(|line| serde_json::from_str::<Line<T>>(line).ok());
         let known = lines.map(|line| (line.key, line.outcome)).collect();
         if !text.is_empty() && !text.ends_with('\n') {
             file.write_all(b"\n").map_err(failed)?;
@@ -45,12 +46,12 @@ impl Journal {
     }
 
     /// The result of a job, if it is there.
-    pub fn get(&self, key: &str) -> Option<JobOutcome> {
+    pub fn get(&self, key: &str) -> Option<T> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
     }
 
     /// Keeps the result of a job.
-    pub fn put(&self, key: String, outcome: JobOutcome) -> Result<(), Error> {
+    pub fn put(&self, key: String, outcome: T) -> Result<(), Error> {
         let line = Line { key, outcome };
         let mut text = serde_json::to_string(&line).expect("numbers and words have a JSON form");
         text.push('\n');
@@ -79,14 +80,14 @@ mod tests {
             values: vec![x, f64::INFINITY].into_iter().filter(|x| x.is_finite()).collect(),
             ..JobOutcome::default()
         };
-        Journal::open(&path).unwrap().put("a".into(), outcome(0.1 + 0.2)).unwrap();
+        Journal::<JobOutcome>::open(&path).unwrap().put("a".into(), outcome(0.1 + 0.2)).unwrap();
         // Interrupted while writing.
         let mut file = OpenOptions::new().append(true).open(&path).unwrap();
         file.write_all(b"{\"key\":\"b\",\"outc").unwrap();
-        let journal = Journal::open(&path).unwrap();
+        let journal = Journal::<JobOutcome>::open(&path).unwrap();
         assert_eq!(journal.get("a"), Some(outcome(0.1 + 0.2)));
         assert_eq!(journal.get("b"), None);
         journal.put("b".into(), outcome(1e-17)).unwrap();
-        assert_eq!(Journal::open(&path).unwrap().get("b"), Some(outcome(1e-17)));
+        assert_eq!(Journal::<JobOutcome>::open(&path).unwrap().get("b"), Some(outcome(1e-17)));
     }
 }

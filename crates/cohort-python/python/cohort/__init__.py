@@ -1,6 +1,7 @@
 """Decide for many users at once, and learn across them: collaborative linear bandits.
 
-- :func:`simulate` compares policies in an environment, :func:`reproduce` runs the paper's evaluation;
+- :func:`simulate` compares policies in an environment, :func:`arena` in all protocols of the field,
+  :func:`reproduce` runs the paper's evaluation;
 - :class:`Policy` and :class:`Cohort` are policies to drive from a loop of your own;
 - :func:`maximal_cluster` finds which points hang together;
 - :class:`Client` talks to the service, :class:`AsyncClient` does from :mod:`asyncio`.
@@ -23,6 +24,7 @@ from cohort.client import Client, Decision
 from cohort.environment import Environment, World
 from cohort.errors import BadInput, CohortError, Failed, ServiceError
 from cohort.guests import EnvironmentLike, PolicyLike, Problem
+from cohort.leaderboard import Leaderboard, arena
 from cohort.policy import Cohort, CohortReport, Explanation, Judgement, Policy, UserReport, load
 from cohort.reproduction import Claim, Report, reproduce
 from cohort.result import PolicyResult, Result
@@ -43,6 +45,7 @@ __all__ = [
     "Explanation",
     "Failed",
     "Judgement",
+    "Leaderboard",
     "Policy",
     "PolicyLike",
     "PolicyResult",
@@ -53,6 +56,7 @@ __all__ = [
     "UserReport",
     "World",
     "__version__",
+    "arena",
     "environments",
     "load",
     "maximal_cluster",

@@ -85,6 +85,19 @@ def reproduce(
     threads: int | None,
     progress: Callable[[int, int, str], object] | None,
 ) -> dict[str, Any]: ...
+def arena(
+    quick: bool,
+    only: list[str],
+    policies: list[str],
+    guests: list[Any],
+    out: str,
+    data: str | None,
+    reps: int | None,
+    threads: int | None,
+    seconds: float,
+    tune: int | None,
+    progress: Callable[[int, int, str], object] | None,
+) -> dict[str, Any]: ...
 def write_snapshot(
     path: str,
     app: str,

@@ -1,6 +1,10 @@
 //! What has been seen of one learner: sums that are never thrown away and that add up.
 
+use std::io::{self, Read, Write};
+
 use super::Symmetric;
+use crate::Error;
+use crate::saved::{read_numbers, write_numbers};
 
 /// V = Σxxᵀ, b = Σxy, Σy² and n. The statistics of a group are the sum of its members'.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,5 +43,22 @@ impl Statistics {
         }
         self.squares += other.squares;
         self.rewards += other.rewards;
+    }
+
+    /// Writes all of it.
+    pub fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_numbers(out, self.gram.packed())?;
+        write_numbers(out, &self.moment)?;
+        write_numbers(out, &[self.squares, self.rewards])
+    }
+
+    /// Reads what [`Statistics::save`] wrote of a learner of this dimension.
+    pub fn load(from: &mut dyn Read, what: &'static str, dim: usize) -> Result<Self, Error> {
+        let (mut statistics, mut counts) = (Self::new(dim), [0.0; 2]);
+        read_numbers(from, what, statistics.gram.packed_mut())?;
+        read_numbers(from, what, &mut statistics.moment)?;
+        read_numbers(from, what, &mut counts)?;
+        [statistics.squares, statistics.rewards] = counts;
+        Ok(statistics)
     }
 }

@@ -12,6 +12,7 @@ pub mod cmlb;
 pub mod cmlb_warm;
 pub mod cohort;
 pub mod common;
+pub mod dccb;
 pub mod draws;
 pub mod dynucb;
 pub mod e2tc;
@@ -26,6 +27,7 @@ pub mod mlin_greedy;
 pub mod oracle;
 pub mod oracle_centres;
 pub mod oracle_individual;
+pub mod osom;
 pub mod phase_uniclub;
 pub mod pmlb;
 pub mod pmlb_compensated;
@@ -69,6 +71,7 @@ pub const POLICIES: &[PolicyInfo] = &[
     mix_ts::INFO,
     gob_lin::INFO,
     cab::INFO,
+    dccb::INFO,
     dynucb::INFO,
     locb::INFO,
     rclumb::INFO,
@@ -79,4 +82,5 @@ pub const POLICIES: &[PolicyInfo] = &[
     mlin_greedy::INFO,
     e2tc::INFO,
     alb_dim::INFO,
+    osom::INFO,
 ];

@@ -35,38 +35,28 @@ impl Graph {
 
     /// The diagonal of (I + L)⁻¹, a solution for each user who is not alone.
     pub(super) fn diagonal_of_inverse(&self) -> Vec<f64> {
-        let users = self.neighbours.len();
         let mut solver = Solver::default();
-        let mut unit = vec![0.0; users];
-        (0..users)
-            .map(|user| {
-                if self.neighbours[user].is_empty() {
-                    return 1.0;
-                }
-                unit[user] = 1.0;
-                let times = |p: &[f64], out: &mut [f64]| self.times(p, 1, out);
-                let precondition = |r: &[f64], z: &mut [f64]| {
-                    let of = |(at, r): (usize, &f64)| r / self.diagonal(at);
-                    z.iter_mut().zip(r.iter().enumerate().map(of)).for_each(|(z, r)| *z = r);
-                };
-                let found = solver.solve(&unit, DIAGONAL_TOLERANCE, times, precondition);
-                let at = found.map_or(1.0 / self.diagonal(user), |g| g[user]);
-                unit[user] = 0.0;
-                at
-            })
-            .collect()
+        let of = |user: usize| {
+            if self.neighbours[user].is_empty() {
+                return 1.0;
+            }
+            let divide = |at: usize, z: &mut [f64]| z[0] /= self.diagonal(at);
+            let found =
+                solver.solve((user, &[1.0]), DIAGONAL_TOLERANCE, self, |_, _, _| (), divide);
+            let own = found.as_ref().and_then(|g| g.iter().find(|(at, _)| *at == user));
+            own.map_or(1.0 / self.diagonal(user), |(_, g)| g[0])
+        };
+        (0..self.neighbours.len()).map(of).collect()
     }
 
-    /// out ← ((I + L) ⊗ I_d) p
-    fn times(&self, p: &[f64], dim: usize, out: &mut [f64]) {
-        for (user, out) in out.chunks_exact_mut(dim).enumerate() {
-            let scale = self.diagonal(user);
-            let own = &p[user * dim..(user + 1) * dim];
-            out.iter_mut().zip(own).for_each(|(out, p)| *out = scale * p);
-            for &other in &self.neighbours[user] {
-                let other = &p[other as usize * dim..][..dim];
-                out.iter_mut().zip(other).for_each(|(out, p)| *out -= p);
-            }
+    /// out ← the block of one user of ((I + L) ⊗ I_d) p
+    fn times(&self, user: usize, p: &[f64], out: &mut [f64]) {
+        let (dim, scale) = (out.len(), self.diagonal(user));
+        let own = &p[user * dim..(user + 1) * dim];
+        out.iter_mut().zip(own).for_each(|(out, p)| *out = scale * p);
+        for &other in &self.neighbours[user] {
+            let other = &p[other as usize * dim..][..dim];
+            out.iter_mut().zip(other).for_each(|(out, p)| *out -= p);
         }
     }
 }
@@ -111,39 +101,22 @@ impl Gang {
             .add_outer(&mut x.to_vec());
     }
 
-    /// g with Λg = x in the block of a user; `None` where no finite g was found.
-    pub(super) fn solve(&mut self, user: usize, x: &[f64]) -> Option<Vec<f64>> {
-        let dim = self.dim;
-        let mut right = vec![0.0; self.grams.len() * dim];
-        right[user * dim..(user + 1) * dim].copy_from_slice(x);
-        let Self { graph, grams, factors, solver, .. } = self;
-        let mut product = vec![0.0; dim];
-        let times = |p: &[f64], out: &mut [f64]| {
-            graph.times(p, dim, out);
-            for (at, gram) in grams.iter().enumerate() {
-                let own = &p[at * dim..(at + 1) * dim];
-                let Some(gram) = gram.as_ref().filter(|_| own.iter().any(|p| *p != 0.0)) else {
-                    continue;
-                };
-                gram.times(own, &mut product);
-                let out = &mut out[at * dim..(at + 1) * dim];
+    /// g with Λg = x in the block of a user: its blocks that are not 0, each with its user; `None` where
+    /// no finite g was found.
+    pub(super) fn solve(&mut self, user: usize, x: &[f64]) -> Option<Gain> {
+        let Self { graph, grams, factors, solver, tolerance, .. } = self;
+        let mut product = vec![0.0; x.len()];
+        let add_gram = |at: usize, p: &[f64], out: &mut [f64]| {
+            if let Some(gram) = &grams[at] {
+                gram.times(p, &mut product);
                 out.iter_mut().zip(&product).for_each(|(out, p)| *out += p);
             }
         };
-        let precondition = |r: &[f64], z: &mut [f64]| {
-            z.copy_from_slice(r);
-            for (at, factor) in factors.iter().enumerate() {
-                let z = &mut z[at * dim..(at + 1) * dim];
-                if z.iter().all(|z| *z == 0.0) {
-                    continue;
-                }
-                match factor {
-                    Some(factor) => factor.solve(z),
-                    None => z.iter_mut().for_each(|z| *z /= graph.diagonal(at)),
-                }
-            }
+        let precondition = |at: usize, z: &mut [f64]| match &factors[at] {
+            Some(factor) => factor.solve(z),
+            None => z.iter_mut().for_each(|z| *z /= graph.diagonal(at)),
         };
-        solver.solve(&right, self.tolerance, times, precondition)
+        solver.solve((user, x), *tolerance, graph, add_gram, precondition)
     }
 
     pub(super) fn save(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -184,59 +157,111 @@ impl Gang {
     }
 }
 
-/// Preconditioned conjugate gradients.
+/// Blocks of a solution, each with its user.
+pub(super) type Gain = Vec<(usize, Vec<f64>)>;
+
+/// Preconditioned conjugate gradients from one block outwards: a block takes part once it is a neighbour
+/// of one along which a step was taken, and the right side decays from block to block, so that most of
+/// a large graph is never looked at. All vectors are 0 outside the blocks that take part.
 #[derive(Default)]
 struct Solver {
+    solution: Vec<f64>,
     residual: Vec<f64>,
     direction: Vec<f64>,
     better: Vec<f64>,
     product: Vec<f64>,
+    /// Who takes part, in the order of joining, and whether each user does.
+    blocks: Vec<usize>,
+    takes_part: Vec<bool>,
 }
 
 /// More steps than this are never taken: what is found by then is as good as rounding allows.
 const MOST_STEPS: usize = 500;
 
 impl Solver {
-    /// x with A x = b, from 0, to a residual of `tolerance`·‖b‖.
+    /// x with ((I + L) ⊗ I + what `add_gram` adds) x = b in the block of a user, from 0, to a residual of
+    /// about `tolerance`·‖b‖. Residuals of blocks that are too small to matter, all together, are left.
     fn solve(
         &mut self,
-        b: &[f64],
+        (user, b): (usize, &[f64]),
         tolerance: f64,
-        mut times: impl FnMut(&[f64], &mut [f64]),
-        mut precondition: impl FnMut(&[f64], &mut [f64]),
-    ) -> Option<Vec<f64>> {
-        let Self { residual, direction, better, product } = self;
-        for scratch in [&mut *better, &mut *product] {
-            scratch.clear();
-            scratch.resize(b.len(), 0.0);
+        graph: &Graph,
+        mut add_gram: impl FnMut(usize, &[f64], &mut [f64]),
+        mut precondition: impl FnMut(usize, &mut [f64]),
+    ) -> Option<Gain> {
+        let (dim, users) = (b.len(), graph.neighbours.len());
+        let Self { solution, residual, direction, better, product, blocks, takes_part } = self;
+        for vector in [&mut *solution, residual, direction, better, product] {
+            vector.resize(users * dim, 0.0);
         }
-        residual.clear();
-        residual.extend(b);
-        let mut x = vec![0.0; b.len()];
+        takes_part.resize(users, false);
+        let of = |at: usize| at * dim..(at + 1) * dim;
+        let sum = |blocks: &[usize], a: &[f64], b: &[f64]| -> f64 {
+            blocks.iter().map(|at| dot(&a[of(*at)], &b[of(*at)])).sum()
+        };
         let enough = tolerance * tolerance * dot(b, b);
-        precondition(residual, better);
-        direction.clear();
-        direction.extend(&*better);
-        let mut gain = dot(residual, better);
+        let too_small = enough / users as f64;
+        residual[of(user)].copy_from_slice(b);
+        blocks.push(user);
+        takes_part[user] = true;
+        let (mut gain, mut step) = (0.0, 0.0);
         for _ in 0..MOST_STEPS {
-            if dot(residual, residual) <= enough {
+            if sum(blocks, residual, residual) <= enough {
                 break;
             }
-            times(direction, product);
-            let curvature = dot(direction, product);
+            for &at in &*blocks {
+                let z = &mut better[of(at)];
+                z.copy_from_slice(&residual[of(at)]);
+                if dot(z, z) > too_small { precondition(at, z) } else { z.fill(0.0) }
+            }
+            // The preconditioner changes with what is left out: the form that does not rely on it.
+            let turn = if gain > 0.0 { -step * sum(blocks, better, product) / gain } else { 0.0 };
+            for &at in &*blocks {
+                for k in of(at) {
+                    direction[k] = better[k] + turn * direction[k];
+                }
+            }
+            gain = sum(blocks, residual, better);
+            for place in 0..blocks.len() {
+                let at = blocks[place];
+                if direction[of(at)].iter().any(|p| *p != 0.0) {
+                    for other in graph.neighbours[at].iter().map(|other| *other as usize) {
+                        if !std::mem::replace(&mut takes_part[other], true) {
+                            blocks.push(other);
+                        }
+                    }
+                }
+            }
+            for &at in &*blocks {
+                graph.times(at, direction, &mut product[of(at)]);
+                if direction[of(at)].iter().any(|p| *p != 0.0) {
+                    add_gram(at, &direction[of(at)], &mut product[of(at)]);
+                }
+            }
+            let curvature = sum(blocks, direction, product);
             if !(curvature > 0.0 && curvature.is_finite()) {
                 break;
             }
-            let step = gain / curvature;
-            x.iter_mut().zip(&*direction).for_each(|(x, p)| *x += step * p);
-            residual.iter_mut().zip(&*product).for_each(|(r, q)| *r -= step * q);
-            precondition(residual, better);
-            let next = dot(residual, better);
-            let turn = next / gain;
-            direction.iter_mut().zip(&*better).for_each(|(p, z)| *p = z + turn * *p);
-            gain = next;
+            step = sum(blocks, residual, direction) / curvature;
+            for &at in &*blocks {
+                for k in of(at) {
+                    solution[k] += step * direction[k];
+                    residual[k] -= step * product[k];
+                }
+            }
         }
-        x.iter().all(|x| x.is_finite()).then_some(x)
+        let finite = blocks.iter().all(|at| solution[of(*at)].iter().all(|x| x.is_finite()));
+        let found = finite.then(|| {
+            let moved = blocks.iter().filter(|at| solution[of(**at)].iter().any(|x| *x != 0.0));
+            moved.map(|at| (*at, solution[of(*at)].to_vec())).collect()
+        });
+        for at in blocks.drain(..) {
+            takes_part[at] = false;
+            for vector in [&mut *solution, residual, direction, better, product] {
+                vector[of(at)].fill(0.0);
+            }
+        }
+        found
     }
 }
 

@@ -9,7 +9,7 @@ use super::served::OneUser;
 use crate::linear::{Statistics, argmax, dot};
 use crate::policies::draws::stream;
 use crate::saved::{
-    State, check_equal, read_counts, read_numbers, read_some, write_counts, write_numbers,
+    State, check_equal, read_counts, read_some, write_counts, write_numbers,
 };
 use crate::{Arm, Contexts, Error, OnlinePolicy, Order, Saved, Score};
 
@@ -145,9 +145,7 @@ impl<F: Fit> State for Greedy<F> {
         for (user, estimate) in
             self.tasks.users.iter().zip(self.estimates.chunks_exact(self.tasks.dim))
         {
-            write_numbers(out, user.gram.packed())?;
-            write_numbers(out, &user.moment)?;
-            write_numbers(out, &[user.squares, user.rewards])?;
+            user.save(out)?;
             write_numbers(out, estimate)?;
         }
         Ok(())
@@ -166,12 +164,7 @@ impl<F: Fit> State for Greedy<F> {
         let kept = read_some(from, what, kept)?;
         let (mut users, mut estimates) = (Vec::new(), Vec::new());
         for _ in 0..count {
-            let (mut user, mut counts) = (Statistics::new(dim), [0.0; 2]);
-            read_numbers(from, what, user.gram.packed_mut())?;
-            read_numbers(from, what, &mut user.moment)?;
-            read_numbers(from, what, &mut counts)?;
-            [user.squares, user.rewards] = counts;
-            users.push(user);
+            users.push(Statistics::load(from, what, dim)?);
             estimates.extend(read_some(from, what, dim)?);
         }
         self.fit.keep(&kept);
