@@ -71,38 +71,14 @@ impl Population {
 
     /// The first half: the structure of a sample of users.
     pub fn fit_sample(
-        mut users: Vec<Moments>,
+        users: Vec<Moments>,
         origin: f64,
         warm: Option<&Population>,
         given: &Given,
     ) -> Option<Population> {
-        let mut scales = Scales::of(&users)?;
-        scales.floor = given.least_noise;
-        let first = users.first()?.dim() - 1;
-        let mut population = match warm {
-            Some(warm) => warm.clone(),
-            None => scales.first_guess(first, origin),
-        };
-        users.par_iter_mut().for_each(|users| population.prepare(users, false));
-        if let Some(sigma) = given.sigma {
-            population.noise = (sigma * sigma).max(scales.least_noise());
-        }
-        let mut fitting = Fitting::new(users, population, scales, *given);
-        if given.noise {
-            fitting.weigh_users();
-        }
-        let early = fitting.scales.rewards < first as f64 * fitting.scales.users;
-        fitting.iterate(match warm {
-            None => FIRST_PASSES,
-            Some(_) if early => EARLY_PASSES,
-            Some(_) => PASSES,
-        });
-        if given.directions {
-            covariance::improve(&mut fitting);
-        }
+        let mut fitting = Fitting::begin(users, origin, warm, given)?;
         if given.cohorts {
-            structure::improve(&mut fitting);
-            fitting.iterate(PASSES);
+            fitting.find_cohorts();
         }
         Some(fitting.population)
     }
@@ -274,6 +250,54 @@ impl Fitting {
             by_evidence: false,
             messages: Vec::new(),
             written: None,
+        }
+    }
+
+    /// A fit that has settled on as many cohorts as there were before.
+    pub fn begin(
+        mut users: Vec<Moments>,
+        origin: f64,
+        warm: Option<&Population>,
+        given: &Given,
+    ) -> Option<Self> {
+        let mut scales = Scales::of(&users)?;
+        scales.floor = given.least_noise;
+        let features = users.first()?.dim() - 1;
+        let mut population = match warm {
+            Some(warm) => warm.clone(),
+            None => scales.first_guess(features, origin),
+        };
+        users.par_iter_mut().for_each(|users| population.prepare(users, false));
+        if let Some(sigma) = given.sigma {
+            population.noise = (sigma * sigma).max(scales.least_noise());
+        }
+        let mut fitting = Self::new(users, population, scales, *given);
+        if given.noise {
+            fitting.weigh_users();
+        }
+        let early = fitting.scales.rewards < features as f64 * fitting.scales.users;
+        fitting.iterate(match warm {
+            None => FIRST_PASSES,
+            Some(_) if early => EARLY_PASSES,
+            Some(_) => PASSES,
+        });
+        if given.directions {
+            covariance::improve(&mut fitting);
+        }
+        Some(fitting)
+    }
+
+    /// Goes on with cohorts: σ² is not below `least_noise` from now on.
+    pub fn go_on_with_cohorts(&mut self, least_noise: f64) {
+        self.given = Given { cohorts: true, least_noise, ..self.given };
+        self.scales.floor = least_noise;
+        self.find_cohorts();
+    }
+
+    /// Changes the number of cohorts where that helps.
+    fn find_cohorts(&mut self) {
+        if structure::improve(self) {
+            self.iterate(PASSES);
         }
     }
 

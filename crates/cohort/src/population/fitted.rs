@@ -17,7 +17,7 @@
 //! given before, beyond what so many parameters explain of anything: what does not even do that, will not foretell others.
 
 use super::believer::Outlook;
-use super::fit::Given;
+use super::fit::{Fitting, Given};
 use super::ledger::Ledger;
 use super::model::Population;
 use super::panel::Panel;
@@ -107,14 +107,17 @@ impl Verdict {
 
     /// One more refit: how much better the cohorts before it were, and how much better the new ones are at what
     /// they were fitted to.
-    fn hear(&mut self, held_out: Gain, fitted_to: Gain) {
+    fn hear(&mut self, held_out: Gain, fitted_to: impl FnOnce() -> Gain) {
         self.gain = KEPT * self.gain + held_out.sum;
         self.variance = KEPT * KEPT * self.variance + held_out.variance;
         let deviation = self.variance.sqrt();
         let better = self.variance > 0.0 && self.gain >= BETTER * deviation;
         let worse = self.variance > 0.0 && self.gain < WORSE * deviation;
-        let clearly = fitted_to.sum > CLEARLY * fitted_to.by_user.sqrt();
-        self.against = !better && (worse || !clearly);
+        let clearly = || {
+            let gain = fitted_to();
+            gain.sum > CLEARLY * gain.by_user.sqrt()
+        };
+        self.against = !better && (worse || !clearly());
     }
 }
 
@@ -127,6 +130,11 @@ impl Fitted {
     /// The population that decisions rest on.
     pub fn used(&self) -> &Population {
         self.plain.as_ref().filter(|_| self.verdict.against).unwrap_or(&self.found)
+    }
+
+    /// Whether nearly everybody has a cohort, and cohorts are better, beyond doubt: refits change little.
+    pub fn is_settled(&self) -> bool {
+        self.verdict.is_sure() && self.found.is_settled()
     }
 
     /// The population without cohorts, where it is known.
@@ -154,15 +162,24 @@ impl Fitted {
         let (origin, alone) = (ledger.origin(), Given { cohorts: false, ..*given });
         let mut given = *given;
         let sure = before.is_some_and(|before| before.verdict.is_sure());
+        let warm = warm.filter(|warm| warm.components.len() > 1);
+        let mut found = None;
         let mut plain = match before.and_then(|before| before.plain.clone()) {
             Some(plain) if sure => plain,
-            _ => Population::fit_sample(users.clone(), origin, warm_plain, &alone)
-                .filter(Population::is_usable)?,
+            _ => {
+                let users = users.clone();
+                let mut fitting = Fitting::begin(users, origin, warm_plain, &alone)?;
+                let plain = Some(fitting.population.clone()).filter(Population::is_usable)?;
+                if given.cohorts && warm.is_none() {
+                    // The first cohorts are looked for where the population without them has been found.
+                    fitting.go_on_with_cohorts(LEAST_NOISE * plain.noise);
+                    found = Some(fitting.population).filter(Population::is_usable);
+                }
+                plain
+            }
         };
-        let mut found = None;
-        if given.cohorts {
-            given.least_noise = LEAST_NOISE * plain.noise;
-            let warm = warm.filter(|warm| warm.components.len() > 1).unwrap_or(&plain);
+        given.least_noise = LEAST_NOISE * plain.noise;
+        if let Some(warm) = warm.filter(|_| given.cohorts) {
             found = Population::fit_sample(users, origin, Some(warm), &given)
                 .filter(Population::is_usable);
         }
@@ -176,13 +193,18 @@ impl Fitted {
         };
         if let (Some(before), Some(panel)) = (before, panel) {
             let every = if sure { FEWER } else { 1 };
-            let mut fitted_to = fitted.gain(panel, every, outlook);
-            // What parameters explain of what they were fitted to, and will not of anything else.
-            let seen: f64 = slots.iter().map(|slot| ledger.count(*slot)).sum();
-            let (cohorts, dim) = (fitted.found.cohorts().len(), ledger.dim() + 1);
-            let leak = 2.0 * (cohorts * dim) as f64 * panel.rewards() as f64 / every as f64 / seen;
-            fitted_to.sum -= leak;
-            fitted.verdict.hear(before.gain(panel, every, outlook), fitted_to);
+            let held_out = before.gain(panel, every, outlook);
+            let mut verdict = fitted.verdict;
+            verdict.hear(held_out, || {
+                // What parameters explain of what they were fitted to, and will not of anything else.
+                let seen: f64 = slots.iter().map(|slot| ledger.count(*slot)).sum();
+                let (cohorts, dim) = (fitted.found.cohorts().len(), ledger.dim() + 1);
+                let rewards = panel.rewards() as f64 / every as f64;
+                let leak = 2.0 * (cohorts * dim) as f64 * rewards / seen;
+                let gain = fitted.gain(panel, every, outlook);
+                Gain { sum: gain.sum - leak, ..gain }
+            });
+            fitted.verdict = verdict;
         }
         match &mut fitted.plain {
             None => fitted.found.polish(ledger, &slots, &alone),
@@ -228,7 +250,7 @@ mod tests {
         let (nothing, clearly) = (Gain::default(), gain(4.0, 1.0));
         let mut verdict = Verdict::default();
         let mut hear = |held_out, fitted_to| {
-            verdict.hear(held_out, fitted_to);
+            verdict.hear(held_out, || fitted_to);
             verdict.against
         };
         assert!(hear(nothing, gain(2.0, 1.0)), "new, and no better than chance allows");

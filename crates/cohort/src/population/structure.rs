@@ -24,16 +24,22 @@ const GROWTH: f64 = 2.0;
 const SETTLED_AT_LARGE: f64 = 0.02;
 const SETTLED_CERTAINTY: f64 = 0.98;
 
-/// Changes the number of cohorts while that helps.
-pub(super) fn improve(fitting: &mut Fitting) {
+impl Population {
+    /// Whether nearly everybody has a cohort beyond doubt.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.components.len() > 1
+            && self.components[0].weight < SETTLED_AT_LARGE
+            && self.certainty > SETTLED_CERTAINTY
+    }
+}
+
+/// Changes the number of cohorts while that helps. Whether the population may be another one since.
+pub(super) fn improve(fitting: &mut Fitting) -> bool {
     let (population, rewards) = (&mut fitting.population, fitting.scales.rewards);
-    let settled = population.components.len() > 1
-        && population.components[0].weight < SETTLED_AT_LARGE
-        && population.certainty > SETTLED_CERTAINTY;
     if rewards < LEAST_REWARDS * fitting.scales.users
-        || (settled && rewards < GROWTH * population.searched)
+        || (population.is_settled() && rewards < GROWTH * population.searched)
     {
-        return;
+        return false;
     }
     population.searched = rewards;
     let mut pass = merge_and_remove(fitting);
@@ -49,6 +55,7 @@ pub(super) fn improve(fitting: &mut Fitting) {
         }
     }
     propose_mixture(fitting);
+    fitting.population.components.len() > 1
 }
 
 /// A new cohort has the variances of the others, or smaller ones, since what looks like one loose

@@ -11,6 +11,9 @@ use crate::{Arm, Contexts, Error, Job, Judgement, Saved, Turns};
 /// Rewards of every user from one refit to the next, at least, in parts of the dimension.
 const SPARED: f64 = 0.025;
 
+/// The power of the ratio by which rewards grow from one refit to the next once refits change little.
+const SETTLED: i32 = 3;
+
 /// Users with most rewards whose rewards decide, too, when a refit is due.
 pub(super) const FREQUENT: usize = 1024;
 
@@ -141,7 +144,9 @@ impl Turns for Cohort {
         if self.refit.is_some() {
             return false;
         }
-        let (rewards, ratio) = (self.ledger.rewards(), self.settings.refit_ratio);
+        let settled = self.fitted.as_ref().is_some_and(Fitted::is_settled);
+        let ratio = self.settings.refit_ratio.powi(if settled { SETTLED } else { 1 });
+        let rewards = self.ledger.rewards();
         // A refit costs as much as some decisions for every user, the more the larger the dimension.
         let spared = SPARED * self.ledger.dim() as f64 * self.ledger.answered() as f64;
         let due = (self.fitted_rewards * ratio).max(self.fitted_rewards + spared);
