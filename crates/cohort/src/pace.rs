@@ -5,9 +5,10 @@
 //! speed.
 
 use std::cell::RefCell;
-use std::panic::resume_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::JoinHandle;
+
+use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
 /// Asks for more work: `None` where nobody waits for the result any more.
 type Ask = Box<dyn Fn() -> Option<f64>>;
@@ -38,22 +39,26 @@ pub fn spend(work: f64) {
 /// What a thread tells the one who waits.
 enum Report<T> {
     Paused,
-    Done(T),
+    Done(std::thread::Result<T>),
 }
 
 /// Work under way.
 pub struct Paced<T> {
     grants: SyncSender<f64>,
     reports: Receiver<Report<T>>,
-    thread: Option<JoinHandle<()>>,
+    /// The one thread that works: what it does in parallel it does itself, since a hand-over to
+    /// other threads takes longer than most of the work between two of them.
+    _thread: ThreadPool,
 }
 
 impl<T: Send + 'static> Paced<T> {
-    /// Work that has yet to begin; the work itself where there can be no thread for it.
-    pub fn new<F: FnOnce() -> T + Send + 'static>(work: F) -> std::io::Result<Self> {
+    /// Work that has yet to begin; an error where there can be no thread for it.
+    pub fn new<F: FnOnce() -> T + Send + 'static>(work: F) -> Result<Self, ThreadPoolBuildError> {
+        let thread =
+            ThreadPoolBuilder::new().num_threads(1).thread_name(|_| "refit".into()).build()?;
         let (grants, granted) = sync_channel::<f64>(1);
         let (report, reports) = sync_channel::<Report<T>>(1);
-        let thread = std::thread::Builder::new().name("refit".into()).spawn(move || {
+        thread.spawn(move || {
             let Ok(first) = granted.recv() else { return };
             let paused = report.clone();
             let ask = move || {
@@ -61,12 +66,12 @@ impl<T: Send + 'static> Paced<T> {
                 granted.recv().ok()
             };
             SLICE.set(Some((first, Box::new(ask))));
-            let result = work();
+            let result = catch_unwind(AssertUnwindSafe(work));
             SLICE.set(None);
             // Whoever waited may have gone.
             let _ = report.send(Report::Done(result));
-        })?;
-        Ok(Self { grants, reports, thread: Some(thread) })
+        });
+        Ok(Self { grants, reports, _thread: thread })
     }
 
     /// Lets it do so much work; its result once it is done.
@@ -74,14 +79,12 @@ impl<T: Send + 'static> Paced<T> {
     /// # Panics
     /// If the work does.
     pub fn go_on(&mut self, work: f64) -> Option<T> {
-        let asked = self.grants.send(work).is_ok();
+        let _ = self.grants.send(work);
         match self.reports.recv() {
-            Ok(Report::Paused) if asked => None,
-            Ok(Report::Done(result)) => Some(result),
-            _ => match self.thread.take().map(JoinHandle::join) {
-                Some(Err(panic)) => resume_unwind(panic),
-                _ => unreachable!("a thread that ends without a result has panicked"),
-            },
+            Ok(Report::Paused) => None,
+            Ok(Report::Done(Ok(result))) => Some(result),
+            Ok(Report::Done(Err(panic))) => resume_unwind(panic),
+            Err(_) => unreachable!("a thread does not end without a report"),
         }
     }
 

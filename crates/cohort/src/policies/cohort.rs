@@ -143,8 +143,10 @@ impl Cohort {
     /// Takes on a population that was fitted elsewhere, for what has been seen by now.
     pub fn adopt(&mut self, population: Population) {
         self.ledger.settle();
-        (self.fitted_rewards, self.fitted_frequent) =
-            (self.ledger.rewards(), self.ledger.top_total(online::FREQUENT));
+        (self.fitted_rewards, self.fitted_frequent) = (
+            self.ledger.rewards(),
+            self.ledger.top_total(crate::population::constants::frequent_users()),
+        );
         self.take_on(Fitted::only(population));
     }
 
@@ -177,8 +179,10 @@ impl Cohort {
         let (before, panel) = (self.fitted.as_ref(), self.panel.as_ref());
         let (given, scoring_mode) = (&self.settings.given, self.settings.scoring_mode);
         if let Some(fitted) = Fitted::fit(&self.ledger, before, panel, given, scoring_mode) {
-            (self.fitted_rewards, self.fitted_frequent) =
-                (self.ledger.rewards(), self.ledger.top_total(online::FREQUENT));
+            (self.fitted_rewards, self.fitted_frequent) = (
+                self.ledger.rewards(),
+                self.ledger.top_total(crate::population::constants::frequent_users()),
+            );
             self.take_on(fitted);
         }
     }

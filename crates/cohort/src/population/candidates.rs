@@ -2,6 +2,7 @@
 //! cohort would gain is estimated on some of the users first, and the most promising candidates become cohorts
 //! if they gain more than they cost among all users of the sample.
 
+use super::constants;
 use rayon::prelude::*;
 
 use super::algebra;
@@ -11,30 +12,13 @@ use super::maximise::Prior;
 use super::message::{Prepared, accumulate, likelihood, message_len, probe, write};
 use super::model::{Component, Population};
 use super::moments::Moments;
-use super::pass::{BLOCKS_PER_TASK, Pass, Sums};
-use super::structure::{MARGIN, weight_cost};
+use super::pass::{BLOCKS_PER_TASK, Pass};
+use super::structure::weight_cost;
+use super::sums::Sums;
 use crate::linear::Symmetric;
 use crate::linear::symmetric::packed_len;
 use crate::pace::spend;
 use crate::simd::{self, Kernel, Simd};
-
-/// Candidates that fail before a refit gives up.
-const FAILED_ATTEMPTS: usize = 12;
-/// New cohorts of one refit at most.
-const MOST_NEW: usize = 40;
-/// Passes in which a candidate finds its users, at most.
-const MOST_PASSES: usize = 30;
-/// A candidate that does not promise to gain its cost after so many passes is given up.
-const HOPELESS_AFTER: usize = 3;
-/// The part of what one pass gained that the next may gain, at most.
-const MOST_PART: f64 = 0.9;
-/// A candidate that gains more than its cost is a cohort once a pass adds less than this part of its gain.
-const ENOUGH: f64 = 0.05;
-/// Users that are tried as candidates, and blocks of users that candidates are compared with first: in R^15, and at least.
-/// Comparing costs D³ for each of both.
-const CANDIDATES: usize = 64;
-const COMPARED: usize = 32;
-const LEAST: usize = 8;
 
 /// Where new cohorts are tried.
 pub(super) struct CandidateSearch {
@@ -79,9 +63,9 @@ impl CandidateSearch {
                 UserBlock { messages, logs: pass.logs[at], active: users.active() }
             })
             .collect();
-        let fewer = |most: usize| (16 * most / dim).clamp(LEAST, most);
+        let fewer = |most: usize| (16 * most / dim).clamp(constants::candidates_least(), most);
         spend(blocks.len() as f64 * inverse_work(dim));
-        let compared = evenly(blocks.len(), fewer(COMPARED), turn / 3);
+        let compared = evenly(blocks.len(), fewer(constants::candidates_compared()), turn / 3);
         let prior = Prior::of_cohorts(population);
         let mut search = Self {
             dim,
@@ -106,7 +90,7 @@ impl CandidateSearch {
         let some = |from: &[(usize, usize)], most: usize| {
             evenly(from.len(), most, turn / 7).into_iter().map(|at| from[at]).collect::<Vec<_>>()
         };
-        let most = fewer(CANDIDATES);
+        let most = fewer(constants::candidates_tried());
         let mut chosen = some(&unassigned, most);
         chosen.extend(some(&everyone, (most - chosen.len()).max(most / 4)));
         let axes = axes(users, population, pass);
@@ -123,13 +107,15 @@ impl CandidateSearch {
     pub fn add_cohorts(&mut self, population: &mut Population) -> bool {
         let before = population.components.len();
         // Where everybody has a cohort there is less to find.
-        let mut failed = if self.has_unassigned { 0 } else { FAILED_ATTEMPTS - 2 };
-        while failed < FAILED_ATTEMPTS && population.components.len() < before + MOST_NEW {
+        let mut failed = if self.has_unassigned { 0 } else { constants::candidates_failed() - 2 };
+        while failed < constants::candidates_failed()
+            && population.components.len() < before + constants::candidates_most_new()
+        {
             // What users and places promise cannot be compared: they take turns.
             let Some(best) = self.most_promising(failed % 2 == 0) else { break };
             let candidate = self.candidates.swap_remove(best);
             let (gain, cohort, logs) = self.grow(&candidate);
-            if gain > MARGIN {
+            if gain > constants::cohort_margin() {
                 if population.components.len() == 1 {
                     population.variances[1] = self.variances.clone();
                 }
@@ -230,17 +216,18 @@ impl CandidateSearch {
         let mut rise = f64::INFINITY;
         let mut logs = Vec::new();
         let mut cost = f64::INFINITY;
-        for pass in 0..MOST_PASSES {
+        for pass in 0..constants::candidates_passes() {
             cohort.weight = ((sums.users + 0.5) / (among + 1.0)).min(0.99);
             self.prior.settle(&mut cohort, &sums);
             let next = self.trial(&cohort);
             cost = self.prior.cost(&cohort) + weight_cost(users);
             let next_rise = next.gain - gain;
             // What is still to come if every pass gains the same part of what the one before did.
-            let part = (next_rise / rise).clamp(0.0, MOST_PART);
+            let part = (next_rise / rise).clamp(0.0, constants::candidates_most_part());
             let promised = next.gain + next_rise * part / (1.0 - part);
-            let hopeless = pass >= HOPELESS_AFTER && promised < cost;
-            let found = next.gain > cost + MARGIN && next_rise < ENOUGH * next.gain;
+            let hopeless = pass >= constants::candidates_hopeless_after() && promised < cost;
+            let found = next.gain > cost + constants::cohort_margin()
+                && next_rise < constants::candidates_enough() * next.gain;
             let settled = next_rise < 0.1 || hopeless || found;
             (gain, rise, sums, among, logs) = (next.gain, next_rise, next.sums, users, next.logs);
             if settled {
@@ -350,7 +337,7 @@ pub(super) fn evenly(count: usize, most: usize, turn: usize) -> Vec<usize> {
 fn axes(users: &[Moments], population: &Population, pass: &Pass) -> Vec<Component> {
     let count = population.components.len();
     let features = population.features();
-    let chosen = evenly(users.len(), 4 * COMPARED, 0);
+    let chosen = evenly(users.len(), 4 * constants::candidates_compared(), 0);
     let mut candidates = Vec::new();
     for (c, component) in population.components.iter().enumerate() {
         let variances = population.variances_of(c);

@@ -8,26 +8,16 @@
 //!
 //! with ρ = Σ tr H_i² / (N tr H̄²), which is 1 where all users know the same coordinates.
 
+use super::constants;
 use super::fit::{Fitting, inverse_work};
 use super::model::{Basis, Groups, Population};
-use super::structure::{MARGIN, worth};
+use super::structure::worth;
 use crate::linear::Symmetric;
 use crate::linear::symmetric::packed_len;
 use crate::pace::spend;
 
 /// Numbers of directions that are tried.
 const TRIED: [usize; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
-/// Passes after which a covariance is judged.
-const PASSES: usize = 3;
-/// Users, and rewards of each, from which on a covariance is looked for.
-const LEAST_USERS: f64 = 16.0;
-const LEAST_REWARDS: f64 = 3.0;
-/// From one search to the next the rewards grow by this factor.
-const GROWTH: f64 = 2.0;
-/// Cohorts whose users differ less than this, in parts of the population's variance, have no directions.
-const TIGHT: f64 = 0.05;
-/// The variance of all other coordinates at first, at least, in parts of the mean.
-const LEAST_REST: f64 = 1e-3;
 
 /// What `directions` cost: ½ ln N for each of their parameters, as in BIC.
 pub(super) fn cost(population: &Population, users: f64) -> f64 {
@@ -42,10 +32,11 @@ pub(super) fn improve(fitting: &mut Fitting) {
     let features = population.features();
     let class = usize::from(population.components.len() > 1);
     if features < 2
-        || scales.users < LEAST_USERS
-        || scales.rewards < LEAST_REWARDS * scales.users
-        || scales.rewards < GROWTH * population.directions_tried
-        || (class == 1 && population.spread(1) < TIGHT * population.spread(0))
+        || scales.users < constants::directions_least_users()
+        || scales.rewards < constants::directions_least_rewards() * scales.users
+        || scales.rewards < constants::directions_growth() * population.directions_tried
+        || (class == 1
+            && population.spread(1) < constants::directions_tight() * population.spread(0))
     {
         return;
     }
@@ -62,7 +53,7 @@ pub(super) fn improve(fitting: &mut Fitting) {
     else {
         return;
     };
-    let mut best = worth(fitting, &pass) + MARGIN;
+    let mut best = worth(fitting, &pass) + constants::cohort_margin();
     let mut kept = (fitting.population.clone(), fitting.users.clone());
     let turn = Basis::new(rows, features);
     spend(4.0 * fitting.users.len() as f64 * inverse_work(features + 1));
@@ -72,7 +63,7 @@ pub(super) fn improve(fitting: &mut Fitting) {
     for directions in directions {
         fitting.population = turned.with_directions(directions, class, &values);
         fitting.rotated();
-        fitting.iterate(PASSES);
+        fitting.iterate(constants::directions_passes());
         let pass = fitting.pass();
         let found = worth(fitting, &pass);
         if found > best {
@@ -84,7 +75,7 @@ pub(super) fn improve(fitting: &mut Fitting) {
     if turned.directions > 0 {
         fitting.population = turned.with_directions(0, class, &values);
         fitting.rotated();
-        fitting.iterate(PASSES);
+        fitting.iterate(constants::directions_passes());
         let pass = fitting.pass();
         if worth(fitting, &pass) > best {
             kept = (fitting.population.clone(), users);
@@ -120,7 +111,7 @@ fn promising(
 /// The covariance of a class's users, in the features, and the curvature of the evidence in one variance.
 fn estimate(
     population: &Population,
-    sums: &super::pass::PassSums,
+    sums: &super::sums::PassSums,
     class: usize,
 ) -> Option<(Symmetric, f64)> {
     let (features, dim) = (population.features(), population.features() + 1);
@@ -208,7 +199,7 @@ impl Population {
         with.directions = directions;
         let mean = values.iter().sum::<f64>() / d as f64;
         let rest = values[directions..].iter().sum::<f64>() / (d - directions) as f64;
-        let rest = rest.max(LEAST_REST * mean);
+        let rest = rest.max(constants::directions_least_rest() * mean);
         for (j, value) in values.iter().enumerate() {
             let shape = if j < directions { value.max(rest) } else { rest };
             for other in 0..2 {

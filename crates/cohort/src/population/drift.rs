@@ -5,19 +5,11 @@
 //! forget, the latter from one of which nothing is known. Where users are what they were, all that was seen predicts better than a part of it; where they are not, it
 //! is worse than nothing.
 
+use super::constants;
 use super::fitted::Gain;
 use super::inference::ScoringMode;
 use super::model::Population;
 use super::panel::{Panel, Recall};
-
-/// Users of the panel that are looked at.
-const USERS: usize = 32;
-/// The least of the numbers of last rewards of a user that are tried, which are its powers of two.
-const LEAST_LAST: usize = 4;
-/// Squared errors from the last rewards alone are at most this part of those from all …
-const LESS: f64 = 0.9;
-/// … and less by so many standard deviations.
-const DEVIATIONS: f64 = 4.0;
 
 /// Users of whom nothing is known but how long their vectors are: where all change alike, what they have in common
 /// misleads, too.
@@ -35,20 +27,22 @@ fn vague(population: &Population) -> Population {
 /// Whether what was seen of users before some of their last rewards misleads.
 pub fn has_jumped(panel: &Panel, population: &Population, scoring_mode: ScoringMode) -> bool {
     let longest = panel.longest();
-    if longest < LEAST_LAST {
+    if longest < constants::drift_least_last() {
         return false;
     }
-    let from_all = panel.recall(population, scoring_mode, Recall::ALL, USERS);
+    let from_all = panel.recall(population, scoring_mode, Recall::ALL, constants::drift_users());
     let unknown = vague(population);
-    let mut last = LEAST_LAST;
+    let mut last = constants::drift_least_last();
     while last <= longest {
         let recall = Recall { most: 0.0, keep: 1.0, last };
-        let alone = panel.recall(&unknown, scoring_mode, recall, USERS);
+        let alone = panel.recall(&unknown, scoring_mode, recall, constants::drift_users());
         let tail = |errors: &Vec<f64>| errors[errors.len().saturating_sub(last)..].to_vec();
         let all: Vec<Vec<f64>> = from_all.iter().map(tail).collect();
         let sum = |errors: &[Vec<f64>]| errors.iter().flatten().sum::<f64>();
         let gain = Gain::new(&alone, &all);
-        if sum(&alone) < LESS * sum(&all) && gain.sum > DEVIATIONS * gain.alone.sqrt() {
+        if sum(&alone) < constants::drift_less() * sum(&all)
+            && gain.sum > constants::drift_deviations() * gain.alone.sqrt()
+        {
             return true;
         }
         last *= 2;

@@ -8,33 +8,22 @@
 //! The two halves exchange nothing but a [`Population`] and [`PassSums`], and sums add up: users may be
 //! in blocks, on threads or on machines of their own.
 
+use super::constants;
 use rayon::prelude::*;
 
 use super::lanes::LANES;
 use super::ledger::Ledger;
+use super::lens::{Lens, Messages};
 use super::maximise::Stays;
 use super::model::{Component, Population};
 use super::moments::Moments;
-use super::pass::{Lens, Messages, Pass, PassSums};
+use super::pass::Pass;
 use super::sample::sample;
+use super::sums::PassSums;
 use super::{covariance, noise, structure};
 use crate::linear::Symmetric;
 use crate::linear::symmetric::packed_len;
 use crate::pace::spend;
-
-/// Passes of a refit before it looks at the structure, and after.
-const PASSES: usize = 2;
-/// The same while users have few rewards, and every refit changes much.
-const EARLY_PASSES: usize = 3;
-/// Passes of the first fit, which starts from nothing.
-const FIRST_PASSES: usize = 15;
-/// From one look at how different users' noise is to the next the rewards grow by this factor.
-const NOISE_GROWTH: f64 = 1.5;
-/// Passes over all users after the structure was found on a sample of them.
-const POLISHING: usize = 1;
-
-/// Nats a user by which the evidence changes from one pass to the next where further passes change nothing of note.
-const SETTLED: f64 = 2e-5;
 
 /// What a fit is not to learn, and is told instead: for ablations.
 #[derive(Clone, Copy, Debug)]
@@ -71,38 +60,14 @@ impl Population {
 
     /// The first half: the structure of a sample of users.
     pub fn fit_sample(
-        mut users: Vec<Moments>,
+        users: Vec<Moments>,
         origin: f64,
         warm: Option<&Population>,
         given: &Given,
     ) -> Option<Population> {
-        let mut scales = Scales::of(&users)?;
-        scales.floor = given.least_noise;
-        let first = users.first()?.dim() - 1;
-        let mut population = match warm {
-            Some(warm) => warm.clone(),
-            None => scales.first_guess(first, origin),
-        };
-        users.par_iter_mut().for_each(|users| population.prepare(users, false));
-        if let Some(sigma) = given.sigma {
-            population.noise = (sigma * sigma).max(scales.least_noise());
-        }
-        let mut fitting = Fitting::new(users, population, scales, *given);
-        if given.noise {
-            fitting.weigh_users();
-        }
-        let early = fitting.scales.rewards < first as f64 * fitting.scales.users;
-        fitting.iterate(match warm {
-            None => FIRST_PASSES,
-            Some(_) if early => EARLY_PASSES,
-            Some(_) => PASSES,
-        });
-        if given.directions {
-            covariance::improve(&mut fitting);
-        }
+        let mut fitting = Fitting::begin(users, origin, warm, given)?;
         if given.cohorts {
-            structure::improve(&mut fitting);
-            fitting.iterate(PASSES);
+            fitting.find_cohorts();
         }
         Some(fitting.population)
     }
@@ -139,7 +104,7 @@ impl Population {
         let Some(mut scales) = Scales::of(&ledger.moments_of(sample)) else { return };
         scales.floor = given.least_noise;
         let stays = Stays { noise: given.sigma.is_some(), at_large: false };
-        for _ in 0..POLISHING {
+        for _ in 0..constants::polishing_passes() {
             let sums = self.sums(ledger);
             self.maximise(&sums, &scales, stays);
         }
@@ -230,12 +195,11 @@ impl Scales {
     }
 }
 
-/// What messages rest on may be off by this much before they are written again.
-const STALE: f64 = 0.01;
-
 /// Whether messages for one are as good as those for the other.
 fn nearly(a: &Written, b: &Written) -> bool {
-    let close = |a: f64, b: f64| (a - b).abs() <= STALE * a.max(b) || a.max(b) < 1e-12;
+    let close = |a: f64, b: f64| {
+        (a - b).abs() <= constants::stale_variances() * a.max(b) || a.max(b) < 1e-12
+    };
     let all = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| close(*a, *b));
     a.2 == b.2 && close(a.1, b.1) && all(&a.0[0], &b.0[0]) && (!a.2 || all(&a.0[1], &b.0[1]))
 }
@@ -277,13 +241,63 @@ impl Fitting {
         }
     }
 
+    /// A fit that has settled on as many cohorts as there were before.
+    pub fn begin(
+        mut users: Vec<Moments>,
+        origin: f64,
+        warm: Option<&Population>,
+        given: &Given,
+    ) -> Option<Self> {
+        let mut scales = Scales::of(&users)?;
+        scales.floor = given.least_noise;
+        let features = users.first()?.dim() - 1;
+        let mut population = match warm {
+            Some(warm) => warm.clone(),
+            None => scales.first_guess(features, origin),
+        };
+        users.par_iter_mut().for_each(|users| population.prepare(users, false));
+        if let Some(sigma) = given.sigma {
+            population.noise = (sigma * sigma).max(scales.least_noise());
+        }
+        let mut fitting = Self::new(users, population, scales, *given);
+        if given.noise {
+            fitting.weigh_users();
+        }
+        let early = fitting.scales.rewards < features as f64 * fitting.scales.users;
+        fitting.iterate(match warm {
+            None => constants::first_passes(),
+            Some(_) if early => constants::early_passes(),
+            Some(_) => constants::passes(),
+        });
+        if given.directions {
+            covariance::improve(&mut fitting);
+        }
+        Some(fitting)
+    }
+
+    /// Goes on with cohorts: σ² is not below `least_noise` from now on.
+    pub fn go_on_with_cohorts(&mut self, least_noise: f64) {
+        self.given = Given { cohorts: true, least_noise, ..self.given };
+        self.scales.floor = least_noise;
+        self.find_cohorts();
+    }
+
+    /// Changes the number of cohorts where that helps.
+    fn find_cohorts(&mut self) {
+        if structure::improve(self) {
+            self.iterate(constants::passes());
+        }
+    }
+
     /// Expectation and maximisation, so many times at most: until the evidence gains next to nothing.
     pub fn iterate(&mut self, passes: usize) {
         let mut before = f64::NEG_INFINITY;
         for _ in 0..passes {
             let pass = self.pass();
             self.population.maximise(&pass.sums, &self.scales, self.stays);
-            if (pass.sums.evidence - before).abs() < SETTLED * self.scales.users {
+            if (pass.sums.evidence - before).abs()
+                < constants::settled_evidence() * self.scales.users
+            {
                 break;
             }
             before = pass.sums.evidence;
@@ -306,7 +320,7 @@ impl Fitting {
 
     /// Weighs users' rewards by how noisy they are, where users differ in that.
     fn weigh_users(&mut self) {
-        if self.scales.rewards > NOISE_GROWTH * self.population.noise_tried {
+        if self.scales.rewards > constants::noise_growth() * self.population.noise_tried {
             self.population.noise_tried = self.scales.rewards;
             self.write_messages();
             let lens = Lens::new(&self.population);

@@ -3,7 +3,7 @@
 //! ```text
 //! at a refit, over users i of the panel and their rewards t since the refit before:
 //! g_it = (y − E_plain y)² − (y − E_cohorts y)²               in units of the mean squared error
-//! G = Σ_it g_it,   Var G = Σ_i(Σ_t g_it)² + Σ_t(Σ_i g_it)² − Σ_it g_it²
+//! G = Σ_it g_it,   Var G = Σ_i(Σ_t g_it)² + Var_t Σ_i g_it − Σ_it g_it²
 //! gain ← γ·gain + G,   variance ← γ²·variance + Var G,   z = gain/√variance
 //! ```
 //!
@@ -16,28 +16,14 @@
 //! new, they must predict those same rewards, which they were fitted to, clearly better from what their users had
 //! given before, beyond what so many parameters explain of anything: what does not even do that, will not predict others.
 
-use super::fit::Given;
+use super::constants;
+use super::fit::{Fitting, Given};
 use super::inference::ScoringMode;
 use super::ledger::Ledger;
 use super::model::Population;
 use super::panel::Panel;
 
 use super::sample::sample;
-
-/// γ, what earlier rewards count at the next refit.
-const KEPT: f64 = 0.7;
-/// z from which on cohorts are used …
-const BETTER: f64 = 1.0;
-/// … and below which they are not.
-const WORSE: f64 = -1.5;
-/// z beyond which cohorts are beyond doubt: they are judged by one of so many users of the panel, and the population
-/// without is not fitted anew.
-const SURE: f64 = 6.0;
-const FEWER: usize = 8;
-/// Standard deviations, with users for units, by which cohorts must be better at what they were fitted to.
-const CLEARLY: f64 = 2.5;
-/// σ² with cohorts is at least this part of σ² without: what cohorts explain, users with a vector each explain, too.
-const LEAST_NOISE: f64 = 0.5;
 
 /// How much better cohorts predict.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -93,28 +79,45 @@ impl Gain {
             gain.sum += of_user;
             gain.by_user += of_user * of_user;
         }
-        let by_time: f64 = by_time.iter().map(|sum| sum * sum).sum();
-        gain.variance = (gain.by_user + by_time - gain.alone).max(gain.alone);
+        gain.variance = (gain.by_user + between_times(&by_time) - gain.alone).max(gain.alone);
         gain
     }
+}
+
+/// The variance of a sum over times, from how much the times differ. Few of them tell little of that, the
+/// less the fewer (as of Student's t); a single one tells nothing, and counts as all there is.
+fn between_times(sums: &[f64]) -> f64 {
+    let times = sums.len() as f64;
+    if times < 2.0 {
+        return sums.iter().map(|sum| sum * sum).sum();
+    }
+    let mean = sums.iter().sum::<f64>() / times;
+    let scatter: f64 = sums.iter().map(|sum| (sum - mean).powi(2)).sum();
+    scatter * times / (times - 1.0) * (1.0 + 4.0 / (times - 1.0))
 }
 
 impl Verdict {
     /// Whether cohorts are better beyond doubt.
     fn is_sure(&self) -> bool {
-        !self.against && self.variance > 0.0 && self.gain > SURE * self.variance.sqrt()
+        !self.against
+            && self.variance > 0.0
+            && self.gain > constants::verdict_sure() * self.variance.sqrt()
     }
 
     /// One more refit: how much better the cohorts before it were, and how much better the new ones are at what
     /// they were fitted to.
-    fn hear(&mut self, held_out: Gain, fitted_to: Gain) {
-        self.gain = KEPT * self.gain + held_out.sum;
-        self.variance = KEPT * KEPT * self.variance + held_out.variance;
+    fn hear(&mut self, held_out: Gain, fitted_to: impl FnOnce() -> Gain) {
+        self.gain = constants::verdict_kept() * self.gain + held_out.sum;
+        self.variance = constants::verdict_kept() * constants::verdict_kept() * self.variance
+            + held_out.variance;
         let deviation = self.variance.sqrt();
-        let better = self.variance > 0.0 && self.gain >= BETTER * deviation;
-        let worse = self.variance > 0.0 && self.gain < WORSE * deviation;
-        let clearly = fitted_to.sum > CLEARLY * fitted_to.by_user.sqrt();
-        self.against = !better && (worse || !clearly);
+        let better = self.variance > 0.0 && self.gain >= constants::verdict_better() * deviation;
+        let worse = self.variance > 0.0 && self.gain < constants::verdict_worse() * deviation;
+        let clearly = || {
+            let gain = fitted_to();
+            gain.sum > constants::verdict_clearly() * gain.by_user.sqrt()
+        };
+        self.against = !better && (worse || !clearly());
     }
 }
 
@@ -127,6 +130,11 @@ impl Fitted {
     /// The population that decisions rest on.
     pub fn used(&self) -> &Population {
         self.plain.as_ref().filter(|_| self.verdict.against).unwrap_or(&self.found)
+    }
+
+    /// Whether nearly everybody has a cohort, and cohorts are better, beyond doubt: refits change little.
+    pub fn is_settled(&self) -> bool {
+        self.verdict.is_sure() && self.found.is_settled()
     }
 
     /// The population without cohorts, where it is known.
@@ -154,15 +162,24 @@ impl Fitted {
         let (origin, alone) = (ledger.origin(), Given { cohorts: false, ..*given });
         let mut given = *given;
         let sure = before.is_some_and(|before| before.verdict.is_sure());
+        let warm = warm.filter(|warm| warm.components.len() > 1);
+        let mut found = None;
         let mut plain = match before.and_then(|before| before.plain.clone()) {
             Some(plain) if sure => plain,
-            _ => Population::fit_sample(users.clone(), origin, warm_plain, &alone)
-                .filter(Population::is_usable)?,
+            _ => {
+                let users = users.clone();
+                let mut fitting = Fitting::begin(users, origin, warm_plain, &alone)?;
+                let plain = Some(fitting.population.clone()).filter(Population::is_usable)?;
+                if given.cohorts && warm.is_none() {
+                    // The first cohorts are looked for where the population without them has been found.
+                    fitting.go_on_with_cohorts(constants::verdict_least_noise() * plain.noise);
+                    found = Some(fitting.population).filter(Population::is_usable);
+                }
+                plain
+            }
         };
-        let mut found = None;
-        if given.cohorts {
-            given.least_noise = LEAST_NOISE * plain.noise;
-            let warm = warm.filter(|warm| warm.components.len() > 1).unwrap_or(&plain);
+        given.least_noise = constants::verdict_least_noise() * plain.noise;
+        if let Some(warm) = warm.filter(|_| given.cohorts) {
             found = Population::fit_sample(users, origin, Some(warm), &given)
                 .filter(Population::is_usable);
         }
@@ -175,14 +192,19 @@ impl Fitted {
             Some(found) => Self { found, plain: Some(plain), verdict },
         };
         if let (Some(before), Some(panel)) = (before, panel) {
-            let every = if sure { FEWER } else { 1 };
-            let mut fitted_to = fitted.gain(panel, every, scoring_mode);
-            // What parameters explain of what they were fitted to, and will not of anything else.
-            let seen: f64 = slots.iter().map(|slot| ledger.count(*slot)).sum();
-            let (cohorts, dim) = (fitted.found.cohorts().len(), ledger.dim() + 1);
-            let leak = 2.0 * (cohorts * dim) as f64 * panel.rewards() as f64 / every as f64 / seen;
-            fitted_to.sum -= leak;
-            fitted.verdict.hear(before.gain(panel, every, scoring_mode), fitted_to);
+            let every = if sure { constants::verdict_fewer() } else { 1 };
+            let held_out = before.gain(panel, every, scoring_mode);
+            let mut verdict = fitted.verdict;
+            verdict.hear(held_out, || {
+                // What parameters explain of what they were fitted to, and will not of anything else.
+                let seen: f64 = slots.iter().map(|slot| ledger.count(*slot)).sum();
+                let (cohorts, dim) = (fitted.found.cohorts().len(), ledger.dim() + 1);
+                let rewards = panel.rewards() as f64 / every as f64;
+                let leak = 2.0 * (cohorts * dim) as f64 * rewards / seen;
+                let gain = fitted.gain(panel, every, scoring_mode);
+                Gain { sum: gain.sum - leak, ..gain }
+            });
+            fitted.verdict = verdict;
         }
         match &mut fitted.plain {
             None => fitted.found.polish(ledger, &slots, &alone),
@@ -211,9 +233,10 @@ mod tests {
             let part = |sign: f64| gains.map(|user| user.map(|g| 1.0 + 0.5 * sign * g).to_vec());
             Gain::new(&part(-1.0), &part(1.0))
         };
-        // Two users who are alike at two times.
+        // Two users who are alike at two times, which are 1.5 from their mean: twice that squared, 2/1 for a mean
+        // that is not known, and 5 for there being two only.
         let gain = of([[1.0, -0.5], [1.0, -0.5]]);
-        let plain = [0.5 * 0.5 + 0.5 * 0.5, 2.0 * 2.0 + 1.0, 2.0 + 0.5];
+        let plain = [0.5 * 0.5 + 0.5 * 0.5, 5.0 * 2.0 * (1.5 * 1.5 + 1.5 * 1.5), 2.0 + 0.5];
         assert!((gain.sum - 1.0).abs() < 1e-12);
         assert!((gain.by_user - plain[0]).abs() < 1e-12);
         assert!((gain.variance - (plain[0] + plain[1] - plain[2])).abs() < 1e-12);
@@ -228,7 +251,7 @@ mod tests {
         let (nothing, clearly) = (Gain::default(), gain(4.0, 1.0));
         let mut verdict = Verdict::default();
         let mut hear = |held_out, fitted_to| {
-            verdict.hear(held_out, fitted_to);
+            verdict.hear(held_out, || fitted_to);
             verdict.against
         };
         assert!(hear(nothing, gain(2.0, 1.0)), "new, and no better than chance allows");

@@ -1,12 +1,13 @@
 //! How beliefs follow from a population: eight users at once.
 
 use super::algebra;
+use super::constants;
 use super::lanes::{F64x8, LANES, ZERO, each};
+use super::lens::Lens;
 use super::message::{Prepared, Whitened};
 use super::model::{Basis, Population};
 use super::moments::{Moments, rotate};
 use super::noise;
-use super::pass::Lens;
 use super::posterior::{Belief, ClassBelief, Guess};
 use crate::linear::Symmetric;
 use crate::linear::symmetric::packed_len;
@@ -26,12 +27,6 @@ impl Default for ScoringMode {
         Self { soft: true, doubt: true }
     }
 }
-
-/// Components less probable than this are left out.
-const NEGLIGIBLE: f64 = 1e-3;
-
-/// A centre counts as known where its variance is below this share of how much users differ.
-const KNOWN: f64 = 0.003;
 
 /// What is believed of eight users.
 pub(crate) enum EightBeliefs {
@@ -77,7 +72,8 @@ impl<'a> Inference<'a> {
         let doubtful = (population.components.iter().enumerate())
             .map(|(c, component)| {
                 let variances = population.variances_of(c).iter().enumerate();
-                let mut known = variances.map(|(j, v)| component.doubt.at(j, j) <= KNOWN * v);
+                let mut known = variances
+                    .map(|(j, v)| component.doubt.at(j, j) <= constants::known_centre() * v);
                 !known.all(|known| known)
             })
             .collect();
@@ -126,7 +122,11 @@ impl<'a> Inference<'a> {
     fn certain(&self, seen: &Seen, count: usize) -> Option<Certain> {
         let mut components = [0; LANES];
         for (lane, component) in components.iter_mut().enumerate().take(count) {
-            let mut probable = seen.shares.iter().enumerate().filter(|(_, s)| s[lane] > NEGLIGIBLE);
+            let mut probable = seen
+                .shares
+                .iter()
+                .enumerate()
+                .filter(|(_, s)| s[lane] > constants::likely_component());
             *component = probable.next()?.0;
             if probable.next().is_some() {
                 return None;
@@ -266,7 +266,7 @@ impl Inference<'_> {
 /// softly only the likeliest.
 pub(super) fn likely(shares: impl Iterator<Item = f64>, soft: bool) -> Vec<(usize, f64)> {
     let mut likely: Vec<(usize, f64)> = shares.enumerate().collect();
-    likely.retain(|(_, share)| *share > NEGLIGIBLE);
+    likely.retain(|(_, share)| *share > constants::likely_component());
     likely.sort_by(|a, b| b.1.total_cmp(&a.1));
     if !soft {
         likely.truncate(1);

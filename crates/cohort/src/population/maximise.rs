@@ -1,17 +1,15 @@
 //! Maximisation: centres, weights, variances and noise from the sums of a pass.
 
+use super::constants;
 use super::fisher_scoring::FisherScore;
 use super::lanes::{F64x8, LANES, ZERO};
 use super::message::{Prepared, message_len, write};
 use super::model::{Component, LEAST_VARIANCE, Population};
 use super::moments::{Moments, all};
-use super::pass::{ClassSums, PassSums, Sums};
+use super::sums::{ClassSums, PassSums, Sums};
 use super::{algebra, fit::Scales};
 use crate::linear::Symmetric;
 use crate::linear::symmetric::packed_len;
-
-/// Cohorts differ less within than this part of how much the population does, in squares.
-pub(super) const TIGHT: f64 = 0.5;
 
 /// What a maximisation leaves as it is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -175,7 +173,8 @@ impl Population {
                     value = value.max(1e-9 * scales.spread());
                 }
                 if class == 1 && !is_level {
-                    value = value.min(TIGHT * self.variances[0][groups.range(p).start]);
+                    value = value
+                        .min(constants::cohort_tight() * self.variances[0][groups.range(p).start]);
                 }
                 self.variances[class][groups.range(p)].fill(value);
             }

@@ -6,7 +6,7 @@
 //! | [`Ledger`] | what was seen of them? |
 //! | `moments` | what of that does a fit look at, eight users at a time? |
 //! | `message` | what does a user say about its component's centre? |
-//! | `pass` | who belongs where, and what do all users say together? |
+//! | `lens`, `pass`, `sums` | who belongs where, and what do all users say together? |
 //! | `maximise`, `fisher_scoring` | what follows for centres, weights, variances and noise? |
 //! | `fit`, `sample` | how is a population fitted, and to whom? |
 //! | [`Fitted`], [`Panel`] | do cohorts predict rewards that they were not fitted to? |
@@ -18,6 +18,7 @@
 //! | `arm_scores` | … for many arms at once? |
 //! | [`Prior`] | … for one that comes alone? |
 //! | [`Explanation`] | why that arm? |
+//! | `constants` | which numbers were chosen, and what do they trade? |
 //! | `algebra`, `lanes` | how is that done for eight users at once? |
 
 mod lanes;
@@ -25,6 +26,7 @@ mod lanes;
 mod algebra;
 mod arm_scores;
 mod candidates;
+pub(crate) mod constants;
 mod covariance;
 mod drift;
 mod explanation;
@@ -33,6 +35,7 @@ mod fit;
 mod fitted;
 mod inference;
 mod ledger;
+mod lens;
 mod maximise;
 mod message;
 mod model;
@@ -48,6 +51,7 @@ mod rows_posterior;
 mod sample;
 mod splits;
 mod structure;
+mod sums;
 
 pub use drift::has_jumped;
 pub(crate) use explanation::Inherited;
@@ -61,6 +65,6 @@ pub use model::{Basis, Component, Population};
 pub use moments::Moments;
 pub(crate) use panel::Member;
 pub use panel::{Panel, Recall};
-pub use pass::{ClassSums, PassSums, Sums};
 pub use posterior::{Belief, ClassBelief, Guess};
 pub use prior::Prior;
+pub use sums::{ClassSums, PassSums, Sums};

@@ -8,19 +8,16 @@
 //! and all of this is left out.
 
 use super::algebra::times;
+use super::constants;
 use super::lanes::{F64x8, LANES, ZERO, each};
+use super::lens::{Lens, Messages};
 use super::moments::Moments;
-use super::pass::{Lens, Messages};
 use crate::linear::symmetric::packed_len;
 
 /// Values of ν that are tried besides infinity.
 const TRIED: [f64; 7] = [32.0, 16.0, 8.0, 4.0, 2.0, 1.0, 0.5];
-/// Nats by which one of them must be better than infinity.
-const MARGIN: f64 = 5.0;
 /// Standard deviations by which users' residuals must differ more than chance makes them to be compared at all.
 const NOTABLE: f64 = 1.0;
-/// Users with fewer rewards say nothing.
-const LEAST_REWARDS: f64 = 2.0;
 
 /// q_i of eight users, whose messages are these, under their likeliest components.
 fn residuals(lens: &Lens, messages: &Messages, shares: &[F64x8]) -> F64x8 {
@@ -71,7 +68,7 @@ fn says(users: &Moments) -> [bool; LANES] {
         (&users.gram()[packed_len(users.dim()) - 1], &users.moment()[users.dim() - 1]);
     std::array::from_fn(|lane| {
         let centred = squares[lane] - total[lane] * total[lane] / weight[lane];
-        n[lane] >= LEAST_REWARDS && centred > 1e-9 * squares[lane]
+        n[lane] >= constants::noise_least_rewards() && centred > 1e-9 * squares[lane]
     })
 }
 
@@ -109,7 +106,7 @@ pub fn alike(lens: &Lens, users: &[Moments], messages: &[Messages]) -> f64 {
     if !differ(&seen) {
         return f64::INFINITY;
     }
-    let mut best = (likelihood(&seen, f64::INFINITY) + MARGIN, f64::INFINITY);
+    let mut best = (likelihood(&seen, f64::INFINITY) + constants::noise_margin(), f64::INFINITY);
     for alike in TRIED {
         let found = likelihood(&seen, alike);
         if found > best.0 {

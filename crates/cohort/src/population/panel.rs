@@ -4,6 +4,7 @@
 //! step ahead from all that was seen of its user before, is how good it is; two populations are compared
 //! user by user.
 
+use super::constants;
 use std::collections::{HashMap, VecDeque};
 
 use rayon::prelude::*;
@@ -20,13 +21,7 @@ use crate::linear::symmetric::packed_len;
 use crate::pace::spend;
 use crate::{Arm, Contexts};
 
-/// Users of a panel at most, at least (where there are as many), and the memory that decides between.
-const MOST_USERS: usize = 512;
-const LEAST_USERS: usize = 16;
 const BYTES: usize = 4 << 20;
-/// The last rewards of a user since the refit that are looked at: more where users are few.
-const ROWS: usize = 16;
-const MOST_ROWS: usize = 64;
 
 /// Some users, and their rewards since a refit.
 #[derive(Clone, Debug)]
@@ -73,8 +68,8 @@ impl Panel {
     /// Some of the users who answered, from now on. Settle the ledger first.
     pub fn new(ledger: &Ledger) -> Self {
         let dim = ledger.dim();
-        let each = size_of::<f64>() * (packed_len(dim + 2) + ROWS * (dim + 2));
-        let most = (BYTES / each).clamp(LEAST_USERS, MOST_USERS);
+        let each = size_of::<f64>() * (packed_len(dim + 2) + constants::panel_rows() * (dim + 2));
+        let most = (BYTES / each).clamp(constants::panel_least_users(), constants::panel_users());
         let member = |slot: usize| {
             let mut before = vec![0.0; ledger.packed_len()];
             ledger.packed_of(slot, &mut before);
@@ -100,7 +95,8 @@ impl Panel {
 
     /// How many rewards of a user are looked at, at most.
     pub(crate) fn most_rows(&self) -> usize {
-        (ROWS * MOST_USERS / self.members.len().max(1)).clamp(ROWS, MOST_ROWS)
+        (constants::panel_rows() * constants::panel_users() / self.members.len().max(1))
+            .clamp(constants::panel_rows(), constants::panel_most_rows())
     }
 
     /// The most rewards that one of its users gave since the refit and that are looked at.
@@ -277,19 +273,19 @@ mod tests {
         }
         let mut turns = Panel::new(&ledger);
         let mut rounds = turns.clone();
-        assert_eq!(turns.members().len(), MOST_USERS);
+        assert_eq!(turns.members().len(), constants::panel_users());
         let values = [0.1, 0.2, 0.3, 0.4];
         let contexts = Contexts::new(&values, 2).unwrap();
         let arms: Vec<Arm> = (0..4000).map(|user| user % 2).collect();
         let rewards: Vec<f64> = (0..4000).map(f64::from).collect();
-        for _ in 0..2 * ROWS {
+        for _ in 0..2 * constants::panel_rows() {
             rounds.see_round(&contexts, &arms, &rewards, &ledger);
             for (user, arm) in arms.iter().enumerate() {
                 turns.see(user, contexts.arm(*arm), rewards[user], &ledger);
             }
         }
         assert_eq!(rounds.members(), turns.members());
-        assert!(rounds.members().iter().all(|one| one.since.len() <= ROWS * 4));
+        assert!(rounds.members().iter().all(|one| one.since.len() <= constants::panel_rows() * 4));
         assert!(rounds.members().iter().any(|one| one.since.is_empty()), "some did not come");
     }
 }

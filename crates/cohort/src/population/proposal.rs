@@ -2,43 +2,31 @@
 //! population that explains all users by its covariance, and yet a mixture may predict users better. It
 //! is fitted to half of the sample and stays if it predicts the other half better.
 
+use super::constants;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::fit::Fitting;
+use super::lens::Lens;
 use super::model::{Component, Population};
 use super::moments::Moments;
-use super::pass::{Lens, Pass};
+use super::pass::Pass;
 use super::structure::merge_and_remove;
 use crate::linear::Symmetric;
 
-/// The share of users without a cohort from which on a mixture is tried.
-const UNASSIGNED: f64 = 0.3;
-/// The probability of a user's likeliest component from which on a mixture is as good as settled.
-const CERTAIN: f64 = 0.9;
 /// Cohorts that a mixture begins with; one number after the other is tried.
 const COHORTS: [usize; 2] = [8, 32];
-/// Their variances at first, in parts of the population's: they shrink as cohorts move apart.
-const FIRST_SPREAD: f64 = 0.3;
-/// Passes over the first half, and over all afterwards.
-const PASSES: usize = 16;
-const MORE_PASSES: usize = 8;
-/// Nats by which it must be better.
-const MARGIN: f64 = 3.0;
-/// From one try to the next the rewards grow by this factor.
-const GROWTH: f64 = 1.5;
-/// Users, and rewards of each in parts of the dimension, below which nothing can be told.
-const LEAST_USERS: f64 = 64.0;
-const LEAST_REWARDS: f64 = 0.5;
 
 /// Takes on a mixture where that predicts users better, or where it explains them better than the one that is there.
 pub(super) fn propose_mixture(fitting: &mut Fitting) {
     let (population, scales) = (&fitting.population, &fitting.scales);
-    if (population.components[0].weight < UNASSIGNED && population.certainty > CERTAIN)
-        || scales.users < LEAST_USERS
-        || scales.rewards < LEAST_REWARDS * population.features() as f64 * scales.users
-        || scales.rewards < GROWTH * population.tried
+    if (population.components[0].weight < constants::mixture_unassigned()
+        && population.certainty > constants::mixture_certain())
+        || scales.users < constants::mixture_least_users()
+        || scales.rewards
+            < constants::mixture_least_rewards() * population.features() as f64 * scales.users
+        || scales.rewards < constants::mixture_growth() * population.tried
     {
         return;
     }
@@ -59,14 +47,14 @@ fn predict_better(fitting: &mut Fitting) {
     for count in COHORTS {
         let found = grown(fitting, learn.clone(), count).population;
         let gain = predicted(&held_out, &found) - now;
-        if gain > best.as_ref().map_or(MARGIN, |(most, _)| *most) {
+        if gain > best.as_ref().map_or(constants::mixture_margin(), |(most, _)| *most) {
             best = Some((gain, found));
         }
     }
     if let Some((_, found)) = best {
         fitting.population = found;
         fitting.stays.at_large = true;
-        fitting.iterate(MORE_PASSES);
+        fitting.iterate(constants::mixture_more_passes());
         fitting.stays.at_large = false;
         merge_and_remove(fitting);
     }
@@ -74,7 +62,7 @@ fn predict_better(fitting: &mut Fitting) {
 
 /// A mixture that begins afresh, if it would predict users better than the one that is there.
 fn explain_better(fitting: &mut Fitting) {
-    let mut best = promise(fitting) + MARGIN;
+    let mut best = promise(fitting) + constants::mixture_margin();
     for count in COHORTS {
         let mut trial = grown(fitting, fitting.users.clone(), count);
         merge_and_remove(&mut trial);
@@ -98,7 +86,7 @@ fn grown(fitting: &Fitting, users: Vec<Moments>, cohorts: usize) -> Fitting {
     let mut trial = Fitting::new(users, start, fitting.scales.clone(), fitting.given);
     // Centres that have not yet moved apart say nothing about how far apart they are.
     trial.stays.at_large = true;
-    trial.iterate(PASSES);
+    trial.iterate(constants::mixture_passes());
     trial
 }
 
@@ -123,12 +111,12 @@ fn begin(population: &Population, cohorts: usize, seed: u64) -> Population {
     start.components.truncate(1);
     start.components[0].weight = 0.1;
     start.variances[1] = start.variances[0].clone();
-    start.variances[1][..features].iter_mut().for_each(|v| *v *= FIRST_SPREAD);
+    start.variances[1][..features].iter_mut().for_each(|v| *v *= constants::mixture_first_spread());
     for _ in 0..cohorts {
         let mut mean = at_large.mean.clone();
         for (mean, variance) in mean[..features].iter_mut().zip(&start.variances[0]) {
             let z: f64 = StandardNormal.sample(&mut rng);
-            *mean += (variance * (1.0 - FIRST_SPREAD)).sqrt() * z;
+            *mean += (variance * (1.0 - constants::mixture_first_spread())).sqrt() * z;
         }
         let doubt = Symmetric::zero(features + 1);
         start.components.push(Component { weight: 0.9 / cohorts as f64, mean, doubt });

@@ -1,26 +1,19 @@
 //! Which users the structure is looked for in: those who can tell most, and others beside them.
 
+use super::constants;
 use super::ledger::Ledger;
 use super::model::Population;
-
-/// Users of a sample in R^15 where nearly all have a cohort, and at least; a fit costs D³ a user.
-const USERS: usize = 2048;
-const LEAST_USERS: usize = 128;
-/// While many have none, a sample is so many times larger: the less each user tells, the more are needed.
-const MORE: usize = 4;
-/// The share of users without a cohort that are many.
-const MANY: f64 = 0.3;
-/// The probability of a user's likeliest component from which on it counts as having one.
-const CERTAIN: f64 = 0.9;
 
 /// How many users a sample has at most, in R^d.
 fn sample_size(features: usize, warm: Option<&Population>) -> usize {
     let dim = (features + 1) as f64;
-    let fewer = ((16.0 / dim).powi(2) * USERS as f64) as usize;
-    let users = fewer.clamp(LEAST_USERS, USERS);
-    let searching =
-        warm.is_none_or(|warm| warm.components[0].weight > MANY || warm.certainty < CERTAIN);
-    if searching { MORE * users } else { users }
+    let fewer = ((16.0 / dim).powi(2) * constants::sample_users() as f64) as usize;
+    let users = fewer.clamp(constants::sample_least_users(), constants::sample_users());
+    let searching = warm.is_none_or(|warm| {
+        warm.components[0].weight > constants::sample_unassigned()
+            || warm.certainty < constants::sample_certain()
+    });
+    if searching { constants::sample_more() * users } else { users }
 }
 
 /// Slots of the users of a sample: all of them where there are few. Half have the most rewards; the other

@@ -3,23 +3,15 @@
 //! So they are split at once, with a small covariance, and it stays if the evidence of the whole gains.
 
 use super::candidates::{deviations, evenly};
+use super::constants;
 use super::fit::Fitting;
 use super::lanes::{F64x8, LANES, ZERO};
 use super::maximise::Prior;
 use super::message::{Prepared, accumulate, message_len, write};
-use super::pass::{Pass, Sums};
-use super::structure::{MARGIN, worth};
+use super::pass::Pass;
+use super::structure::worth;
+use super::sums::Sums;
 use crate::linear::{Symmetric, dot};
-
-/// A cohort is loose if its users are so many times farther from its centre (squared) than those of
-/// the cohort in the middle.
-const LOOSE: f64 = 3.0;
-/// The variances that cohorts are tried with where theirs may be too large, in parts of them.
-pub(super) const TIGHTER: f64 = 0.1;
-/// Passes in which everybody settles after a split.
-const PASSES: usize = 3;
-/// Blocks of users that are looked at.
-const BLOCKS: usize = 128;
 
 /// Splits all loose cohorts if that gains.
 pub(super) fn split_loose(fitting: &mut Fitting, pass: &Pass) -> bool {
@@ -30,14 +22,14 @@ pub(super) fn split_loose(fitting: &mut Fitting, pass: &Pass) -> bool {
     let before = (worth(fitting, pass), fitting.population.clone());
     let features = fitting.population.features();
     for variance in &mut fitting.population.variances[1][..features] {
-        *variance *= TIGHTER;
+        *variance *= constants::split_tighter();
     }
     for (c, axis) in &loose {
         split(fitting, pass, *c, axis, &before.1.variances[1]);
     }
-    fitting.iterate(PASSES);
+    fitting.iterate(constants::split_passes());
     let after = fitting.pass();
-    if worth(fitting, &after) > before.0 + MARGIN {
+    if worth(fitting, &after) > before.0 + constants::cohort_margin() {
         return true;
     }
     fitting.population = before.1;
@@ -65,7 +57,8 @@ fn loose(fitting: &Fitting, pass: &Pass) -> Vec<(usize, Vec<f64>)> {
     // Two users are one cohort or none.
     (1..count)
         .filter(|c| {
-            pass.sums.components[*c].users > 2.5 && looseness(&scatters[*c]) > LOOSE * middle
+            pass.sums.components[*c].users > 2.5
+                && looseness(&scatters[*c]) > constants::split_loose() * middle
         })
         .map(|c| (c, scatters[c].1.eigen().vectors[(d - 1) * d..].to_vec()))
         .collect()
@@ -106,7 +99,7 @@ fn visit(fitting: &Fitting, pass: &Pass, mut look: impl FnMut(usize, usize, usiz
     let population = &fitting.population;
     let (count, features) = (population.components.len(), population.features());
     let before = &population.variances[1];
-    for block in evenly(fitting.users.len(), BLOCKS, 0) {
+    for block in evenly(fitting.users.len(), constants::split_blocks(), 0) {
         for c in 1..count.min(pass.sums.components.len()) {
             let shares = pass.shares[block * pass.sums.components.len() + c];
             if shares.iter().all(|share| *share <= 0.01) {

@@ -1,39 +1,35 @@
 //! How many cohorts there are: each change of their number only where the evidence gains.
 
 use super::candidates::CandidateSearch;
+use super::constants;
 use super::covariance;
 use super::fit::Fitting;
 use super::maximise::Prior;
 use super::model::Population;
-use super::pass::{Pass, Sums};
+use super::pass::Pass;
 use super::proposal::propose_mixture;
-use super::splits::{TIGHTER, split_loose};
+use super::splits::split_loose;
+use super::sums::Sums;
 
 /// The variances that the first cohort is tried with, in parts of the population's.
 const FIRST_SPREADS: [f64; 2] = [0.02, 0.15];
 
-/// Nats that one more cohort must gain: less is noise.
-pub(super) const MARGIN: f64 = 1.0;
+impl Population {
+    /// Whether nearly everybody has a cohort beyond doubt.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.components.len() > 1
+            && self.components[0].weight < constants::settled_at_large()
+            && self.certainty > constants::settled_certainty()
+    }
+}
 
-/// One of so many cohorts may be removed at once.
-const AT_ONCE: usize = 8;
-/// Rewards of a user below which nothing tells cohorts apart.
-const LEAST_REWARDS: f64 = 2.5;
-/// Where nearly everybody has a cohort beyond doubt, the rewards grow by this factor from one search to the next.
-const GROWTH: f64 = 2.0;
-const SETTLED_AT_LARGE: f64 = 0.02;
-const SETTLED_CERTAINTY: f64 = 0.98;
-
-/// Changes the number of cohorts while that helps.
-pub(super) fn improve(fitting: &mut Fitting) {
+/// Changes the number of cohorts while that helps. Whether the population may be another one since.
+pub(super) fn improve(fitting: &mut Fitting) -> bool {
     let (population, rewards) = (&mut fitting.population, fitting.scales.rewards);
-    let settled = population.components.len() > 1
-        && population.components[0].weight < SETTLED_AT_LARGE
-        && population.certainty > SETTLED_CERTAINTY;
-    if rewards < LEAST_REWARDS * fitting.scales.users
-        || (settled && rewards < GROWTH * population.searched)
+    if rewards < constants::search_least_rewards() * fitting.scales.users
+        || (population.is_settled() && rewards < constants::search_growth() * population.searched)
     {
-        return;
+        return false;
     }
     population.searched = rewards;
     let mut pass = merge_and_remove(fitting);
@@ -49,6 +45,7 @@ pub(super) fn improve(fitting: &mut Fitting) {
         }
     }
     propose_mixture(fitting);
+    fitting.population.components.len() > 1
 }
 
 /// A new cohort has the variances of the others, or smaller ones, since what looks like one loose
@@ -65,7 +62,7 @@ fn tried_variances(population: &Population) -> Vec<Vec<f64>> {
     if population.components.len() == 1 {
         FIRST_SPREADS.map(|part| scaled(at_large, part)).to_vec()
     } else if total(cohorts) > FIRST_SPREADS[0] * total(at_large) {
-        vec![cohorts.clone(), scaled(cohorts, TIGHTER)]
+        vec![cohorts.clone(), scaled(cohorts, constants::split_tighter())]
     } else {
         vec![cohorts.clone()]
     }
@@ -153,7 +150,7 @@ fn superfluous(fitting: &Fitting, pass: &Pass) -> Vec<usize> {
         (1..components.len()).map(|c| (gain(c), c)).filter(|(gain, _)| *gain > 0.0).collect();
     gains.sort_by(|a, b| b.0.total_cmp(&a.0));
     // Where one goes its users may need another that would have gone, too.
-    gains.truncate(components.len().div_ceil(AT_ONCE));
+    gains.truncate(components.len().div_ceil(constants::removed_at_once()));
     gains.into_iter().map(|(_, c)| c).collect()
 }
 

@@ -2,11 +2,8 @@
 
 use super::Cohort;
 use super::posteriors::Posteriors;
+use crate::population::constants;
 use crate::population::{Ledger, has_jumped, memory_of};
-
-/// From one look to the next the rewards grow by this share, and by so many at least.
-const GROWTH: f64 = 0.03;
-const LEAST_GROWTH: f64 = 8.0;
 
 /// When users are looked at, and how often all was forgotten.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -24,7 +21,8 @@ impl Cohort {
         if !self.settings.watched || rewards < self.watch.next {
             return;
         }
-        self.watch.next = rewards + (GROWTH * rewards).max(LEAST_GROWTH);
+        self.watch.next =
+            rewards + (constants::drift_growth() * rewards).max(constants::drift_least_growth());
         let (Some(panel), Some(fitted)) = (&self.panel, &self.fitted) else { return };
         let Some(population) = fitted.without_cohorts() else { return };
         if has_jumped(panel, population, self.settings.scoring_mode) {

@@ -1,17 +1,12 @@
 //! Users that come one at a time.
 
+use crate::population::constants;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 use super::{Cohort, DRAWS, saved};
 use crate::population::{Belief, Fitted};
 use crate::{Arm, Contexts, Error, OnlinePolicy, RefitJob, Refits, Score};
-
-/// Rewards of every user from one refit to the next, at least, in parts of the dimension.
-const SPARED: f64 = 0.025;
-
-/// Users with most rewards whose rewards decide, too, when a refit is due.
-pub(super) const FREQUENT: usize = 1024;
 
 impl Cohort {
     /// What is believed of a user that comes alone, worked out where it is not at hand.
@@ -142,16 +137,20 @@ impl Refits for Cohort {
         if self.refit.is_some() {
             return false;
         }
-        let (rewards, ratio) = (self.ledger.rewards(), self.settings.refit_ratio);
+        let settled = self.fitted.as_ref().is_some_and(Fitted::is_settled);
+        let ratio =
+            self.settings.refit_ratio.powf(if settled { constants::settled_power() } else { 1.0 });
+        let rewards = self.ledger.rewards();
         // A refit costs as much as some decisions for every user, the more the larger the dimension.
-        let spared = SPARED * self.ledger.dim() as f64 * self.ledger.answered() as f64;
+        let spared =
+            constants::refit_spacing() * self.ledger.dim() as f64 * self.ledger.answered() as f64;
         let due = (self.fitted_rewards * ratio).max(self.fitted_rewards + spared);
         if rewards == 0.0 || self.fitted_rewards == 0.0 || rewards >= due {
             return rewards > 0.0;
         }
         // A few users who come often after very many who came once are soon worth a refit of their own.
-        self.ledger.answered() > FREQUENT
-            && self.ledger.top_total(FREQUENT) >= self.fitted_frequent * ratio
+        self.ledger.answered() > constants::frequent_users()
+            && self.ledger.top_total(constants::frequent_users()) >= self.fitted_frequent * ratio
     }
 
     fn catch_up(&mut self) {
@@ -179,7 +178,7 @@ impl Refits for Cohort {
             return Ok(());
         }
         self.fitted_rewards = rewards;
-        self.fitted_frequent = self.ledger.top_total(FREQUENT);
+        self.fitted_frequent = self.ledger.top_total(constants::frequent_users());
         if let Some(fitted) = fitted {
             self.take_on(fitted);
         }

@@ -50,8 +50,10 @@ impl Cohort {
     }
 
     fn begin_refit(&mut self) {
-        let (rewards, frequent) =
-            (self.ledger.rewards(), self.ledger.top_total(super::online::FREQUENT));
+        let (rewards, frequent) = (
+            self.ledger.rewards(),
+            self.ledger.top_total(crate::population::constants::frequent_users()),
+        );
         let ledger = self.ledger().clone();
         let (before, panel) = (self.fitted.clone(), self.panel.clone());
         let (given, scoring_mode) = (self.settings.given, self.settings.scoring_mode);

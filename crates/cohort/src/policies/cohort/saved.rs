@@ -125,7 +125,8 @@ impl Cohort {
             posteriors = Some(all);
         }
         let carried = self.carried.empty();
-        let fitted = [fitted_rewards, ledger.top_total(super::online::FREQUENT)];
+        let fitted =
+            [fitted_rewards, ledger.top_total(crate::population::constants::frequent_users())];
         let learned = population.map(Fitted::only);
         let (panel, watch) = (None, Watch::default());
         Ok(Kept { ledger, fitted, draws, learned, panel, watch, carried, posteriors })
