@@ -40,6 +40,9 @@ pub struct Reproduce {
     /// Only studies whose names begin so, with commas between: fig1, fig2, fig3, scaling, probe, theory, readings, runtime, cohort
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     only: Vec<String>,
+    /// Without these policies, with commas between: those that take too long for today
+    #[arg(long, value_name = "POLICY,…", value_delimiter = ',')]
+    without: Vec<String>,
     /// Folder of data sets [default: COHORT_DATA, or data/]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -87,6 +90,7 @@ impl Reproduce {
         Request {
             quick: self.quick || (!self.full && std::io::stdout().is_terminal()),
             only: self.only,
+            without: self.without,
             data: datasets::folder(self.data.as_deref()),
             out: self.out,
             seed: self.seed,

@@ -73,6 +73,7 @@ fn request(out: &Path, data: &Path) -> Request {
         reps: None,
         threads: 2,
         docs: Some(out.join("docs")),
+        without: Vec::new(),
     }
 }
 

@@ -57,6 +57,8 @@ pub struct Request {
     pub quick: bool,
     /// Only studies whose name begins so (`fig2`, `scaling`); all if empty.
     pub only: Vec<String>,
+    /// Policies that are left out, by name: those that take too long, or are being changed.
+    pub without: Vec<String>,
     /// Where the report goes.
     pub out: PathBuf,
     /// The folder of data sets.
@@ -123,6 +125,12 @@ impl Request {
             .filter(|(name, _)| self.asks_for(name))
             .map(|(name, text)| Study::parse(name, text, self.quick))
             .collect::<Result<_, Error>>()?;
+        for name in &self.without {
+            cohort::registry::info(name)?;
+        }
+        for study in &mut studies {
+            study.draft.policies.retain(|policy| !self.without.contains(&policy.name));
+        }
         if let Some(reps) = self.reps {
             for study in &mut studies {
                 study.draft.run.insert("reps".into(), cohort::params::Value::Real(reps as f64));
@@ -145,6 +153,9 @@ impl Request {
         }
         if let Some(reps) = self.reps {
             command.push_str(&format!(" --reps {reps}"));
+        }
+        if !self.without.is_empty() {
+            command.push_str(&format!(" --without {}", self.without.join(",")));
         }
         if study::reads_data(study) {
             command.push_str(&format!(" --data {}", self.data.display()));
