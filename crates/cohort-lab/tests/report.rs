@@ -66,6 +66,8 @@ fn small_studies() -> Vec<Study> {
 fn request(out: &Path, data: &Path) -> Request {
     Request {
         quick: true,
+        quick_for: Vec::new(),
+        so_far: false,
         only: Vec::new(),
         out: out.to_owned(),
         data: data.to_owned(),

@@ -52,6 +52,7 @@ pub fn write(
     put(folder, "claims.json", page::claims_json(request, evidence, claims).as_bytes())?;
     put(folder, SLICE, slice(evidence).as_bytes())?;
     put(folder, "times.csv", times(evidence).as_bytes())?;
+    put(folder, "machine.txt", machine(request).as_bytes())?;
     put(folder, PAGE, markdown(request, sections, evidence, claims).as_bytes())
 }
 
@@ -114,7 +115,6 @@ fn markdown(
     claims: &[Judged],
 ) -> String {
     let mut out = String::new();
-    let (mode, option) = if request.quick { ("quick", "--quick") } else { ("full", "--full") };
     let _ = writeln!(
         out,
         "# The paper, run again\n\n*Adaptive Clustering and Personalization in Multi-Agent Stochastic \
@@ -122,21 +122,24 @@ fn markdown(
          figure, decided by rules in code. **{}.**\n",
         score(claims)
     );
-    let reps: Vec<String> = (evidence.studies.iter())
-        .map(|measured| format!("{} {}", measured.study.name, measured.repetitions()))
-        .collect();
     let _ = writeln!(
         out,
-        "This page was made by `cohort reproduce {option}{} --docs docs/reproduction --data DIR` \
-         (mode: {mode}); DIR is the folder of Last.FM and MovieLens. The same command gives the same files, byte \
-         for byte, but for times. Repetitions: {}.\n",
-        request.reps.map_or(String::new(), |reps| format!(" --reps {reps}")),
-        reps.join(", ")
+        "This page was made by `{} --docs docs/reproduction --data DIR` (mode: {}); DIR is the folder of Last.FM and \
+         MovieLens. The same command gives the same files, byte for byte, but for times. How many repetitions every \
+         study has, and of which size it is, is in the table [how it was run](#how-it-was-run).\n",
+        request.whole_command(),
+        request.mode(),
     );
     if request.quick {
         out.push_str(
             "**This is a quick run**: fewer repetitions and a smaller grid than the paper's, wide intervals. \
              Verdicts may change with the full one.\n\n",
+        );
+    }
+    if request.so_far {
+        out.push_str(
+            "**This is what there was of the run when the page was made** (`--so-far`): studies and policies that \
+             were not complete are named in that table.\n\n",
         );
     }
     out.push_str(
@@ -146,6 +149,7 @@ fn markdown(
          leaves something open, and why: [paper.md](../paper.md). For other programs: [claims.json](claims.json).\n\n",
     );
     write_summary(&mut out, claims);
+    write_extent(&mut out, request, evidence);
     out.push_str("\n## Claim by claim\n");
     for judged in claims {
         write_claim(&mut out, request, judged);
@@ -185,6 +189,46 @@ fn write_summary(out: &mut String, claims: &[Judged]) {
     }
 }
 
+/// A line a study: how much of it was run.
+fn write_extent(out: &mut String, request: &Request, evidence: &Evidence) {
+    out.push_str(
+        "\n## How it was run\n\nRepetitions as the study's file asks for them, unless it says otherwise. Real data \
+         have as many rounds as in the paper, and it does not say how many repetitions. What learning took, on which \
+         machine: [times.csv](times.csv), [machine.txt](machine.txt).\n\n\
+         | study | size | settings | repetitions | not there |\n| --- | --- | --- | --- | --- |\n",
+    );
+    for Measured { study, cells, absent } in &evidence.studies {
+        let size = if study.quick { "quick" } else { "full" };
+        let measured = evidence.study(&study.name).map_or(0, Measured::repetitions);
+        let asked = study.repetitions();
+        let repetitions = match measured < asked {
+            true => format!("{measured} of {asked}"),
+            false => measured.to_string(),
+        };
+        let absent = if absent.is_empty() { "–".to_owned() } else { absent.join(", ") };
+        let name = &study.name;
+        let _ = writeln!(out, "| {name} | {size} | {} | {repetitions} | {absent} |", cells.len());
+    }
+    for (name, _, why) in &evidence.left_out {
+        let size = if request.is_quick(name) { "quick" } else { "full" };
+        let _ = writeln!(out, "| {name} | {size} | – | 0 | {} |", line(why));
+    }
+}
+
+/// What it was run on.
+fn machine(request: &Request) -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split(": ").nth(1));
+    format!(
+        "processor: {}\narchitecture: {}, {}\nthreads: {}\nprogram: cohort {}\n",
+        model.unwrap_or("not known"),
+        std::env::consts::ARCH,
+        std::env::consts::OS,
+        request.threads,
+        env!("CARGO_PKG_VERSION")
+    )
+}
+
 fn write_claim(out: &mut String, request: &Request, judged: &Judged) {
     let Judged { claim, finding, .. } = judged;
     let _ = writeln!(
@@ -211,9 +255,12 @@ fn write_claim(out: &mut String, request: &Request, judged: &Judged) {
 }
 
 fn write_study(out: &mut String, request: &Request, section: &Section) {
-    let Measured { study, cells } = section.measured;
+    let Measured { study, cells, absent } = section.measured;
     let _ =
         writeln!(out, "\n### {}: {}\n\n{}\n", study.name, line(&study.title), line(&study.about));
+    if !absent.is_empty() {
+        let _ = writeln!(out, "Not there yet: {}.\n", absent.join(", "));
+    }
     for drawn in &section.drawn {
         let _ = writeln!(out, "![{}](figures/{}.svg)\n", line(&study.title), drawn.name);
     }

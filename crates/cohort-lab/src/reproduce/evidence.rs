@@ -40,6 +40,8 @@ pub struct Measured {
     pub study: Arc<Study>,
     /// Its settings, in their order.
     pub cells: Vec<Cell>,
+    /// Policies of the study that are not there yet.
+    pub absent: Vec<String>,
 }
 
 /// One setting and what came of it.
@@ -178,7 +180,7 @@ impl Measured {
     /// The same study with those settings only.
     pub fn only(&self, mut keep: impl FnMut(&Cell) -> bool) -> Measured {
         let cells = self.cells.iter().filter(|cell| keep(cell)).cloned().collect();
-        Measured { study: self.study.clone(), cells }
+        Measured { study: self.study.clone(), cells, absent: self.absent.clone() }
     }
 
     /// The same study under another reading of the paper: policies that have a form under it in
