@@ -21,6 +21,16 @@ pub const PAGE: &str = "README.md";
 /// The results of some first repetitions, for a test that runs them again.
 pub const SLICE: &str = "slice.csv";
 
+/// Numbered statements that no run decides, and where what there is to say of them is said.
+const NOT_RUN: &str = "\n## Numbered statements that ask for no run\n\n\
+| statement | what there is to say |\n| --- | --- |\n\
+| Definition 1 (α-separable), Definition 2 (ε common representation), Definitions 3 to 5 (shifted OFUL, its regrets) | words; used as printed |\n\
+| Remark 2: the separation 5/(NT)^α is a weak condition | arithmetic: 0.5 for N = 100, T = 1000 and the simulations' α = 0.2, where two centres on the unit sphere are at most 2 apart; 0.05 asks for NT = 10¹⁰ |\n\
+| Remark 6: the rate of Theorem 2 is worse than √(T/N) | arithmetic: true for every α < 1/2 |\n\
+| Remark 7: others do not apply to inseparable clusters, this still has a non-trivial regret | [inseparable-gain](#inseparable-gain), [theorem-2-rounds](#theorem-2-rounds); `club` and `cohort` are in the figures of theory-inseparable-* |\n\
+| Remark 9: the leading term of Theorem 3 is ε_i·√(dT) | [epsilon](#epsilon), [theorem-3-rounds](#theorem-3-rounds) |\n\
+| Remark 10: for ε_i of order 1 agents learn alone, with √(dT) | [pmlb-high-spread](#pmlb-high-spread), [personal-rounds](#personal-rounds) |\n";
+
 // Writing to a string cannot fail, so results of `write!` are dropped throughout.
 
 /// Writes the whole folder; what another run left there under other names stays.
@@ -154,6 +164,7 @@ fn markdown(
     for judged in claims {
         write_claim(&mut out, request, judged);
     }
+    out.push_str(NOT_RUN);
     out.push_str("\n## Study by study\n");
     for section in sections {
         write_study(&mut out, request, section);
@@ -254,6 +265,27 @@ fn write_claim(out: &mut String, request: &Request, judged: &Judged) {
         writeln!(out, "\nRule: {}. Again: `{}`", line(claim.rule), request.command(claim.study));
 }
 
+/// A line a setting: regret as a ratio to random's.
+fn write_choices(out: &mut String, measured: &Measured) {
+    let Some(first) = measured.cells.first() else { return };
+    let labels: Vec<&str> = (first.all(Width::Paper).map(|played| played.label.as_str()))
+        .filter(|label| *label != "random")
+        .collect();
+    let facets = measured.study.facets.iter().map(|facet| line(&facet.label));
+    let head: Vec<String> = facets.chain(labels.iter().map(|label| (*label).to_owned())).collect();
+    let _ = writeln!(out, "| {} |\n|{}", head.join(" | "), " --- |".repeat(head.len()));
+    for cell in &measured.cells {
+        let setting = (measured.study.facets.iter())
+            .map(|facet| cell.setting.text(&facet.key).unwrap_or_default());
+        let ratios = labels.iter().map(|label| {
+            let pair = cell.compare(Width::Paper, label, "random");
+            pair.map_or("–".to_owned(), |pair| short(pair.ratio))
+        });
+        let _ = writeln!(out, "| {} |", setting.chain(ratios).collect::<Vec<_>>().join(" | "));
+    }
+    out.push('\n');
+}
+
 fn write_study(out: &mut String, request: &Request, section: &Section) {
     let Measured { study, cells, absent } = section.measured;
     let _ =
@@ -263,6 +295,9 @@ fn write_study(out: &mut String, request: &Request, section: &Section) {
     }
     for drawn in &section.drawn {
         let _ = writeln!(out, "![{}](figures/{}.svg)\n", line(&study.title), drawn.name);
+    }
+    if study.kind == Kind::Choices && study.readings.is_empty() {
+        write_choices(out, section.measured);
     }
     if let (Kind::Probe, Some(probe)) = (study.kind, study.probe) {
         let facets = study.facets.iter().map(|facet| line(&facet.label));
