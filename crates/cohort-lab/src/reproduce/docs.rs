@@ -208,14 +208,19 @@ fn write_extent(out: &mut String, request: &Request, evidence: &Evidence) {
          machine: [times.csv](times.csv), [machine.txt](machine.txt).\n\n\
          | study | size | settings | repetitions | not there |\n| --- | --- | --- | --- | --- |\n",
     );
-    for Measured { study, cells, absent } in &evidence.studies {
+    for measured in &evidence.studies {
+        let Measured { study, cells, absent } = measured;
         let size = if study.quick { "quick" } else { "full" };
-        let measured = evidence.study(&study.name).map_or(0, Measured::repetitions);
-        let asked = study.repetitions();
-        let repetitions = match measured < asked {
-            true => format!("{measured} of {asked}"),
-            false => measured.to_string(),
-        };
+        let (there, asked) = (measured.repetitions(), study.repetitions());
+        let mut repetitions = there.to_string();
+        if there < asked {
+            let _ = write!(repetitions, " of {asked}");
+        }
+        let fewer: Vec<String> =
+            measured.fewer().iter().map(|(label, count)| format!("{label} {count}")).collect();
+        if !fewer.is_empty() {
+            let _ = write!(repetitions, " ({})", fewer.join(", "));
+        }
         let absent = if absent.is_empty() { "–".to_owned() } else { absent.join(", ") };
         let name = &study.name;
         let _ = writeln!(out, "| {name} | {size} | {} | {repetitions} | {absent} |", cells.len());

@@ -442,11 +442,16 @@ pub fn claims_json(request: &Request, evidence: &Evidence, claims: &[Judged]) ->
         .filter(|measured| !measured.absent.is_empty())
         .map(|measured| (measured.study.name.as_str(), measured.absent.as_slice()))
         .collect();
+    let fewer: BTreeMap<&str, BTreeMap<&str, usize>> = (evidence.studies.iter())
+        .map(|measured| (measured.study.name.as_str(), measured.fewer().into_iter().collect()))
+        .filter(|(_, fewer): &(_, BTreeMap<_, _>)| !fewer.is_empty())
+        .collect();
     let json = json!({
         "quick": request.quick,
         "mode": request.mode(),
         "modes": modes,
         "reps": reps,
+        "fewer_reps": fewer,
         "absent": absent,
         "claims": claims,
     });

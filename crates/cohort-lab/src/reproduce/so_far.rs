@@ -5,29 +5,34 @@ use super::evidence::Played;
 /// What there is of a study.
 #[derive(Debug, PartialEq)]
 pub struct Extent {
-    /// How many repetitions all policies have that are there at all.
+    /// How many repetitions the policy with the most has.
     pub repetitions: usize,
-    /// Policies that have none in some setting, or are not tuned yet.
+    /// Policies that are not there: none of their repetitions, or a single one, is there in every
+    /// setting, or they are not tuned yet.
     pub absent: Vec<String>,
 }
 
-/// Takes out policies that are not there in every setting, and of the others the repetitions that
-/// not all of them have. None where nothing is left.
+/// Takes out policies that are not there in every setting; what is left of a policy has as many
+/// repetitions in all settings and at all widths. None where nothing is left.
 pub fn trim(settings: &mut [Vec<Played>]) -> Option<Extent> {
-    let mut absent: Vec<String> = Vec::new();
+    let mut counts: Vec<(String, usize)> = Vec::new();
     for played in settings.iter().flatten() {
-        if played.outcomes.is_empty() && !absent.contains(&played.label) {
-            absent.push(played.label.clone());
+        let count = played.outcomes.len();
+        match counts.iter_mut().find(|(label, _)| *label == played.label) {
+            Some((_, least)) => *least = count.min(*least),
+            None => counts.push((played.label.clone(), count)),
         }
     }
+    let repetitions = counts.iter().map(|(_, count)| *count).max().filter(|most| *most > 0)?;
+    // One repetition has no interval: beside others that have one it says nothing.
+    let enough = repetitions.min(2);
+    let count_of = |label: &str| counts.iter().find(|(of, _)| of == label).map_or(0, |(_, n)| *n);
     for played in settings.iter_mut() {
-        played.retain(|played| !absent.contains(&played.label));
+        played.retain(|played| count_of(&played.label) >= enough);
+        played.iter_mut().for_each(|played| played.outcomes.truncate(count_of(&played.label)));
     }
-    let repetitions = settings.iter().flatten().map(|played| played.outcomes.len()).min()?;
-    for played in settings.iter_mut().flatten() {
-        played.outcomes.truncate(repetitions);
-    }
-    Some(Extent { repetitions, absent })
+    let absent = counts.iter().filter(|(_, count)| *count < enough);
+    Some(Extent { repetitions, absent: absent.map(|(label, _)| label.clone()).collect() })
 }
 
 #[cfg(test)]
@@ -42,22 +47,28 @@ mod tests {
     }
 
     #[test]
-    fn policies_that_are_not_there_are_named_and_the_others_have_as_many_repetitions() {
+    fn policies_that_are_not_there_are_named_and_the_others_have_as_many_everywhere() {
         let mut settings = [
-            vec![played("a", 3), played("b", 5), played("c", 5)],
-            vec![played("a", 4), played("b", 0), played("c", 5)],
+            vec![played("a", 3), played("b", 5), played("c", 5), played("d", 1)],
+            vec![played("a", 4), played("b", 0), played("c", 5), played("d", 2)],
         ];
         let extent = trim(&mut settings).unwrap();
-        assert_eq!(extent, Extent { repetitions: 3, absent: vec!["b".into()] });
+        assert_eq!(extent, Extent { repetitions: 5, absent: vec!["b".into(), "d".into()] });
         for setting in &settings {
             let left: Vec<_> =
                 setting.iter().map(|one| (one.label.as_str(), one.outcomes.len())).collect();
-            assert_eq!(left, [("a", 3), ("c", 3)]);
+            assert_eq!(left, [("a", 3), ("c", 5)]);
         }
     }
 
     #[test]
     fn of_nothing_there_is_nothing() {
         assert_eq!(trim(&mut [vec![played("a", 0)], vec![played("a", 7)]]), None);
+    }
+
+    #[test]
+    fn one_repetition_of_all_is_shown() {
+        let mut settings = [vec![played("a", 1), played("b", 1)]];
+        assert_eq!(trim(&mut settings), Some(Extent { repetitions: 1, absent: Vec::new() }));
     }
 }
