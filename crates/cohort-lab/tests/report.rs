@@ -155,7 +155,6 @@ fn every_figure_and_every_claim_is_there_and_the_page_is_html() {
         "fig2-noise-1-paper",
         "fig2-noise-1-tuned",
         "fig3-paper",
-        "fig3-tuned",
         "scaling-users",
         "scaling-rounds",
         "scaling-separation",
