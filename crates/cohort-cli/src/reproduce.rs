@@ -19,9 +19,13 @@ Examples:
   cohort reproduce --quick
       a real result in a few minutes; opens with report/index.html
   cohort reproduce --full
-      all repetitions and settings of the paper, for hours; interrupted, it goes on where it stopped
+      all repetitions and settings of the paper, for an hour or two; interrupted, it goes on where it stopped
   cohort reproduce --only fig3 --full --data ../shared/data
       Last.FM alone
+  cohort reproduce --full --quick-for fig3,cohort-lastfm,cohort-movielens
+      the paper's synthetic studies in full, real data for a look
+  cohort reproduce --full --so-far
+      run nothing, show what an interrupted run has
   cohort reproduce --only scaling
       every study whose name begins so
   cohort reproduce --full --docs docs/reproduction --data ../shared/data
@@ -37,9 +41,18 @@ pub struct Reproduce {
     /// All repetitions and settings of the paper [default in a script]
     #[arg(long)]
     full: bool,
+    /// These studies quick although the others are full: names as for --only
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    quick_for: Vec<String>,
+    /// Run nothing: make the report of the repetitions that are already there
+    #[arg(long)]
+    so_far: bool,
     /// Only studies whose names begin so, with commas between: fig1, fig2, fig3, scaling, probe, theory, readings, runtime, cohort
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     only: Vec<String>,
+    /// Without these policies, with commas between: those that take too long for today
+    #[arg(long, value_name = "POLICY,…", value_delimiter = ',')]
+    without: Vec<String>,
     /// Folder of data sets [default: COHORT_DATA, or data/]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -64,8 +77,8 @@ impl Reproduce {
     /// Run, write, print.
     pub fn run(self) -> Result<Done, Failure> {
         let request = self.request();
-        let (mode, other) = if request.quick { ("quick", "--full") } else { ("full", "--quick") };
-        eprintln!("{mode} run ({other} for the other) into {}", request.out.display());
+        let other = if request.quick { "--full" } else { "--quick" };
+        eprintln!("{} run ({other} for the other) into {}", request.mode(), request.out.display());
         let progress = Progress::new();
         let report = reproduce(&request, &progress, &interrupt::flag());
         progress.bar.finish_and_clear();
@@ -86,7 +99,10 @@ impl Reproduce {
         let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get());
         Request {
             quick: self.quick || (!self.full && std::io::stdout().is_terminal()),
+            quick_for: self.quick_for,
+            so_far: self.so_far,
             only: self.only,
+            without: self.without,
             data: datasets::folder(self.data.as_deref()),
             out: self.out,
             seed: self.seed,

@@ -58,7 +58,8 @@ fn small_studies() -> Vec<Study> {
                     tune.iter_mut().for_each(|(_, grid)| *grid = vec![0.3, 1.0].into());
                 }
             }
-            Study::parse(name, &table.to_string(), false).unwrap()
+            let study = Study::parse(name, &table.to_string(), false).unwrap();
+            Study { quick: true, ..study }
         })
         .collect()
 }
@@ -66,6 +67,8 @@ fn small_studies() -> Vec<Study> {
 fn request(out: &Path, data: &Path) -> Request {
     Request {
         quick: true,
+        quick_for: Vec::new(),
+        so_far: false,
         only: Vec::new(),
         out: out.to_owned(),
         data: data.to_owned(),
@@ -73,6 +76,7 @@ fn request(out: &Path, data: &Path) -> Request {
         reps: None,
         threads: 2,
         docs: Some(out.join("docs")),
+        without: Vec::new(),
     }
 }
 
@@ -151,7 +155,6 @@ fn every_figure_and_every_claim_is_there_and_the_page_is_html() {
         "fig2-noise-1-paper",
         "fig2-noise-1-tuned",
         "fig3-paper",
-        "fig3-tuned",
         "scaling-users",
         "scaling-rounds",
         "scaling-separation",
@@ -294,6 +297,24 @@ fn an_interrupted_run_goes_on_where_it_stopped() {
     let kept = std::fs::read_to_string(&journal).unwrap();
     assert!(kept.lines().count() > 200, "{} jobs kept", kept.lines().count());
 
+    // What there is can be shown: nothing is run, and what is not there is named.
+    let so_far = || {
+        let request = Request { so_far: true, ..request(folder.path(), &data) };
+        match reproduce_studies(&request, small_studies(), &(), &AtomicBool::new(false)) {
+            Ok(report) => report,
+            Err(_) => panic!("what there is can always be shown"),
+        }
+    };
+    let report = so_far();
+    let left_out: Vec<&str> = report.left_out.iter().map(|(name, ..)| name.as_str()).collect();
+    assert!(left_out.contains(&"cohort-movielens"), "{left_out:?}");
+    let page = std::fs::read_to_string(folder.path().join("docs/README.md")).unwrap();
+    assert!(
+        page.contains("| cohort-movielens | quick | – | 0 | none of its repetitions"),
+        "{page}"
+    );
+    assert_eq!(std::fs::read_to_string(&journal).unwrap(), kept);
+
     let counter = Counter(AtomicU64::new(0));
     let Ok(_) = run(folder.path(), &data, &counter, &AtomicBool::new(false)) else {
         panic!("the second run goes on to the end")
@@ -302,6 +323,13 @@ fn an_interrupted_run_goes_on_where_it_stopped() {
     for name in ["fig1-repetitions.csv", "fig2-curves.csv", "fig2-curves.parquet"] {
         let read = |folder: &Path| std::fs::read(folder.join("data").join(name)).unwrap();
         assert!(read(folder.path()) == read(shared()), "{name} differs");
+    }
+    // Of a whole run, what there is is all of it.
+    assert!(so_far().left_out.is_empty());
+    let tables = |folder: &Path| files(&folder.join("docs/data"));
+    let timed = |name: &PathBuf| name.starts_with("runtime.csv");
+    for (of_half, of_whole) in tables(folder.path()).iter().zip(&tables(shared())) {
+        assert!(timed(&of_half.0) || of_half == of_whole, "{:?} differs", of_half.0);
     }
 }
 

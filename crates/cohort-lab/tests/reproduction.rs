@@ -22,7 +22,6 @@ const DECISIONS: usize = 600_000;
 #[test]
 fn a_slice_of_it_run_again_has_the_same_digits() {
     let json: serde_json::Value = serde_json::from_str(&read("claims.json")).unwrap();
-    let quick = json["quick"].as_bool().unwrap();
     let mut checked = 0;
     for line in read(SLICE).lines().skip(1) {
         let [study, policy, regret] = line.splitn(3, ',').collect::<Vec<_>>()[..] else {
@@ -32,6 +31,7 @@ fn a_slice_of_it_run_again_has_the_same_digits() {
         if reads_data(study) {
             continue;
         }
+        let quick = json["modes"][study] == "quick";
         let study = Study::parse(study, text, quick).unwrap();
         let draft = study.draft_of(&study.settings()[0]);
         let number = |found: Option<&cohort::params::Value>, default: usize| match found {
@@ -64,6 +64,17 @@ fn every_claim_is_on_the_page_and_says_how_it_was_run() {
         }
     }
     assert!(json["mode"].is_string() && json["reps"].is_object());
+    for (study, mode) in json["modes"].as_object().unwrap() {
+        assert!(mode == "full" || mode == "quick", "{study}: {mode}");
+        let reps = &json["reps"][study];
+        let row = |row: &str| row.starts_with(&format!("| {study} | {} |", mode.as_str().unwrap()));
+        let row =
+            page.lines().find(|line| row(line)).unwrap_or_else(|| panic!("no row of {study}"));
+        assert!(
+            row.contains(&format!("| {reps} ")),
+            "{study}: {reps} repetitions are not in {row}"
+        );
+    }
     let head: String = std::fs::read_to_string(folder().join("../../README.md")).unwrap();
     let score = page.split("**").nth(1).unwrap().trim_end_matches('.');
     let first_screen: String = head.lines().take(30).collect::<Vec<_>>().join(" ");

@@ -29,7 +29,19 @@ pub fn reproduce<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let data = datasets::folder(data.as_deref());
     let threads = threads.unwrap_or_else(cores);
-    let request = Request { quick, only, out, data, seed, reps, threads, docs: None };
+    let request = Request {
+        quick,
+        quick_for: Vec::new(),
+        so_far: false,
+        only,
+        without: Vec::new(),
+        out,
+        data,
+        seed,
+        reps,
+        threads,
+        docs: None,
+    };
     let (halt, gauge) = (Halt::default(), Gauge::default());
     let work = || run(&request, &gauge, &halt.stop);
     let report = match watched(py, &halt, &gauge, progress.as_ref(), work)? {

@@ -7,17 +7,17 @@ use crate::figures::scale::short;
 use crate::figures::{Figure, Panel, Point, Series};
 
 /// All figures of a study.
-pub fn figures(measured: &Measured, quick: bool) -> Vec<Figure> {
+pub fn figures(measured: &Measured) -> Vec<Figure> {
     match measured.study.kind {
-        Kind::Curves | Kind::Ratio => curves(measured, quick),
-        Kind::Scaling => vec![scaling(measured, quick)],
-        Kind::Runtime => vec![runtime(measured, quick)],
+        Kind::Curves | Kind::Ratio => curves(measured),
+        Kind::Scaling => vec![scaling(measured)],
+        Kind::Runtime => vec![runtime(measured)],
         Kind::Choices | Kind::Probe => Vec::new(),
     }
 }
 
 /// How a figure was made, in a line.
-fn subtitle(measured: &Measured, quick: bool, width: Option<Width>) -> String {
+fn subtitle(measured: &Measured, width: Option<Width>) -> String {
     let reps = measured.cells.iter().flat_map(|cell| &cell.results).next();
     let reps = reps.map_or(0, |played| played.outcomes.len());
     let band = match reps {
@@ -29,12 +29,12 @@ fn subtitle(measured: &Measured, quick: bool, width: Option<Width>) -> String {
         Some(Width::Tuned) => "every policy at its best exploration from one common grid; ",
         None => "",
     };
-    let quick = if quick { "QUICK RUN, smaller than the paper's: " } else { "" };
+    let quick = if measured.study.quick { "QUICK RUN, smaller than the paper's: " } else { "" };
     format!("{quick}{width}{band}")
 }
 
 /// The first facet makes figures (if there are three), the others rows and columns.
-fn curves(measured: &Measured, quick: bool) -> Vec<Figure> {
+fn curves(measured: &Measured) -> Vec<Figure> {
     let study = &measured.study;
     let (pages, panels): (Option<&Facet>, &[Facet]) = match study.facets.as_slice() {
         [page, rest @ ..] if rest.len() >= 2 => (Some(page), rest),
@@ -61,7 +61,7 @@ fn curves(measured: &Measured, quick: bool) -> Vec<Figure> {
             figures.push(Figure {
                 name: format!("{name}-{width}"),
                 title,
-                subtitle: subtitle(measured, quick, Some(width)),
+                subtitle: subtitle(measured, Some(width)),
                 columns,
                 panels: cells.map(|cell| curve_panel(cell, panels, width, study.kind)).collect(),
             });
@@ -148,7 +148,7 @@ fn along(measured: &Measured, cells: &[&Cell], label: &str) -> (Vec<f64>, Vec<Ve
         .unzip()
 }
 
-fn scaling(measured: &Measured, quick: bool) -> Figure {
+fn scaling(measured: &Measured) -> Figure {
     let study = &measured.study;
     let panels: Vec<Panel> = (measured.values("noise").iter())
         .map(|noise| {
@@ -184,13 +184,13 @@ fn scaling(measured: &Measured, quick: bool) -> Figure {
     Figure {
         name: study.name.clone(),
         title: study.title.clone(),
-        subtitle: format!("{}; fitted exponents beside the names", subtitle(measured, quick, None)),
+        subtitle: format!("{}; fitted exponents beside the names", subtitle(measured, None)),
         columns: panels.len(),
         panels,
     }
 }
 
-fn runtime(measured: &Measured, quick: bool) -> Figure {
+fn runtime(measured: &Measured) -> Figure {
     let study = &measured.study;
     let labels: Vec<String> = (measured.cells.first())
         .map(|cell| cell.all(Width::Paper).map(|played| played.label.clone()).collect())
@@ -210,7 +210,7 @@ fn runtime(measured: &Measured, quick: bool) -> Figure {
         })
         .collect();
     let rounds = measured.cells.first().map_or(0, |cell| cell.rounds);
-    let mode = if quick { "QUICK RUN, smaller than the paper's: " } else { "" };
+    let mode = if measured.study.quick { "QUICK RUN, smaller than the paper's: " } else { "" };
     Figure {
         name: study.name.clone(),
         title: study.title.clone(),

@@ -21,6 +21,16 @@ pub const PAGE: &str = "README.md";
 /// The results of some first repetitions, for a test that runs them again.
 pub const SLICE: &str = "slice.csv";
 
+/// Numbered statements that no run decides, and where what there is to say of them is said.
+const NOT_RUN: &str = "\n## Numbered statements that ask for no run\n\n\
+| statement | what there is to say |\n| --- | --- |\n\
+| Definition 1 (α-separable), Definition 2 (ε common representation), Definitions 3 to 5 (shifted OFUL, its regrets) | words; used as printed |\n\
+| Remark 2: the separation 5/(NT)^α is a weak condition | arithmetic: 0.5 for N = 100, T = 1000 and the simulations' α = 0.2, where two centres on the unit sphere are at most 2 apart; 0.05 asks for NT = 10¹⁰ |\n\
+| Remark 6: the rate of Theorem 2 is worse than √(T/N) | arithmetic: true for every α < 1/2 |\n\
+| Remark 7: others do not apply to inseparable clusters, this still has a non-trivial regret | [inseparable-gain](#inseparable-gain), [theorem-2-rounds](#theorem-2-rounds); `club` and `cohort` are in the figures of theory-inseparable-* |\n\
+| Remark 9: the leading term of Theorem 3 is ε_i·√(dT) | [epsilon](#epsilon), [theorem-3-rounds](#theorem-3-rounds) |\n\
+| Remark 10: for ε_i of order 1 agents learn alone, with √(dT) | [pmlb-high-spread](#pmlb-high-spread), [personal-rounds](#personal-rounds) |\n";
+
 // Writing to a string cannot fail, so results of `write!` are dropped throughout.
 
 /// Writes the whole folder; what another run left there under other names stays.
@@ -52,6 +62,7 @@ pub fn write(
     put(folder, "claims.json", page::claims_json(request, evidence, claims).as_bytes())?;
     put(folder, SLICE, slice(evidence).as_bytes())?;
     put(folder, "times.csv", times(evidence).as_bytes())?;
+    put(folder, "machine.txt", machine(request).as_bytes())?;
     put(folder, PAGE, markdown(request, sections, evidence, claims).as_bytes())
 }
 
@@ -114,7 +125,6 @@ fn markdown(
     claims: &[Judged],
 ) -> String {
     let mut out = String::new();
-    let (mode, option) = if request.quick { ("quick", "--quick") } else { ("full", "--full") };
     let _ = writeln!(
         out,
         "# The paper, run again\n\n*Adaptive Clustering and Personalization in Multi-Agent Stochastic \
@@ -122,21 +132,24 @@ fn markdown(
          figure, decided by rules in code. **{}.**\n",
         score(claims)
     );
-    let reps: Vec<String> = (evidence.studies.iter())
-        .map(|measured| format!("{} {}", measured.study.name, measured.repetitions()))
-        .collect();
     let _ = writeln!(
         out,
-        "This page was made by `cohort reproduce {option}{} --docs docs/reproduction --data DIR` \
-         (mode: {mode}); DIR is the folder of Last.FM and MovieLens. The same command gives the same files, byte \
-         for byte, but for times. Repetitions: {}.\n",
-        request.reps.map_or(String::new(), |reps| format!(" --reps {reps}")),
-        reps.join(", ")
+        "This page was made by `{} --docs docs/reproduction --data DIR` (mode: {}); DIR is the folder of Last.FM and \
+         MovieLens. The same command gives the same files, byte for byte, but for times. How many repetitions every \
+         study has, and of which size it is, is in the table [how it was run](#how-it-was-run).\n",
+        request.whole_command(),
+        request.mode(),
     );
     if request.quick {
         out.push_str(
             "**This is a quick run**: fewer repetitions and a smaller grid than the paper's, wide intervals. \
              Verdicts may change with the full one.\n\n",
+        );
+    }
+    if request.so_far {
+        out.push_str(
+            "**This is what there was of the run when the page was made** (`--so-far`): studies and policies that \
+             were not complete are named in that table.\n\n",
         );
     }
     out.push_str(
@@ -146,10 +159,12 @@ fn markdown(
          leaves something open, and why: [paper.md](../paper.md). For other programs: [claims.json](claims.json).\n\n",
     );
     write_summary(&mut out, claims);
+    write_extent(&mut out, request, evidence);
     out.push_str("\n## Claim by claim\n");
     for judged in claims {
         write_claim(&mut out, request, judged);
     }
+    out.push_str(NOT_RUN);
     out.push_str("\n## Study by study\n");
     for section in sections {
         write_study(&mut out, request, section);
@@ -185,6 +200,51 @@ fn write_summary(out: &mut String, claims: &[Judged]) {
     }
 }
 
+/// A line a study: how much of it was run.
+fn write_extent(out: &mut String, request: &Request, evidence: &Evidence) {
+    out.push_str(
+        "\n## How it was run\n\nRepetitions as the study's file asks for them, unless it says otherwise. Real data \
+         have as many rounds as in the paper, and it does not say how many repetitions. What learning took, on which \
+         machine: [times.csv](times.csv), [machine.txt](machine.txt).\n\n\
+         | study | size | settings | repetitions | not there |\n| --- | --- | --- | --- | --- |\n",
+    );
+    for measured in &evidence.studies {
+        let Measured { study, cells, absent } = measured;
+        let size = if study.quick { "quick" } else { "full" };
+        let (there, asked) = (measured.repetitions(), study.repetitions());
+        let mut repetitions = there.to_string();
+        if there < asked {
+            let _ = write!(repetitions, " of {asked}");
+        }
+        let fewer: Vec<String> =
+            measured.fewer().iter().map(|(label, count)| format!("{label} {count}")).collect();
+        if !fewer.is_empty() {
+            let _ = write!(repetitions, " ({})", fewer.join(", "));
+        }
+        let absent = if absent.is_empty() { "–".to_owned() } else { absent.join(", ") };
+        let name = &study.name;
+        let _ = writeln!(out, "| {name} | {size} | {} | {repetitions} | {absent} |", cells.len());
+    }
+    for (name, _, why) in &evidence.left_out {
+        let size = if request.is_quick(name) { "quick" } else { "full" };
+        let _ = writeln!(out, "| {name} | {size} | – | 0 | {} |", line(why));
+    }
+}
+
+/// What it was run on.
+fn machine(request: &Request) -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split(": ").nth(1));
+    format!(
+        "processor: {}\narchitecture: {}, {}\nthreads: {}\nprogram: cohort {}\n",
+        model.unwrap_or("not known"),
+        std::env::consts::ARCH,
+        std::env::consts::OS,
+        request.threads,
+        env!("CARGO_PKG_VERSION")
+    )
+}
+
 fn write_claim(out: &mut String, request: &Request, judged: &Judged) {
     let Judged { claim, finding, .. } = judged;
     let _ = writeln!(
@@ -210,12 +270,39 @@ fn write_claim(out: &mut String, request: &Request, judged: &Judged) {
         writeln!(out, "\nRule: {}. Again: `{}`", line(claim.rule), request.command(claim.study));
 }
 
+/// A line a setting: regret as a ratio to random's.
+fn write_choices(out: &mut String, measured: &Measured) {
+    let Some(first) = measured.cells.first() else { return };
+    let labels: Vec<&str> = (first.all(Width::Paper).map(|played| played.label.as_str()))
+        .filter(|label| *label != "random")
+        .collect();
+    let facets = measured.study.facets.iter().map(|facet| line(&facet.label));
+    let head: Vec<String> = facets.chain(labels.iter().map(|label| (*label).to_owned())).collect();
+    let _ = writeln!(out, "| {} |\n|{}", head.join(" | "), " --- |".repeat(head.len()));
+    for cell in &measured.cells {
+        let setting = (measured.study.facets.iter())
+            .map(|facet| cell.setting.text(&facet.key).unwrap_or_default());
+        let ratios = labels.iter().map(|label| {
+            let pair = cell.compare(Width::Paper, label, "random");
+            pair.map_or("–".to_owned(), |pair| short(pair.ratio))
+        });
+        let _ = writeln!(out, "| {} |", setting.chain(ratios).collect::<Vec<_>>().join(" | "));
+    }
+    out.push('\n');
+}
+
 fn write_study(out: &mut String, request: &Request, section: &Section) {
-    let Measured { study, cells } = section.measured;
+    let Measured { study, cells, absent } = section.measured;
     let _ =
         writeln!(out, "\n### {}: {}\n\n{}\n", study.name, line(&study.title), line(&study.about));
+    if !absent.is_empty() {
+        let _ = writeln!(out, "Not there yet: {}.\n", absent.join(", "));
+    }
     for drawn in &section.drawn {
         let _ = writeln!(out, "![{}](figures/{}.svg)\n", line(&study.title), drawn.name);
+    }
+    if study.kind == Kind::Choices && study.readings.is_empty() {
+        write_choices(out, section.measured);
     }
     if let (Kind::Probe, Some(probe)) = (study.kind, study.probe) {
         let facets = study.facets.iter().map(|facet| line(&facet.label));

@@ -40,6 +40,8 @@ pub struct Measured {
     pub study: Arc<Study>,
     /// Its settings, in their order.
     pub cells: Vec<Cell>,
+    /// Policies of the study that are not there yet.
+    pub absent: Vec<String>,
 }
 
 /// One setting and what came of it.
@@ -178,7 +180,7 @@ impl Measured {
     /// The same study with those settings only.
     pub fn only(&self, mut keep: impl FnMut(&Cell) -> bool) -> Measured {
         let cells = self.cells.iter().filter(|cell| keep(cell)).cloned().collect();
-        Measured { study: self.study.clone(), cells }
+        Measured { study: self.study.clone(), cells, absent: self.absent.clone() }
     }
 
     /// The same study under another reading of the paper: policies that have a form under it in
@@ -199,13 +201,24 @@ impl Measured {
         all
     }
 
-    /// The fewest repetitions that anything here has.
+    /// How many repetitions there are; of a run that is not complete, those of most policies.
     pub fn repetitions(&self) -> usize {
         let played = |cell: &Cell| {
-            let of_policies = cell.results.iter().map(|played| played.outcomes.len()).min();
+            let of_policies = cell.results.iter().map(|played| played.outcomes.len()).max();
             of_policies.unwrap_or(cell.values.len())
         };
         self.cells.iter().map(played).min().unwrap_or(0)
+    }
+
+    /// Policies that have fewer repetitions than others, and how many.
+    pub fn fewer(&self) -> Vec<(&str, usize)> {
+        let (most, first) = (self.repetitions(), self.cells.first());
+        let all = first.into_iter().flat_map(|cell| &cell.results);
+        let mut fewer: Vec<(&str, usize)> = (all.filter(|played| played.outcomes.len() < most))
+            .map(|played| (played.label.as_str(), played.outcomes.len()))
+            .collect();
+        fewer.dedup();
+        fewer
     }
 
     /// Whether policies were also run at tuned widths.
@@ -249,8 +262,12 @@ impl Cell {
             .collect();
         let mean = differences.iter().sum::<f64>() / differences.len() as f64;
         let margin = half_width_95(&differences).unwrap_or(0.0);
+        // Over the repetitions that both have.
+        let sum = |played: &Played| {
+            played.outcomes.iter().take(differences.len()).map(JobOutcome::total).sum::<f64>()
+        };
         Some(Comparison {
-            ratio: ours.mean() / theirs.mean(),
+            ratio: sum(ours) / sum(theirs),
             lower: mean + margin < 0.0,
             higher: mean - margin > 0.0,
         })
@@ -286,6 +303,7 @@ impl Played {
     pub fn curve(&self, rounds: usize, by: Option<&Played>) -> Vec<Point> {
         let at = |k: usize| -> Vec<f64> {
             (self.outcomes.iter().enumerate())
+                .take(by.map_or(usize::MAX, |by| by.outcomes.len()))
                 .map(|(rep, outcome)| {
                     outcome.regret[k] / by.map_or(1.0, |by| by.outcomes[rep].regret[k])
                 })

@@ -9,6 +9,7 @@ use cohort::registry;
 
 use super::evidence::{Cell, Evidence, Measured, People, Played, Width};
 use super::job::{Inquiry, Job, JobOutcome, Place, Work, describe, fnv};
+use super::so_far::{Extent, trim};
 use super::study::{Kind, Setting, Study};
 use super::tuning::{Candidates, Params, Rung, choose};
 use super::workers::{Halt, Workshop};
@@ -22,6 +23,9 @@ const TUNING_REPETITIONS: usize = 1_000_000;
 
 /// The parameter that scales a policy's exploration.
 const WIDTH: &str = "exploration";
+
+/// Why a study is not in a report of what there is.
+const NOTHING_YET: &str = "none of its repetitions is complete yet";
 
 /// A setting, ready to be played in.
 struct Stage {
@@ -70,11 +74,17 @@ pub fn gather(
     workshop.watcher.planned(work);
     for study in prepared {
         workshop.watcher.study(&study.study.name, study.work()?);
-        let cells = match study.study.probe {
+        let measured = match study.study.probe {
             Some(_) => ask(&study.study, workshop, seed)?,
             None => study.run(workshop)?,
         };
-        evidence.studies.push(Measured { study: study.study, cells });
+        match measured {
+            Some(measured) => evidence.studies.push(measured),
+            None => {
+                let Study { name, title, .. } = study.study.as_ref();
+                evidence.left_out.push((name.clone(), title.clone(), NOTHING_YET.to_owned()));
+            }
+        }
     }
     Ok(evidence)
 }
@@ -114,7 +124,8 @@ impl Prepared {
         Ok(work)
     }
 
-    fn run(&self, workshop: &Workshop) -> Result<Vec<Cell>, Halt> {
+    /// Runs all of it; none where nothing is to be run and nothing is there.
+    fn run(&self, workshop: &Workshop) -> Result<Option<Measured>, Halt> {
         let mut all = Vec::new();
         for (at, entries) in self.entries.iter().enumerate() {
             for entry in entries {
@@ -139,21 +150,37 @@ impl Prepared {
             }
             let mut outcomes = workshop.outcomes(&what, &trials)?.into_iter();
             for (_, _, _, candidates) in &mut all {
-                choose(candidates, &rung, &mut outcomes.by_ref().map(|outcome| outcome.total()));
+                let count = candidates.left().count() * rung.repetitions.len();
+                let regrets: Vec<Option<f64>> = (outcomes.by_ref().take(count))
+                    .map(|outcome| outcome.map(|outcome| outcome.total()))
+                    .collect();
+                match regrets.into_iter().collect::<Option<Vec<f64>>>() {
+                    Some(regrets) => choose(candidates, &rung, &mut regrets.into_iter()),
+                    None => candidates.give_up(),
+                }
             }
         }
         let mut jobs = Vec::new();
         for (at, _, policy, candidates) in &all {
-            jobs.extend(self.stages[*at].jobs(policy, candidates.first())?);
+            if let Some(params) = candidates.first() {
+                jobs.extend(self.stages[*at].jobs(policy, params)?);
+            }
         }
         let mut outcomes = workshop.outcomes(&self.study.name, &jobs)?.into_iter();
         let mut results: Vec<Vec<Played>> = self.stages.iter().map(|_| Vec::new()).collect();
         for (at, width, policy, candidates) in all {
-            let outcomes: Vec<JobOutcome> = outcomes.by_ref().take(self.stages[at].reps).collect();
-            let (label, chosen) = (policy.label().to_owned(), candidates.first().clone());
+            let chosen = candidates.first().cloned();
+            let count = chosen.as_ref().map_or(0, |_| self.stages[at].reps);
+            let of_policy: Vec<Option<JobOutcome>> = outcomes.by_ref().take(count).collect();
+            let outcomes = of_policy.into_iter().map_while(|outcome| outcome).collect();
+            let (label, chosen) = (policy.label().to_owned(), chosen.unwrap_or_default());
             results[at].push(Played { label, width, chosen, outcomes });
         }
-        (self.stages.iter().zip(results)).map(|(stage, results)| Ok(stage.cell(results)?)).collect()
+        let Some(Extent { repetitions, absent }) = trim(&mut results) else { return Ok(None) };
+        let cells = (self.stages.iter().zip(results))
+            .map(|(stage, results)| stage.cell(results, repetitions))
+            .collect::<Result<_, Error>>()?;
+        Ok(Some(Measured { study: self.study.clone(), cells, absent }))
     }
 }
 
@@ -198,13 +225,17 @@ fn inquiries(study: &Study, seed: Option<u64>) -> Result<Vec<Inquiry>, Error> {
     Ok(all)
 }
 
-/// Asks a probe in every setting.
-fn ask(study: &Study, workshop: &Workshop, seed: Option<u64>) -> Result<Vec<Cell>, Halt> {
+/// Asks a probe in every setting; none where nothing is to be run and nothing is there.
+fn ask(
+    study: &Arc<Study>,
+    workshop: &Workshop,
+    seed: Option<u64>,
+) -> Result<Option<Measured>, Halt> {
     let asked = inquiries(study, seed)?;
     let mut cells: Vec<Cell> = Vec::new();
     for (inquiry, outcome) in asked.iter().zip(workshop.outcomes(&study.name, &asked)?) {
         match cells.last_mut().filter(|cell| cell.setting == inquiry.setting) {
-            Some(cell) => cell.values.push(outcome.values),
+            Some(cell) => cell.values.extend(outcome.map(|outcome| outcome.values)),
             None => cells.push(Cell {
                 setting: inquiry.setting.clone(),
                 users: 0,
@@ -212,13 +243,16 @@ fn ask(study: &Study, workshop: &Workshop, seed: Option<u64>) -> Result<Vec<Cell
                 arms: 0,
                 rounds: inquiry.rounds,
                 people: Vec::new(),
-                values: vec![outcome.values],
+                values: outcome.map(|outcome| outcome.values).into_iter().collect(),
                 heterogeneity: None,
                 results: Vec::new(),
             }),
         }
     }
-    Ok(cells)
+    let repetitions = cells.iter().map(|cell| cell.values.len()).min().unwrap_or(0);
+    cells.iter_mut().for_each(|cell| cell.values.truncate(repetitions));
+    let measured = Measured { study: study.clone(), cells, absent: Vec::new() };
+    Ok((repetitions > 0).then_some(measured))
 }
 
 impl Stage {
@@ -324,9 +358,9 @@ impl Stage {
         Ok(rung.repetitions.clone().map(of).collect())
     }
 
-    fn cell(&self, results: Vec<Played>) -> Result<Cell, Error> {
+    fn cell(&self, results: Vec<Played>, repetitions: usize) -> Result<Cell, Error> {
         let size = self.place.environment.size();
-        let people = self.people()?;
+        let people = self.people(repetitions)?;
         Ok(Cell {
             setting: self.setting.clone(),
             users: size.users,
@@ -341,10 +375,10 @@ impl Stage {
     }
 
     /// Who the users of every repetition are, where the environment tells.
-    fn people(&self) -> Result<Vec<People>, Error> {
+    fn people(&self, repetitions: usize) -> Result<Vec<People>, Error> {
         let dim = self.place.environment.size().dim;
         let mut people = Vec::new();
-        for repetition in 0..self.reps {
+        for repetition in 0..repetitions {
             let world = self.place.environment.world(Seed { seed: self.seed, repetition })?;
             let Some(truth) = world.truth() else { return Ok(Vec::new()) };
             let users: Vec<&[f64]> = truth.thetas.chunks_exact(dim).collect();

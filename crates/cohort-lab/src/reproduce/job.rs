@@ -74,6 +74,9 @@ pub trait Work: Sync {
     /// How much work it is, in decisions of the fastest policies.
     fn work(&self) -> u64;
 
+    /// Which repetition it is of.
+    fn repetition(&self) -> usize;
+
     /// Whether it has the machine to itself, because its time counts.
     fn alone(&self) -> bool;
 
@@ -116,6 +119,10 @@ impl Work for Inquiry {
 
     fn work(&self) -> u64 {
         self.rounds as u64
+    }
+
+    fn repetition(&self) -> usize {
+        self.repetition
     }
 
     fn alone(&self) -> bool {
@@ -174,6 +181,10 @@ impl Work for Job {
             _ => 2,
         };
         (self.place.users * self.rounds * decision) as u64
+    }
+
+    fn repetition(&self) -> usize {
+        self.repetition
     }
 
     fn alone(&self) -> bool {

@@ -13,6 +13,7 @@
 //! | [`tuning`] | which parameters does a policy play with? |
 //! | [`workers`] | how is all of it run, with the time left, and stopped? |
 //! | [`gather`] | how do studies become evidence? |
+//! | [`so_far`] | what can be shown before all of it is run? |
 //! | [`evidence`] | what was measured, and how does it compare? |
 //! | [`claims`] | what does the paper say, and did it hold? |
 //! | [`fit`] | which exponent? |
@@ -29,6 +30,7 @@ pub mod job;
 pub mod journal;
 pub mod page;
 pub mod probes;
+pub mod so_far;
 pub mod study;
 pub mod tables;
 pub mod tuning;
@@ -55,8 +57,15 @@ pub use workers::{Halt, Watcher};
 pub struct Request {
     /// Fewer repetitions and a smaller grid.
     pub quick: bool,
+    /// Studies whose name begins so have fewer repetitions and a smaller grid although the others
+    /// do not.
+    pub quick_for: Vec<String>,
+    /// Nothing is run: the report is of the repetitions that are already there.
+    pub so_far: bool,
     /// Only studies whose name begins so (`fig2`, `scaling`); all if empty.
     pub only: Vec<String>,
+    /// Policies that are left out, by name: those that take too long, or are being changed.
+    pub without: Vec<String>,
     /// Where the report goes.
     pub out: PathBuf,
     /// The folder of data sets.
@@ -99,7 +108,8 @@ pub fn reproduce_studies(
     stop: &AtomicBool,
 ) -> Result<Report, Halt> {
     let journal = journal::Journal::open(&request.out.join("journal.jsonl"))?;
-    let workshop = Workshop { journal: &journal, threads: request.threads, watcher, stop };
+    let Request { threads, so_far, .. } = *request;
+    let workshop = Workshop { journal: &journal, threads, so_far, watcher, stop };
     let evidence = gather::gather(studies, &workshop, &request.data, request.seed)?;
     let claims = claims::judge(&evidence);
     write(request, &evidence, &claims)?;
@@ -110,19 +120,25 @@ pub fn reproduce_studies(
 impl Request {
     /// The studies asked for.
     fn studies(&self) -> Result<Vec<Study>, Error> {
-        for wanted in &self.only {
+        for wanted in self.only.iter().chain(&self.quick_for) {
             if !FILES.iter().any(|(name, _)| name.starts_with(wanted.as_str())) {
                 let names = || FILES.iter().map(|(name, _)| *name);
                 let hint = nearest(wanted, names())
                     .map_or(String::new(), |name| format!(" (did you mean `{name}`?)"));
                 let expected = format!("one of {}{hint}", names().collect::<Vec<_>>().join(", "));
-                return Err(Error::unexpected("--only", format!("`{wanted}`"), expected));
+                return Err(Error::unexpected("study", format!("`{wanted}`"), expected));
             }
         }
         let mut studies: Vec<Study> = (FILES.iter())
             .filter(|(name, _)| self.asks_for(name))
-            .map(|(name, text)| Study::parse(name, text, self.quick))
+            .map(|(name, text)| Study::parse(name, text, self.is_quick(name)))
             .collect::<Result<_, Error>>()?;
+        for name in &self.without {
+            cohort::registry::info(name)?;
+        }
+        for study in &mut studies {
+            study.draft.policies.retain(|policy| !self.without.contains(&policy.name));
+        }
         if let Some(reps) = self.reps {
             for study in &mut studies {
                 study.draft.run.insert("reps".into(), cohort::params::Value::Real(reps as f64));
@@ -136,15 +152,52 @@ impl Request {
         self.only.is_empty() || self.only.iter().any(|wanted| study.starts_with(wanted.as_str()))
     }
 
-    /// The command that makes a study's figures again.
-    pub fn command(&self, study: &str) -> String {
-        let mut command = format!("cohort reproduce --only {study}");
-        command.push_str(if self.quick { " --quick" } else { " --full" });
+    /// Whether a study is made smaller.
+    pub fn is_quick(&self, study: &str) -> bool {
+        self.quick || self.quick_for.iter().any(|wanted| study.starts_with(wanted.as_str()))
+    }
+
+    /// Full, quick, or both.
+    pub fn mode(&self) -> &'static str {
+        match (self.quick, self.quick_for.is_empty()) {
+            (true, _) => "quick",
+            (false, true) => "full",
+            (false, false) => "mixed",
+        }
+    }
+
+    /// The command that makes all of it.
+    pub fn whole_command(&self) -> String {
+        let mut command =
+            format!("cohort reproduce{}", if self.quick { " --quick" } else { " --full" });
+        for (option, names) in
+            [("quick-for", &self.quick_for), ("only", &self.only), ("without", &self.without)]
+        {
+            if !names.is_empty() {
+                command.push_str(&format!(" --{option} {}", names.join(",")));
+            }
+        }
         if let Some(seed) = self.seed {
             command.push_str(&format!(" --seed {seed}"));
         }
         if let Some(reps) = self.reps {
             command.push_str(&format!(" --reps {reps}"));
+        }
+        command
+    }
+
+    /// The command that makes a study's figures again.
+    pub fn command(&self, study: &str) -> String {
+        let mut command = format!("cohort reproduce --only {study}");
+        command.push_str(if self.is_quick(study) { " --quick" } else { " --full" });
+        if let Some(seed) = self.seed {
+            command.push_str(&format!(" --seed {seed}"));
+        }
+        if let Some(reps) = self.reps {
+            command.push_str(&format!(" --reps {reps}"));
+        }
+        if !self.without.is_empty() {
+            command.push_str(&format!(" --without {}", self.without.join(",")));
         }
         if study::reads_data(study) {
             command.push_str(&format!(" --data {}", self.data.display()));
@@ -163,7 +216,7 @@ fn write(request: &Request, evidence: &Evidence, claims: &[Judged]) -> Result<()
     let mut sections = Vec::new();
     for measured in &evidence.studies {
         let mut drawn = Vec::new();
-        for figure in charts::figures(measured, request.quick) {
+        for figure in charts::figures(measured) {
             let (picture, readings) = figure.draw();
             let text = svg::write(&picture);
             put(&figures, &format!("{}.svg", figure.name), text.as_bytes())?;

@@ -395,7 +395,7 @@ fn write_choices(out: &mut String, measured: &Measured) {
 }
 
 fn write_foot(out: &mut String, request: &Request) {
-    let mode = if request.quick { "--quick" } else { "--full" };
+    let again = request.whole_command();
     let _ = writeln!(
         out,
         "<footer><p>Regret is the mean over users of what was lost against the best arm in \
@@ -403,7 +403,7 @@ fn write_foot(out: &mut String, request: &Request) {
          are compared repetition by repetition, in the same worlds. A claim counts as reproduced if it \
          held in at least 90 % of what its rule counts, as not reproduced up to 10 %.</p>\
          <p>The same seed gives the same bytes in <code>data/</code>; times are in \
-         <code>times/</code>. All of it again: <code>cohort reproduce {mode}</code>. The experiments are \
+         <code>times/</code>. All of it again: <code>{again}</code>. The experiments are \
          the files in <code>experiments/</code>.</p></footer>"
     );
 }
@@ -433,7 +433,27 @@ pub fn claims_json(request: &Request, evidence: &Evidence, claims: &[Judged]) ->
             })
         })
         .collect();
-    let mode = if request.quick { "quick" } else { "full" };
-    let json = json!({ "quick": request.quick, "mode": mode, "reps": reps, "claims": claims });
+    let modes: BTreeMap<&str, &str> = (evidence.studies.iter())
+        .map(|Measured { study, .. }| {
+            (study.name.as_str(), if study.quick { "quick" } else { "full" })
+        })
+        .collect();
+    let absent: BTreeMap<&str, &[String]> = (evidence.studies.iter())
+        .filter(|measured| !measured.absent.is_empty())
+        .map(|measured| (measured.study.name.as_str(), measured.absent.as_slice()))
+        .collect();
+    let fewer: BTreeMap<&str, BTreeMap<&str, usize>> = (evidence.studies.iter())
+        .map(|measured| (measured.study.name.as_str(), measured.fewer().into_iter().collect()))
+        .filter(|(_, fewer): &(_, BTreeMap<_, _>)| !fewer.is_empty())
+        .collect();
+    let json = json!({
+        "quick": request.quick,
+        "mode": request.mode(),
+        "modes": modes,
+        "reps": reps,
+        "fewer_reps": fewer,
+        "absent": absent,
+        "claims": claims,
+    });
     format!("{json:#}\n")
 }

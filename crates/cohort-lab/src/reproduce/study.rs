@@ -130,6 +130,8 @@ pub struct Study {
     pub readings: Vec<String>,
     /// Only every so many of the candidates are tried when tuning.
     pub thinned: usize,
+    /// Whether it was made smaller.
+    pub quick: bool,
     /// Everything that does not vary.
     pub draft: Draft,
 }
@@ -296,6 +298,7 @@ impl Study {
             probe: head.probe.as_deref().map(probe).transpose()?,
             readings: head.reading.into_iter().map(|reading| reading.name).collect(),
             thinned: if quick { QUICK_CANDIDATES } else { 1 },
+            quick,
             draft,
         })
     }
@@ -326,6 +329,14 @@ impl Study {
             values.insert(key.clone(), value.clone());
         }
         draft
+    }
+
+    /// How many repetitions it asks for.
+    pub fn repetitions(&self) -> usize {
+        match self.draft.run.get("reps") {
+            Some(Value::Real(reps)) => *reps as usize,
+            _ => 1,
+        }
     }
 
     /// The facet that is the horizontal axis of scaling figures.

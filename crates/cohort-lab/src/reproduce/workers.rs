@@ -27,6 +27,8 @@ pub struct Workshop<'a> {
     pub journal: &'a Journal,
     /// How many threads there are.
     pub threads: usize,
+    /// Nothing is run: only what is already known counts.
+    pub so_far: bool,
     /// Who watches.
     pub watcher: &'a dyn Watcher,
     /// Set when somebody asks to stop.
@@ -48,9 +50,17 @@ impl From<Error> for Halt {
 }
 
 impl Workshop<'_> {
-    /// The outcome of every job, in their order, from the journal or by running it.
-    pub fn outcomes<W: Work>(&self, what: &str, jobs: &[W]) -> Result<Vec<JobOutcome>, Halt> {
+    /// The outcome of every job, in their order, from the journal or by running it; none of those
+    /// that are not known where nothing is to be run.
+    pub fn outcomes<W: Work>(
+        &self,
+        what: &str,
+        jobs: &[W],
+    ) -> Result<Vec<Option<JobOutcome>>, Halt> {
         let keys: Vec<String> = jobs.iter().map(W::key).collect();
+        if self.so_far {
+            return Ok(keys.iter().map(|key| self.journal.get(key)).collect());
+        }
         let mut missing: Vec<usize> = Vec::new();
         let mut seen = std::collections::HashSet::new();
         self.watcher.begins(what);
@@ -61,13 +71,14 @@ impl Workshop<'_> {
                 self.watcher.done(jobs[at].work());
             }
         }
-        // The largest first, so that no core is left waiting for one at the end.
-        missing.sort_by_key(|at| std::cmp::Reverse(jobs[*at].work()));
+        // Repetition by repetition, so that what there is of an interrupted run can be shown; of
+        // each the largest first, so that no core is left waiting for one at the end.
+        missing.sort_by_key(|at| (jobs[*at].repetition(), std::cmp::Reverse(jobs[*at].work())));
         let (alone, together): (Vec<usize>, Vec<usize>) =
             missing.into_iter().partition(|at| jobs[*at].alone());
         self.work_off(jobs, &keys, &together, self.threads)?;
         self.work_off(jobs, &keys, &alone, 1)?;
-        let known = |key: &String| self.journal.get(key).ok_or(Halt::Stopped);
+        let known = |key: &String| self.journal.get(key).map(Some).ok_or(Halt::Stopped);
         keys.iter().map(known).collect()
     }
 

@@ -15,6 +15,11 @@ const ERROR: usize = 3;
 const BALL: usize = 4;
 const TAU: usize = 6;
 
+// Some columns of the probe of Shifted OFUL.
+const APART: usize = 10;
+const SAME_APART: usize = 11;
+const EXTREMES: usize = 12;
+
 fn after_tau(_: &Measured, cell: &Cell) -> Needed {
     Needed::from_rounds(cell.rounds as f64, cell.value(TAU))
 }
@@ -216,6 +221,57 @@ pub(super) const CLAIMS: &[Claim] = &[
         rule: "where the best arm was the same in every round, R_T ≤ R_T^(Γ) in every repetition, counted over \
                settings",
         check: shifted_is_larger,
+    },
+    Claim {
+        id: "lemma-4",
+        statement: "max(f + g) ≥ max f + min g for bounded f and g on a compact set.",
+        place: "Lemma 4 (Appendix I)",
+        study: "probe-shifted",
+        needs: None,
+        rule: "it holds for f = ⟨·, θ*⟩ and g = −⟨·, Γ⟩ over the arms of every round, counted over settings",
+        check: |measured| {
+            count(
+                measured,
+                "Lemma 4 holds in every round (it is true, and not what it is quoted for)",
+                |cell| share(cell, |values| values[EXTREMES] == 1.0) == 1.0,
+                |cell| {
+                    format!(
+                        "{}: in a share of {} of rounds",
+                        place(cell),
+                        short(cell.value(EXTREMES))
+                    )
+                },
+            )
+        },
+    },
+    Claim {
+        id: "lemma-5",
+        statement: "Suppose that for all i ≠ j |⟨β_i − β_j, θ*⟩| ≥ 4·‖θ* − Γ‖. Then the best arm for θ* is \
+                    the best for Γ.",
+        place: "Lemma 5 (Appendix I)",
+        study: "probe-shifted",
+        needs: Some(|_, cell| Needed {
+            holds: cell.values.iter().any(|values| values[APART] > 0.0),
+            from: None,
+            missing: vec!["gaps of 4ψ between all arms in some round".to_owned()],
+        }),
+        rule: "the best arm is the same in every round in which all arms are that far apart, counted over \
+               settings that have such rounds",
+        check: |measured| {
+            let held = |cell: &Cell| {
+                cell.values.iter().all(|values| values[APART] == 0.0 || values[SAME_APART] == 1.0)
+            };
+            let line = |cell: &Cell| {
+                let apart = short(cell.value(APART));
+                format!("{}: all arms 4ψ apart in a share of {apart} of rounds", place(cell))
+            };
+            count(
+                measured,
+                "The best arm is the same wherever the gaps are as asked for",
+                held,
+                line,
+            )
+        },
     },
     Claim {
         id: "lemma-6",

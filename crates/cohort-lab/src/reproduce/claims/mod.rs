@@ -36,6 +36,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::evidence::{Cell, Evidence, Measured};
+use super::study::Facet;
 use applies::{Applies, Needed};
 
 /// Whether a claim held.
@@ -195,6 +196,7 @@ fn other_readings(study: &str) -> Option<&'static str> {
     match study {
         "fig1" => Some("readings-clustering"),
         "fig2" => Some("readings-personal"),
+        "fig3" => Some("fig3-choices"),
         _ => None,
     }
 }
@@ -277,6 +279,9 @@ fn under_readings(claim: &Claim, evidence: &Evidence) -> Vec<(String, Verdict)> 
     let Some(measured) = study.filter(|measured| measured.repetitions() >= 2) else {
         return Vec::new();
     };
+    if measured.study.readings.is_empty() {
+        return under_choices(claim, evidence, measured);
+    }
     let names = measured.study.readings.iter().map(|name| Some(name.as_str()));
     std::iter::once(None)
         .chain(names)
@@ -285,6 +290,33 @@ fn under_readings(claim: &Claim, evidence: &Evidence) -> Vec<(String, Verdict)> 
             Some((reading.unwrap_or(AS_CHOSEN).to_owned(), finding.verdict))
         })
         .collect()
+}
+
+/// Where readings are of the data and not of the policies: every combination of the facets that the
+/// claim's own study does not vary is one.
+fn under_choices(
+    claim: &Claim,
+    evidence: &Evidence,
+    measured: &Measured,
+) -> Vec<(String, Verdict)> {
+    let own = evidence.study(claim.study).map_or(&[][..], |own| &own.study.facets);
+    let varied = |key: &str| own.iter().any(|facet| facet.key == key);
+    let choices: Vec<&Facet> =
+        measured.study.facets.iter().filter(|facet| !varied(&facet.key)).collect();
+    let name = |cell: &Cell| -> String {
+        let each = choices.iter().filter_map(|facet| {
+            Some(format!("{} {}", facet.label, cell.setting.text(&facet.key)?))
+        });
+        each.collect::<Vec<_>>().join(", ")
+    };
+    let mut names: Vec<String> = measured.cells.iter().map(name).collect();
+    names.sort();
+    names.dedup();
+    let under = |reading: String| {
+        let finding = (claim.check)(&measured.only(|cell| name(cell) == reading))?;
+        Some((reading, finding.verdict))
+    };
+    names.into_iter().filter_map(under).collect()
 }
 
 #[cfg(test)]

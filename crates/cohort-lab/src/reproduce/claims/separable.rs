@@ -1,10 +1,10 @@
 //! Lemma 1, Theorem 1 and their remarks, where they apply: few dimensions, many rounds, a small δ.
 
 use super::super::evidence::{Cell, Measured, Width};
-use super::super::fit::Slope;
+use super::super::fit::{Slope, slope};
 use super::applies::{Needed, bounds, inputs, of_bound};
 use super::scaling::{at_most, below, exponent, no_steeper};
-use super::users::{along, mean, smallest_cluster, worst, worst_to_bound};
+use super::users::{along, mean, smallest_cluster, worst, worst_of_cluster, worst_to_bound};
 use super::{Claim, Finding, Verdict};
 use crate::figures::scale::short;
 use crate::theory::Theory;
@@ -60,6 +60,17 @@ pub(super) const CLAIMS: &[Claim] = &[
         rule: "the largest ratio over users of sclb's regret to the right-hand side does not rise with T \
                (exponent 0.1 or less, within its 95 % interval)",
         check: |measured| of_ratio(measured, "sclb", "Theorem 1", "T"),
+    },
+    Claim {
+        id: "theorem-1-shares",
+        statement: "The same bound of Theorem 1 (in p_i).",
+        place: "Theorem 1",
+        study: "theory-shares",
+        needs: Some(theorem_1),
+        rule: "the largest ratio over the users of a cluster of sclb's regret to the right-hand side with its own \
+               p_i does not rise as p_i falls (exponent of 1/p_i 0.1 or less, within its 95 % interval), counted \
+               over T",
+        check: by_share,
     },
     Claim {
         id: "remark-1-oracle",
@@ -183,6 +194,40 @@ pub(super) fn of_ratio(
             exponent(&slope),
             short(largest)
         ),
+    })
+}
+
+/// Whether one constant does for clusters of all sizes.
+fn by_share(measured: &Measured) -> Option<Finding> {
+    let (mut decided, mut numbers) = (Vec::new(), Vec::new());
+    for cell in &measured.cells {
+        let theory = Theory::new(&inputs(measured, cell, "sclb")?);
+        let bounds = bounds(&theory, "Theorem 1");
+        let shares = &cell.people.first()?.shares;
+        let (mut inverse, mut ratios, mut parts) = (Vec::new(), Vec::new(), Vec::new());
+        for (cluster, share) in shares.iter().enumerate() {
+            let bound = bounds.get(cluster).or(bounds.first())?.value;
+            let ratio = worst_of_cluster(cell, "sclb", cluster)?;
+            let ratio: Vec<f64> = ratio.iter().map(|regret| regret / bound).collect();
+            parts.push(format!("p = {}: {}", short(*share), short(mean(&ratio))));
+            inverse.push(1.0 / share);
+            ratios.push(ratio);
+        }
+        let slope = slope(&inverse, &ratios)?;
+        decided.push(at_most(&slope, HIDDEN));
+        let (rounds, exponent) = (cell.rounds, exponent(&slope));
+        numbers.push(format!("T = {rounds}: (1/p)^{exponent}; {}", parts.join(", ")));
+    }
+    let held = decided.iter().filter(|decided| **decided == Some(true)).count();
+    Some(Finding {
+        verdict: Verdict::of_decided(decided),
+        tuned: None,
+        why: format!(
+            "The ratio of the worst user's regret to the right-hand side does not rise as clusters become \
+             smaller in {held} of {} settings.",
+            numbers.len()
+        ),
+        numbers,
     })
 }
 

@@ -31,6 +31,16 @@ pub fn worst(cell: &Cell, policy: &str) -> Option<Vec<f64>> {
     each_repetition(cell, policy, |users, _| users.iter().copied().fold(0.0, f32::max).into())
 }
 
+/// The regret of the user of a cluster who fares worst.
+pub fn worst_of_cluster(cell: &Cell, policy: &str, cluster: usize) -> Option<Vec<f64>> {
+    each_repetition(cell, policy, |users, people| {
+        (users.iter().zip(&people.clusters))
+            .filter(|(_, of)| **of == cluster)
+            .map(|(regret, _)| f64::from(*regret))
+            .fold(0.0, f64::max)
+    })
+}
+
 /// The largest of R_i/bound_i over users, with the bound of each user's own cluster.
 pub fn worst_to_bound(
     measured: &Measured,

@@ -34,6 +34,9 @@ pub const PROBE: Probe = Probe {
         "R_T random",
         "same best arm",
         "same best arm, stated",
+        "all gaps ≥ 4ψ",
+        "same best arm there",
+        "Lemma 4 holds",
     ],
     run,
 };
@@ -111,6 +114,21 @@ impl ShiftedOful {
     }
 }
 
+/// Whether any two arms are at least `least` apart by θ: what Lemma 5 asks for.
+fn all_apart(contexts: &cohort::Contexts, theta: &[f64], least: f64) -> bool {
+    let mut values: Vec<f64> = contexts.iter().map(|x| dot(x, theta)).collect();
+    values.sort_by(f64::total_cmp);
+    values.windows(2).all(|pair| pair[1] - pair[0] >= least)
+}
+
+/// Lemma 4 for f = ⟨·, θ*⟩ and g = −⟨·, Γ⟩: max(f + g) ≥ max f + min g, but for rounding.
+fn sum_of_extremes(contexts: &cohort::Contexts, theta: &[f64], shift: &[f64]) -> bool {
+    let largest =
+        |of: &dyn Fn(&[f64]) -> f64| contexts.iter().map(of).fold(f64::NEG_INFINITY, f64::max);
+    let sum = largest(&|x| dot(x, theta) - dot(x, shift));
+    sum >= largest(&|x| dot(x, theta)) - largest(&|x| dot(x, shift)) - 1e-12
+}
+
 fn run(setting: &Setting, rounds: usize, seed: Seed) -> Result<Vec<f64>, Error> {
     let (dim, psi) = (number(setting, "dim")? as usize, number(setting, "psi")?);
     let arms = if dim == 1 { 2 } else { 25 };
@@ -131,13 +149,18 @@ fn run(setting: &Setting, rounds: usize, seed: Seed) -> Result<Vec<f64>, Error> 
         ShiftedOful::new(told, &none, false),
     ];
     let mut played = [Shifted::default(); 4];
-    let mut same = 0;
+    let (mut same, mut apart, mut same_apart, mut extremes) = (0, 0, 0, 0);
     let mut draws = Draws::new(seed, dim, arms);
     let mut chance = seed.stream(Purpose::Policy, 0);
     for _ in 0..rounds {
         let noise = SIGMA * draws.noise();
         let contexts = draws.round()?;
-        same += usize::from(best(&contexts, &theta) == best(&contexts, &shift));
+        let alike = best(&contexts, &theta) == best(&contexts, &shift);
+        same += usize::from(alike);
+        let gaps = all_apart(&contexts, &theta, 4.0 * psi);
+        apart += usize::from(gaps);
+        same_apart += usize::from(gaps && alike);
+        extremes += usize::from(sum_of_extremes(&contexts, &theta, &shift));
         for (player, sums) in players.iter_mut().zip(&mut played) {
             let (arm, width) = player.choose(&contexts);
             sums.add(&contexts, arm, &theta, &shift);
@@ -160,6 +183,10 @@ fn run(setting: &Setting, rounds: usize, seed: Seed) -> Result<Vec<f64>, Error> 
         random.regret,
         same as f64 / rounds as f64,
         shift_probability(dim, arms, psi).unwrap_or(f64::NAN),
+        apart as f64 / rounds as f64,
+        // Not a number where no round is such.
+        same_apart as f64 / apart as f64,
+        extremes as f64 / rounds as f64,
     ])
 }
 
