@@ -274,7 +274,7 @@ fn the_journal_keeps_no_more_than_it_may_and_all_that_a_restart_needs() {
         round += 1;
         let (_, metrics) = text(&service, "/metrics");
         let pruned =
-            metrics.lines().find(|line| line.starts_with("cohort_journal_pruned_groups_total"));
+            metrics.lines().find(|line| line.starts_with("cohort_journal_pruned_segments_total"));
         if pruned.is_some_and(|line| !line.ends_with(" 0")) {
             break;
         }

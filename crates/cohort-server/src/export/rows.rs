@@ -7,7 +7,7 @@ use super::Table;
 use crate::bytes::Malformed;
 use crate::event::{Decided, Event, What, peek};
 use crate::journal::JournalError;
-use crate::journal::fjall::Reader;
+use crate::journal::segments::Reader;
 use crate::settings::AppSettings;
 
 /// One decision and what came of it.

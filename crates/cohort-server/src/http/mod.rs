@@ -47,7 +47,7 @@ use utoipa_axum::routes;
 use crate::config::Config;
 use crate::engine::runtime::Handle;
 use crate::insight::hub::Hub;
-use crate::journal::fjall::Reader;
+use crate::journal::segments::Reader;
 use access::{AdminKeys, Hosts, Rates};
 use error::ApiError;
 use measure::Measures;

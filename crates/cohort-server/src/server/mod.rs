@@ -35,7 +35,7 @@ use crate::engine::recovery::{RecoveryError, recover};
 use crate::engine::runtime::{Handle, Runtime};
 use crate::http::{Service, router};
 use crate::journal::JournalError;
-use crate::journal::fjall::{FjallJournal, Reader};
+use crate::journal::segments::{Reader, SEGMENT_BYTES, SegmentJournal};
 use crate::measured;
 use crate::priority;
 use crate::snapshot::Snapshots;
@@ -106,6 +106,9 @@ pub enum ServeError {
     Machine(std::io::Error),
 }
 
+/// Segments of the journal are not made smaller.
+const LEAST_SEGMENT_BYTES: u64 = 1 << 20;
+
 /// How long callers are told that the service ends.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
@@ -140,7 +143,9 @@ impl Server {
             |why| ServeError::Folder { folder: config.data_dir.display().to_string(), why };
         std::fs::create_dir_all(&config.data_dir).map_err(folder)?;
         let locked = lock(&config.data_dir)?;
-        let journal = FjallJournal::open(&config.data_dir.join("journal"))?;
+        let segment_bytes = config.segment_bytes();
+        let journal =
+            SegmentJournal::open_with(&config.data_dir.join("journal"), segment_bytes)?;
         let disk = Folder::new(&config.data_dir.join("snapshots")).map_err(folder)?;
         let snapshots = Snapshots::new(disk);
         let recovered = recover(&journal, &snapshots)?;
@@ -265,6 +270,14 @@ impl Server {
 }
 
 impl Config {
+    /// How large a file of the journal becomes: a small part of all that may be kept of it.
+    fn segment_bytes(&self) -> u64 {
+        match self.journal_max_bytes {
+            0 => SEGMENT_BYTES,
+            most => (most / 16).clamp(LEAST_SEGMENT_BYTES, SEGMENT_BYTES),
+        }
+    }
+
     /// How many connections there may be, of `most`, and how long they may be silent.
     fn terms(&self, most: usize) -> Terms {
         let patience = Patience {

@@ -11,7 +11,6 @@ use crate::journal::{Journal, JournalError};
 pub(super) struct Committer {
     pub journal: Box<dyn Journal>,
     pub durability: Durability,
-    pub prunes: bool,
     pub shared: Arc<Shared>,
     pub synced_at: Instant,
     pub unsynced: bool,
@@ -42,14 +41,6 @@ impl Committer {
     /// Makes everything safe that is not.
     pub fn sync(&mut self) -> Result<(), Failed> {
         self.sync_if_needed().map_err(|why| self.fail(&why.to_string()))
-    }
-
-    /// Forgets events that no restart needs.
-    pub fn prune(&mut self, before: u64) -> Result<(), Failed> {
-        match self.prunes {
-            true => self.journal.prune(before).map_err(|why| self.fail(&why.to_string())),
-            false => Ok(()),
-        }
     }
 
     /// How long what has been answered may still wait for the disk; nothing waits without an answer.

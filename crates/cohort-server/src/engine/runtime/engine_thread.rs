@@ -80,7 +80,6 @@ impl EngineThread {
             self.committer.commit(batch)?;
             if let Some(before) = self.snapshots.needless_before() {
                 self.shared.needed_from.store(before, Ordering::Relaxed);
-                self.committer.prune(before)?;
             }
             if !goes_on {
                 return self.committer.sync();
