@@ -5,8 +5,8 @@
 use std::path::{Path, PathBuf};
 
 use cohort_server::journal::faulty::{Fault, FaultyJournal};
-use cohort_server::journal::segments::SegmentJournal;
 use cohort_server::journal::memory::{MemoryDisk, MemoryJournal};
+use cohort_server::journal::segments::SegmentJournal;
 use cohort_server::journal::{Group, Journal, JournalError};
 use proptest::prelude::*;
 
@@ -307,8 +307,7 @@ fn a_torn_end_is_cut_off_and_an_acknowledged_one_is_missed() {
                             assert!(nth == 2 && !last_is_synced, "{file:?} {length}");
                             assert_eq!(found, expected[..36], "{file:?} {length}");
                             // It goes on from there.
-                            let mut journal =
-                                SegmentJournal::open_with(place.path(), 600).unwrap();
+                            let mut journal = SegmentJournal::open_with(place.path(), 600).unwrap();
                             journal.append(&group(&[vec![9; 300], vec![]])).unwrap();
                             drop(journal);
                             let again = read_again(place.path()).unwrap();

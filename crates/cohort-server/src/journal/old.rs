@@ -35,7 +35,7 @@ pub(super) fn convert(path: &Path, segments: &Path) -> Result<(), JournalError> 
             _ => std::fs::create_dir(&converting).map_err(fails)?,
         }
         tracing::info!("the journal of an earlier version is converted, once");
-        let last = or_named(path, || copy(path, &store, &converting))?;
+        let last = with_path(path, || copy(path, &store, &converting))?;
         let expected = std::fs::read(&acknowledged).unwrap_or_default();
         let expected = expected.first_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes));
         if last < expected {
@@ -94,7 +94,7 @@ fn copy(path: &Path, store: &Path, to: &Path) -> Result<u64, JournalError> {
 
 /// The store panics on some damage to its own files; that, too, is told with a name. Nothing is
 /// used afterwards of what was being worked on.
-fn or_named<T>(
+fn with_path<T>(
     path: &Path,
     work: impl FnOnce() -> Result<T, JournalError>,
 ) -> Result<T, JournalError> {

@@ -337,10 +337,11 @@ impl Reader {
     pub fn time_of(&self, piece: &Piece) -> Result<Option<u64>, JournalError> {
         let (file, mut at_ms) = (self.0.open(piece.first)?, None);
         // One event is enough, and the reading is not done for the rest.
-        let seen = segment::scan(&file, piece.first, piece.bytes, piece.first, &mut |event, bytes| {
-            at_ms = crate::event::time_of(bytes).ok();
-            Err(JournalError::Damaged { event, what: String::new() })
-        });
+        let seen =
+            segment::scan(&file, piece.first, piece.bytes, piece.first, &mut |event, bytes| {
+                at_ms = crate::event::time_of(bytes).ok();
+                Err(JournalError::Damaged { event, what: String::new() })
+            });
         match at_ms {
             Some(at_ms) => Ok(Some(at_ms)),
             None => seen.map(|_| None),

@@ -144,8 +144,7 @@ impl Server {
         std::fs::create_dir_all(&config.data_dir).map_err(folder)?;
         let locked = lock(&config.data_dir)?;
         let segment_bytes = config.segment_bytes();
-        let journal =
-            SegmentJournal::open_with(&config.data_dir.join("journal"), segment_bytes)?;
+        let journal = SegmentJournal::open_with(&config.data_dir.join("journal"), segment_bytes)?;
         let disk = Folder::new(&config.data_dir.join("snapshots")).map_err(folder)?;
         let snapshots = Snapshots::new(disk);
         let recovered = recover(&journal, &snapshots)?;
@@ -292,7 +291,7 @@ impl Config {
 /// The threads that read requests and write answers, as many as the machine has cores.
 pub fn request_threads() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread()
-        .on_thread_start(|| priority::step_back(priority::REQUESTS))
+        .on_thread_start(|| priority::lower_priority(priority::REQUESTS))
         .enable_all()
         .build()
 }
