@@ -246,11 +246,11 @@ fn used(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
 }
 
-/// Three files with ten groups in all, the last of which is synced, or not.
+/// Several files with ten groups in all, the last of which is synced, or not.
 fn some_files(last_is_synced: bool) -> (tempfile::TempDir, Vec<(u64, Vec<u8>)>) {
     let folder = tempfile::tempdir().unwrap();
     let events: Vec<Vec<u8>> = (0..40u8).map(|n| vec![n; usize::from(n)]).collect();
-    let mut journal = SegmentJournal::open_with(folder.path(), 600).unwrap();
+    let mut journal = SegmentJournal::open_with(folder.path(), 400).unwrap();
     for (at, events) in events.chunks(4).enumerate() {
         journal.append(&group(events)).unwrap();
         if at < 9 || last_is_synced {
@@ -261,7 +261,7 @@ fn some_files(last_is_synced: bool) -> (tempfile::TempDir, Vec<(u64, Vec<u8>)>) 
 }
 
 fn read_again(folder: &Path) -> Result<Vec<(u64, Vec<u8>)>, JournalError> {
-    read_from(&SegmentJournal::open_with(folder, 600)?, 1)
+    read_from(&SegmentJournal::open_with(folder, 400)?, 1)
 }
 
 /// Wherever a byte is damaged, the journal either still gives all events or says that it cannot: it
@@ -285,7 +285,7 @@ fn a_damaged_byte_on_disk_never_changes_what_is_read() {
             write(&file, &written);
         }
     }
-    assert_eq!(files(place.path()).len(), 3);
+    assert!(files(place.path()).len() >= 3);
     assert!(tried > 1000 && refused == tried, "{refused} of {tried} refused");
 }
 
@@ -304,10 +304,10 @@ fn a_torn_end_is_cut_off_and_an_acknowledged_one_is_missed() {
                     std::fs::write(file, &bytes).unwrap();
                     match read_again(place.path()) {
                         Ok(found) => {
-                            assert!(nth == 2 && !last_is_synced, "{file:?} {length}");
+                            assert!(nth + 1 == files.len() && !last_is_synced, "{file:?} {length}");
                             assert_eq!(found, expected[..36], "{file:?} {length}");
                             // It goes on from there.
-                            let mut journal = SegmentJournal::open_with(place.path(), 600).unwrap();
+                            let mut journal = SegmentJournal::open_with(place.path(), 400).unwrap();
                             journal.append(&group(&[vec![9; 300], vec![]])).unwrap();
                             drop(journal);
                             let again = read_again(place.path()).unwrap();
@@ -341,10 +341,12 @@ fn place_back(folder: &Path, files_before: &[PathBuf]) {
 
 #[test]
 fn a_file_that_is_gone_is_missed_unless_it_was_the_first() {
-    for gone in 0..3 {
+    let many = files(some_files(true).0.path()).len();
+    assert!(many >= 3);
+    for gone in 0..many {
         let (place, expected) = some_files(true);
         std::fs::remove_file(&files(place.path())[gone]).unwrap();
-        match SegmentJournal::open_with(place.path(), 600) {
+        match SegmentJournal::open_with(place.path(), 400) {
             // As after pruning.
             Ok(journal) => {
                 assert_eq!(gone, 0);
@@ -354,7 +356,7 @@ fn a_file_that_is_gone_is_missed_unless_it_was_the_first() {
             }
             Err(why) => {
                 let why = why.to_string();
-                let told = if gone == 1 { "are not there" } else { "is gone" };
+                let told = if gone + 1 < many { "are not there" } else { "is gone" };
                 assert!(gone > 0 && why.contains(told), "{why}");
             }
         }

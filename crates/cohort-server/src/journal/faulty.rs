@@ -67,6 +67,10 @@ impl<J: Journal> Journal for FaultyJournal<J> {
         self.run("sync", Journal::sync)
     }
 
+    fn tend(&mut self) -> Result<(), JournalError> {
+        self.inner.tend()
+    }
+
     fn pruner(&self) -> Pruner {
         self.inner.pruner()
     }

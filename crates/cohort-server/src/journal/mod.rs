@@ -36,6 +36,11 @@ pub trait Journal: Send {
     /// Returns when everything appended would survive a loss of power.
     fn sync(&mut self) -> Result<(), JournalError>;
 
+    /// Does what is due beside appending; called often.
+    fn tend(&mut self) -> Result<(), JournalError> {
+        Ok(())
+    }
+
     /// What forgets events before a number, as far as they can be removed by groups or whole files, and
     /// never the last group. Whoever reads on from there finds the same as before; reading from further
     /// back is refused. It may be used beside the thread that writes.

@@ -213,8 +213,7 @@ impl SegmentJournal {
         let length = u32::try_from(self.record.len() - 4).map_err(io::Error::other)?;
         self.record[..4].copy_from_slice(&length.to_le_bytes());
         let end = self.bytes + self.record.len() as u64;
-        let is_wanted = self.shared.begins_another.load(Ordering::Relaxed);
-        if (end > self.segment_bytes || is_wanted) && self.bytes > RECORDS_AT {
+        if end > self.segment_bytes && self.bytes > RECORDS_AT {
             self.begin_another()?;
         }
         while self.bytes + self.record.len() as u64 > self.file_bytes {
@@ -296,6 +295,16 @@ impl Journal for SegmentJournal {
         let marked = segment::mark(&self.file, self.first, mark)
             .map_err(|why| self.shared.error("be marked as synced", &why));
         self.or_fail(marked)
+    }
+
+    /// Begins another segment where that is asked for, also when nothing is appended.
+    fn tend(&mut self) -> Result<(), JournalError> {
+        self.refuse_if_failed()?;
+        if !self.shared.begins_another.load(Ordering::Relaxed) || self.bytes == RECORDS_AT {
+            return Ok(());
+        }
+        let begun = self.begin_another().map_err(|why| self.shared.error("be written", &why));
+        self.or_fail(begun)
     }
 
     fn pruner(&self) -> Pruner {

@@ -154,10 +154,12 @@ fn retain(journal: &Reader, engine: &Handle, terms: &Keep) -> Result<(), Journal
         let oldest_ms = now_ms.saturating_sub(age_ms);
         Ok(age_ms > 0 && journal.time_of(piece)?.is_some_and(|at_ms| at_ms < oldest_ms))
     };
+    // What begins a file goes with its end, so that nothing is kept longer than it may be.
+    let span_ms = age_ms / AGE_PARTS;
     let mut before = 0;
     for pair in pieces.windows(2) {
         // All of a file is older than its end, which is where the next begins.
-        if pair[1].first > needed || (surplus == 0 && !is_older(&pair[1], age_ms)?) {
+        if pair[1].first > needed || (surplus == 0 && !is_older(&pair[1], age_ms - span_ms)?) {
             break;
         }
         before = pair[1].first;
@@ -168,10 +170,10 @@ fn retain(journal: &Reader, engine: &Handle, terms: &Keep) -> Result<(), Journal
         metrics::counter!("cohort_journal_pruned_segments_total").increment(removed as u64);
         tracing::info!(removed, before, "files of the journal that may not be kept were removed");
     }
-    // The file that is written to must end some time, or its first event would be kept as long as it is.
+    // The file that is written to must end some time.
     let last = pieces.last().filter(|last| last.first < needed || surplus == 0);
     if let Some(last) = last {
-        if surplus > 0 || is_older(last, age_ms / AGE_PARTS)? {
+        if surplus > 0 || is_older(last, span_ms)? {
             journal.begin_another();
         }
     }

@@ -61,6 +61,7 @@ impl Committer {
             metrics::counter!("cohort_journal_events_total").increment(events);
             metrics::histogram!("cohort_journal_group_events").record(events as f64);
         }
+        self.journal.tend()?;
         match self.durability {
             Durability::Interval(interval) if self.synced_at.elapsed() < interval => Ok(()),
             _ => self.sync_if_needed(),
