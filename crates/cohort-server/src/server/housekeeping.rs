@@ -3,9 +3,10 @@
 //! and as large, as is configured.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::clock::{Clock, SystemClock};
+use crate::clock::Clock;
 use crate::config::Config;
 use crate::engine::runtime::{Handle, Pressure};
 use crate::engine::{Answer, Request};
@@ -28,6 +29,7 @@ pub(super) struct Housekeeper {
     pub folder: PathBuf,
     pub journal: Reader,
     pub engine: Handle,
+    pub clock: Arc<dyn Clock + Sync>,
     pub terms: Keep,
 }
 
@@ -83,8 +85,9 @@ impl Housekeeper {
                 kept_at = Some(Instant::now());
                 let (journal, engine, terms) =
                     (self.journal.clone(), self.engine.clone(), self.terms);
-                let kept =
-                    tokio::task::spawn_blocking(move || retain(&journal, &engine, &terms)).await;
+                let now_ms = self.clock.now_ms();
+                let retained = move || retain(&journal, &engine, &terms, now_ms);
+                let kept = tokio::task::spawn_blocking(retained).await;
                 if let Ok(Err(why)) = kept {
                     tracing::error!(%why, "the journal could not be shortened; it is tried again");
                 }
@@ -141,7 +144,12 @@ fn assess(before: Pressure, free: Option<u64>, resident: Option<u64>, terms: &Ke
 }
 
 /// Removes what is older, or more, than the journal may keep, file by file; never what a restart needs.
-fn retain(journal: &Reader, engine: &Handle, terms: &Keep) -> Result<(), JournalError> {
+fn retain(
+    journal: &Reader,
+    engine: &Handle,
+    terms: &Keep,
+    now_ms: u64,
+) -> Result<(), JournalError> {
     let pieces = journal.pieces();
     let needed = engine.needed_from();
     let mut surplus = match terms.journal_bytes {
@@ -149,7 +157,6 @@ fn retain(journal: &Reader, engine: &Handle, terms: &Keep) -> Result<(), Journal
         most => journal.bytes().saturating_sub(most),
     };
     let age_ms = terms.journal_age.as_millis() as u64;
-    let now_ms = SystemClock.now_ms();
     let is_older = |piece: &Piece, age_ms: u64| -> Result<bool, JournalError> {
         let oldest_ms = now_ms.saturating_sub(age_ms);
         Ok(age_ms > 0 && journal.time_of(piece)?.is_some_and(|at_ms| at_ms < oldest_ms))

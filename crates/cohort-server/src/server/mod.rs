@@ -28,7 +28,7 @@ use rand::SeedableRng;
 use rand::rngs::SysRng;
 use rand_chacha::ChaCha12Rng;
 
-use crate::clock::SystemClock;
+use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
 use crate::engine::Engine;
 use crate::engine::recovery::{RecoveryError, recover};
@@ -124,6 +124,7 @@ pub struct Server {
     runtime: Runtime,
     metrics: PrometheusHandle,
     journal: Reader,
+    clock: Arc<dyn Clock + Sync>,
     certificate: Option<Certificate>,
     terms: Terms,
     /// Held as long as the folder is used.
@@ -134,6 +135,14 @@ pub struct Server {
 impl Server {
     /// Brings the state back and listens.
     pub fn open(config: Config) -> Result<Self, ServeError> {
+        Self::open_with_clock(config, Arc::new(SystemClock))
+    }
+
+    /// The same with clocks of the caller's choice.
+    pub fn open_with_clock(
+        config: Config,
+        clock: Arc<dyn Clock + Sync>,
+    ) -> Result<Self, ServeError> {
         let started = Instant::now();
         let certificate = Certificate::open(&config)?;
         let descriptors = descriptors::raise();
@@ -178,7 +187,7 @@ impl Server {
         }
         let reader = journal.reader();
         let journal = Box::new(journal);
-        let runtime = Runtime::start(engine, journal, snapshots, Box::new(SystemClock), options)
+        let runtime = Runtime::start(engine, journal, snapshots, Box::new(clock.clone()), options)
             .map_err(ServeError::Machine)?;
         let (journal, folder) = (reader, locked);
         let demo = false;
@@ -189,6 +198,7 @@ impl Server {
             runtime,
             metrics,
             journal,
+            clock,
             certificate,
             terms,
             folder,
@@ -231,6 +241,7 @@ impl Server {
             runtime,
             metrics,
             journal,
+            clock,
             certificate,
             terms,
             folder,
@@ -242,6 +253,7 @@ impl Server {
             folder: config.data_dir.clone(),
             journal: journal.clone(),
             engine: engine.clone(),
+            clock,
             terms: Keep::of(&config),
         };
         let housekeeper = tokio::spawn(housekeeper.run());
