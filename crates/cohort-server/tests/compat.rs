@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use cohort_server::engine::recovery::recover;
 use cohort_server::engine::request::{ForUser, Offer};
-use cohort_server::engine::{Engine, Refit, Request};
+use cohort_server::engine::{Engine, Limits, Refit, Request};
 use cohort_server::event::{Event, Key, What};
 use cohort_server::journal::segments::SegmentJournal;
 use cohort_server::journal::{Group, Journal};
@@ -74,6 +74,7 @@ fn every_kind_of_event_is_kept() {
             What::Activated(_) => "activated",
             What::Rewarded { .. } => "rewarded",
             What::TimePassed => "time passed",
+            What::WindowsEnded { .. } => "windows ended",
             What::ClockStepped(_) => "clock stepped",
             What::UserForgotten(_) => "user forgotten",
             // Written by earlier versions only: `v1` has it.
@@ -86,7 +87,7 @@ fn every_kind_of_event_is_kept() {
         Ok(())
     });
     visited.unwrap();
-    assert_eq!(kinds.len(), 17, "{kinds:?}");
+    assert_eq!(kinds.len(), 18, "{kinds:?}");
 }
 
 fn what_a_version_wrote_is_read(version: &str) {
@@ -247,7 +248,9 @@ fn write_the_files_of_this_version() {
     let _ = std::fs::remove_dir_all(&folder);
     let mut journal = SegmentJournal::open(&folder.join("journal")).unwrap();
     let snapshots = Snapshots::new(Folder::new(&folder.join("snapshots")).unwrap());
-    let mut engine = Engine::new(State::default(), LIMITS, ChaCha12Rng::seed_from_u64(1));
+    // Windows end one by one, so that there are events of that kind, too.
+    let limits = Limits { window_work: 1, ..LIMITS };
+    let mut engine = Engine::new(State::default(), limits, ChaCha12Rng::seed_from_u64(1));
     for (step, request) in (0..).zip(requests()) {
         let mut group = Group::default();
         let now_ms = 1_000_000 + step * 50;

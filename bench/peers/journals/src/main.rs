@@ -38,6 +38,7 @@ const LIMITS: Limits = Limits {
     items: 100,
     waiting: 1 << 30,
     decision_bytes: 1 << 40,
+    window_work: 1 << 30,
     users: 1 << 30,
     user_age_ms: 0,
     work: 1 << 40,

@@ -10,7 +10,7 @@ use crate::serving::Serving;
 
 fn cohort(words: &[&str], paths: &[&std::path::Path]) -> Called {
     let mut command = command(words);
-    paths.iter().for_each(|path| drop(command.arg(path)));
+    command.args(paths);
     called(command.output().unwrap())
 }
 

@@ -26,6 +26,7 @@ fn limits(config: &Config) -> Vec<Limit> {
     let window = json!({"minimum": 1, "maximum": MAX_WINDOW_MS});
     let many = |most: usize| json!({"minItems": 1, "maxItems": most.max(1)});
     let features = json!({
+        "minItems": 1,
         "maxItems": config.max_dim,
         "items": {"type": "number", "minimum": -MAX_FEATURE, "maximum": MAX_FEATURE},
     });

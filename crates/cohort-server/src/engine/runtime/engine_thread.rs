@@ -73,6 +73,10 @@ impl EngineThread {
                 self.handle_own(now_ms, Request::TimePasses, &mut batch);
             }
             self.fill(now_ms, &mut batch, next);
+            if self.engine.is_behind() {
+                // Requests that wait go first, then the next part.
+                ticked_at = Instant::now() - TICK;
+            }
             self.hand_out_refits();
             if let Some(troubles) = self.engine.changed_troubles() {
                 self.shared.health.set_apps(troubles);
