@@ -178,11 +178,10 @@ fn retain(
         tracing::info!(removed, before, "files of the journal that may not be kept were removed");
     }
     // The file that is written to must end some time.
-    let last = pieces.last().filter(|last| last.first < needed || surplus == 0);
-    if let Some(last) = last {
-        if surplus > 0 || is_older(last, span_ms)? {
-            journal.begin_another();
-        }
+    if let Some(last) = pieces.last()
+        && (is_older(last, span_ms)? || surplus > 0 && last.first < needed)
+    {
+        journal.begin_another();
     }
     Ok(())
 }
