@@ -8,6 +8,7 @@
 //! | [`Policy`], [`Turns`] | what is an algorithm? |
 //! | [`registry`] | which are there, and what can be set? |
 //! | [`policies`] | how does each one work? |
+//! | [`bounds`] | how large may numbers be? |
 //! | [`intercept`] | what if rewards have a level of their own? |
 //! | [`insight`] | what does a policy know, for people to look at? |
 //! | [`linear`] | what is known of a user? |
@@ -19,6 +20,7 @@
 #[macro_use]
 mod widest;
 
+pub mod bounds;
 pub mod cluster;
 mod contexts;
 mod error;

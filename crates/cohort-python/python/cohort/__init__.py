@@ -1,6 +1,7 @@
 """Decide for many users at once, and learn across them: collaborative linear bandits.
 
 - :func:`simulate` compares policies in an environment, :func:`reproduce` runs the paper's evaluation;
+- :func:`evaluate` estimates from a log what other policies would have earned;
 - :class:`Policy` and :class:`Cohort` are policies to drive from a loop of your own;
 - :func:`maximal_cluster` finds which points hang together;
 - :class:`Client` talks to the service, :class:`AsyncClient` does from :mod:`asyncio`.
@@ -22,8 +23,19 @@ from cohort.aio import AsyncClient
 from cohort.client import Client, Decision
 from cohort.environment import Environment, World
 from cohort.errors import BadInput, CohortError, Failed, ServiceError
+from cohort.evaluation import Estimate, Evaluation, PolicyEvaluation, evaluate
 from cohort.guests import EnvironmentLike, PolicyLike, Problem
-from cohort.policy import Cohort, CohortReport, Explanation, Judgement, Policy, UserReport, load
+from cohort.policy import (
+    Choice,
+    Coefficients,
+    Cohort,
+    CohortReport,
+    Explanation,
+    Judgement,
+    Policy,
+    UserReport,
+    load,
+)
 from cohort.reproduction import Claim, Report, reproduce
 from cohort.result import PolicyResult, Result
 from cohort.simulation import Contender, simulate
@@ -31,8 +43,10 @@ from cohort.simulation import Contender, simulate
 __all__ = [
     "AsyncClient",
     "BadInput",
+    "Choice",
     "Claim",
     "Client",
+    "Coefficients",
     "Cohort",
     "CohortError",
     "CohortReport",
@@ -40,10 +54,13 @@ __all__ = [
     "Decision",
     "Environment",
     "EnvironmentLike",
+    "Estimate",
+    "Evaluation",
     "Explanation",
     "Failed",
     "Judgement",
     "Policy",
+    "PolicyEvaluation",
     "PolicyLike",
     "PolicyResult",
     "Problem",
@@ -54,6 +71,7 @@ __all__ = [
     "World",
     "__version__",
     "environments",
+    "evaluate",
     "load",
     "maximal_cluster",
     "policies",
