@@ -79,6 +79,16 @@ pub fn arms(counts: &[i64], on_offer: usize) -> PyResult<Vec<Arm>> {
     counts.iter().enumerate().map(arm).collect()
 }
 
+/// Refuses numbers that are not finite.
+pub fn finite(what: &str, numbers: &[f64]) -> PyResult<()> {
+    match numbers.iter().position(|number| !number.is_finite()) {
+        None => Ok(()),
+        Some(at) => {
+            Err(unexpected(what, format!("{} at {at}", numbers[at]), "finite numbers only"))
+        }
+    }
+}
+
 /// Refuses rewards that the service would refuse: one of them would spoil what is known of others.
 pub fn bounded_rewards(numbers: &[f64]) -> PyResult<()> {
     match numbers.iter().position(|number| !is_reward(*number)) {
