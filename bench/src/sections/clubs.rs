@@ -109,7 +109,7 @@ fn compare(
     let (mut ours, mut arms, mut found) = (f64::INFINITY, Vec::new(), None);
     for _repeat in 0..3 {
         let mut policy = build(policy, &world, 1_000, &[])?;
-        let learner = policy.turns().expect("it is for turns");
+        let learner = policy.online().expect("it is for turns");
         arms.clear();
         ours = ours.min(seconds(|| {
             for round in &played {

@@ -73,11 +73,11 @@ pub fn play(policy: &mut dyn Policy, world: &mut World, rounds: usize, budget: D
         let round = world.round();
         let contexts = Contexts::new(&round.contexts, world.dim).expect("whole and finite");
         if policy.order() == Order::OneByOne {
-            let turns = policy.turns().expect("what is run one by one has turns");
+            let online = policy.online().expect("what is run one by one has turns");
             let start = Instant::now();
             for (user, cluster) in world.clusters.iter().enumerate() {
-                let arm = turns.decide(user, &contexts);
-                turns.learn_one(user, contexts.arm(arm), round.reward(user, *cluster, arm));
+                let arm = online.decide(user, &contexts);
+                online.learn_one(user, contexts.arm(arm), round.reward(user, *cluster, arm));
                 played.user_rounds += 1.0;
                 let out_of_time = user % 256 == 255 && start.elapsed() > budget;
                 if out_of_time {

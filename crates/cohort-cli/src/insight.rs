@@ -18,11 +18,11 @@ pub struct Insight {
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
-    command: Look,
+    command: InsightCommand,
 }
 
 #[derive(Subcommand)]
-enum Look {
+enum InsightCommand {
     /// Rates, the average reward against the control group, the cohorts
     App { name: String },
     /// A user's estimate and cohorts
@@ -43,14 +43,14 @@ impl Insight {
     pub fn run(self) -> Result<Done, Failure> {
         let app = |name: &str| format!("/v1/apps/{}", escaped(name));
         let (path, table): (String, fn(&Value) -> String) = match &self.command {
-            Look::App { name } => (format!("{}/insight", app(name)), app_table),
-            Look::User { name, user } => {
+            InsightCommand::App { name } => (format!("{}/insight", app(name)), app_table),
+            InsightCommand::User { name, user } => {
                 (format!("{}/users/{}", app(name), escaped(user)), user_table)
             }
-            Look::Decision { name, decision } => {
+            InsightCommand::Decision { name, decision } => {
                 (format!("{}/decisions/{}", app(name), escaped(decision)), decision_table)
             }
-            Look::Log { name, out } => {
+            InsightCommand::Log { name, out } => {
                 let kind = match out.extension().and_then(|ending| ending.to_str()) {
                     Some(kind @ ("csv" | "parquet")) => kind,
                     _ => {

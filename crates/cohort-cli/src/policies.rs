@@ -4,7 +4,7 @@ use clap::Args;
 use cohort::params::{Default, Param};
 use cohort::registry::{self, POLICIES, PolicyInfo};
 use cohort_lab::text::wrapped;
-use cohort_server::settings::policies_with_turns;
+use cohort_server::settings::online_policies;
 use serde_json::json;
 
 use crate::failure::{Done, Failure, print};
@@ -26,7 +26,7 @@ impl Policies {
             Some(name) => vec![registry::info(name)?],
             None => POLICIES.iter().collect(),
         };
-        let for_apps = policies_with_turns();
+        let for_apps = online_policies();
         let is_for_apps = |info: &PolicyInfo| for_apps.contains(&info.name);
         let text = if self.json {
             let list: Vec<_> =

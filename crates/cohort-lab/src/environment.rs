@@ -69,7 +69,7 @@ pub trait World: Send + Sync {
     }
 
     /// What a user answers to an arm of what it was offered.
-    fn play(&self, user: usize, arm: Arm) -> Outcome;
+    fn play(&self, user: usize, arm: Arm) -> Feedback;
 
     /// What all users answer, `arms[i]` being user i's: as asking each of them.
     fn play_all(&self, arms: &[Arm], rewards: &mut [f64], regrets: &mut [f64]) {
@@ -78,7 +78,7 @@ pub trait World: Send + Sync {
             .with_min_len(USERS_PER_SPLIT)
             .enumerate()
             .for_each(|(user, (arm, to_reward, to_regret))| {
-                let Outcome { reward, regret } = self.play(user, *arm);
+                let Feedback { reward, regret } = self.play(user, *arm);
                 (*to_reward, *to_regret) = (reward, regret);
             });
     }
@@ -89,7 +89,7 @@ const USERS_PER_SPLIT: usize = 1024;
 
 /// What came of one user's arm.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Outcome {
+pub struct Feedback {
     /// The noisy reward: what the policy learns from.
     pub reward: f64,
     /// How much less than the best arm it is worth *in expectation*: never from the noisy reward.

@@ -16,7 +16,7 @@ use cohort::registry::PolicyInfo;
 use cohort::{Arm, Order, Policy, Problem, Truth};
 
 use crate::Error;
-use crate::environment::{Environment, Outcome, Visitors, World};
+use crate::environment::{Environment, Feedback, Visitors, World};
 use crate::seed::Seed;
 
 /// What is to be run.
@@ -269,7 +269,7 @@ fn make_policy(task: &Task, world: &dyn World) -> Result<Box<dyn Policy>, Error>
         graph: world.graph(),
     };
     let mut policy = task.player.make(&problem)?;
-    if policy.turns().is_none() {
+    if policy.online().is_none() {
         let needs = |what| Err(cohort::Error::Needs { policy: task.player.kind(), what }.into());
         if world.own_offers() {
             return needs("one offer for all users, and here every user has its own");
@@ -402,7 +402,7 @@ fn receive(
     policy: &mut dyn Policy,
     world: &mut dyn World,
 ) -> Duration {
-    let turns = policy.turns().expect("where users stay away policies have turns");
+    let online = policy.online().expect("where users stay away policies have turns");
     let mut learning = Duration::ZERO;
     let users = visitors.of_round(round, task.rounds);
     let times = if users.is_empty() { 0 } else { visitors.rewards + 1 };
@@ -411,9 +411,9 @@ fn receive(
         let contexts = world.contexts();
         for user in users {
             let started = Instant::now();
-            let arm = turns.decide(*user, &contexts);
+            let arm = online.decide(*user, &contexts);
             if time < visitors.rewards {
-                turns.learn_one(*user, contexts.arm(arm), world.play(*user, arm).reward);
+                online.learn_one(*user, contexts.arm(arm), world.play(*user, arm).reward);
             }
             learning += started.elapsed();
         }
@@ -450,7 +450,7 @@ impl Answers {
     /// Users are served in order, each update before the next choice. Returns the time learning
     /// took.
     fn play_one_by_one(&mut self, policy: &mut dyn Policy, world: &dyn World) -> Duration {
-        let turns = policy.turns().expect("a policy that is served one by one has turns");
+        let online = policy.online().expect("a policy that is served one by one has turns");
         let mut learning = Duration::ZERO;
         // Contexts are checked as they are taken: once where all users have the same.
         let shared = (!world.own_offers()).then(|| world.contexts());
@@ -461,13 +461,13 @@ impl Answers {
             }
             let contexts = shared.unwrap_or_else(|| world.contexts_for(user));
             let started = Instant::now();
-            let arm = turns.decide(user, &contexts);
+            let arm = online.decide(user, &contexts);
             learning += started.elapsed();
 
-            let Outcome { reward, regret } = world.play(user, arm);
+            let Feedback { reward, regret } = world.play(user, arm);
 
             let started = Instant::now();
-            turns.learn_one(user, contexts.arm(arm), reward);
+            online.learn_one(user, contexts.arm(arm), reward);
             learning += started.elapsed();
             (self.arms[user], self.rewards[user], self.regrets[user]) = (arm, reward, regret);
         }

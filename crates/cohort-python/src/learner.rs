@@ -8,8 +8,8 @@ use std::sync::{Mutex, PoisonError};
 use cohort::policies::cohort::{Cohort, INFO as COHORT};
 use cohort::population::Explanation;
 use cohort::registry;
-use cohort::{Arm, Contexts, Judgement, Policy, Problem, Saved, Truth, Turns};
-use cohort_server::settings::policies_with_turns;
+use cohort::{Arm, Contexts, OnlinePolicy, Policy, Problem, Saved, Score, Truth};
+use cohort_server::settings::online_policies;
 use numpy::{IntoPyArray, PyArray1, PyArrayDyn, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
@@ -66,11 +66,11 @@ impl Learner {
     }
 
     /// Works on it one user at a time, where the policy can be used so; `users` are made room for.
-    fn with_turns<T: Send>(
+    fn with_online<T: Send>(
         &self,
         py: Python<'_>,
         users: &[i64],
-        work: impl FnOnce(&mut dyn Turns) -> T + Send,
+        work: impl FnOnce(&mut dyn OnlinePolicy) -> T + Send,
     ) -> PyResult<T> {
         let result = self.with(py, |state| -> Result<T, String> {
             let most = state.users.saturating_add(MOST_NEW_USERS);
@@ -81,15 +81,15 @@ impl Learner {
                     most - 1
                 ));
             }
-            let Some(turns) = state.engine.policy().turns() else {
+            let Some(online) = state.engine.policy().online() else {
                 return Err(format!(
                     "policy `{}` works in rounds: use choose and learn with all users; these work \
                      one user at a time: {}",
                     self.name,
-                    policies_with_turns().join(", ")
+                    online_policies().join(", ")
                 ));
             };
-            let result = work(turns);
+            let result = work(online);
             let last = users.iter().max().map_or(0, |user| *user as usize + 1);
             state.users = state.users.max(last);
             Ok(result)
@@ -201,7 +201,7 @@ impl Learner {
 
     #[getter]
     fn works_one_at_a_time(&self, py: Python<'_>) -> bool {
-        self.with(py, |state| state.engine.policy().turns().is_some())
+        self.with(py, |state| state.engine.policy().online().is_some())
     }
 
     /// One arm for every user; all see the same contexts.
@@ -262,8 +262,8 @@ impl Learner {
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let users = slice("users", &users)?;
         let offers = self.offers(&offer, users.len())?;
-        let arms: Vec<Arm> = self.with_turns(py, users, |turns| {
-            let decide = |(user, offer): (&i64, &Contexts)| turns.decide(*user as usize, offer);
+        let arms: Vec<Arm> = self.with_online(py, users, |online| {
+            let decide = |(user, offer): (&i64, &Contexts)| online.decide(*user as usize, offer);
             users.iter().zip(&offers).map(decide).collect()
         })?;
         Ok(counts(py, arms))
@@ -280,17 +280,17 @@ impl Learner {
         let users = slice("users", &users)?;
         let offers = self.offers(&offer, users.len())?;
         let arms = offer.shape()[offer.shape().len() - 2];
-        let mut judged = vec![Judgement::default(); users.len() * arms];
+        let mut scored = vec![Score::default(); users.len() * arms];
         // A user that is only looked at stays unknown.
-        self.with_turns(py, &[], |turns| {
-            turns.catch_up();
-            for ((user, offer), row) in users.iter().zip(&offers).zip(judged.chunks_mut(arms)) {
-                turns.judge(usize::try_from(*user).unwrap_or(usize::MAX / 2), offer, row);
+        self.with_online(py, &[], |online| {
+            online.catch_up();
+            for ((user, offer), row) in users.iter().zip(&offers).zip(scored.chunks_mut(arms)) {
+                online.score(usize::try_from(*user).unwrap_or(usize::MAX / 2), offer, row);
             }
         })?;
         let shape = [users.len(), arms];
-        let expected = judged.iter().map(|judgement| judgement.expected).collect();
-        let bonus = judged.iter().map(|judgement| judgement.bonus).collect();
+        let expected = scored.iter().map(|score| score.expected).collect();
+        let bonus = scored.iter().map(|score| score.bonus).collect();
         Ok((shaped(py, expected, &shape)?, shaped(py, bonus, &shape)?))
     }
 
@@ -309,15 +309,15 @@ impl Learner {
         Option<Bound<'py, PyArray1<f64>>>,
     )> {
         let offer = contexts(&offer, self.dim)?;
-        let mut judged = vec![Judgement::default(); offer.arms()];
+        let mut scored = vec![Score::default(); offer.arms()];
         let mut chances = vec![0.0; offer.arms()];
-        let draws = self.with_turns(py, &[user], |turns| {
-            turns.catch_up();
-            turns.judge(user as usize, &offer, &mut judged);
-            turns.chances(user as usize, &offer, seed, &mut chances)
+        let draws = self.with_online(py, &[user], |online| {
+            online.catch_up();
+            online.score(user as usize, &offer, &mut scored);
+            online.chances(user as usize, &offer, seed, &mut chances)
         })?;
-        let expected: Vec<f64> = judged.iter().map(|judgement| judgement.expected).collect();
-        let bonus: Vec<f64> = judged.iter().map(|judgement| judgement.bonus).collect();
+        let expected: Vec<f64> = scored.iter().map(|score| score.expected).collect();
+        let bonus: Vec<f64> = scored.iter().map(|score| score.bonus).collect();
         let chances = draws.then(|| chances.into_pyarray(py));
         Ok((expected.into_pyarray(py), bonus.into_pyarray(py), chances))
     }
@@ -332,16 +332,17 @@ impl Learner {
     ) -> PyResult<Option<(Bound<'py, PyArrayDyn<f64>>, Bound<'py, PyArrayDyn<f64>>)>> {
         let users = slice("users", &users)?;
         let dim = self.dim;
-        let found = self.with_turns(py, &[], |turns| {
-            turns.catch_up();
-            let insight = turns.insight()?;
+        let found = self.with_online(py, &[], |online| {
+            online.catch_up();
+            let insight = online.insight()?;
             let mut means = vec![f64::NAN; users.len() * dim];
             let mut deviations = means.clone();
             for (row, user) in users.iter().enumerate() {
-                let portrait = usize::try_from(*user).ok().and_then(|user| insight.portrait(user));
-                let Some(portrait) = portrait else { continue };
-                means[row * dim..][..dim].copy_from_slice(&portrait.estimate[..dim]);
-                deviations[row * dim..][..dim].copy_from_slice(&portrait.deviations[..dim]);
+                let user_summary =
+                    usize::try_from(*user).ok().and_then(|user| insight.user_summary(user));
+                let Some(user_summary) = user_summary else { continue };
+                means[row * dim..][..dim].copy_from_slice(&user_summary.estimate[..dim]);
+                deviations[row * dim..][..dim].copy_from_slice(&user_summary.deviations[..dim]);
             }
             Some((means, deviations))
         })?;
@@ -370,9 +371,9 @@ impl Learner {
         let played = contexts(&played, self.dim)?;
         let rewards = slice("rewards", &rewards)?;
         bounded_rewards(rewards)?;
-        self.with_turns(py, users, |turns| {
+        self.with_online(py, users, |online| {
             for ((user, x), reward) in users.iter().zip(played.iter()).zip(rewards) {
-                turns.learn_one(*user as usize, x, *reward);
+                online.learn_one(*user as usize, x, *reward);
             }
         })
     }

@@ -13,7 +13,7 @@ pub const REQUESTS: i32 = 2;
 const LAST: i32 = 19;
 
 /// Lets other threads of the process go first, by this much, for as long as this thread lives.
-pub fn step_back(by: i32) {
+pub fn lower_priority(by: i32) {
     #[cfg(target_os = "linux")]
     if let Err(why) = rustix::process::nice(by) {
         tracing::warn!(%why, "all threads run with the same priority");
@@ -23,7 +23,7 @@ pub fn step_back(by: i32) {
 }
 
 /// Lets everybody go first, at once and whenever they wake up, for as long as this thread lives.
-pub fn step_aside() {
+pub fn run_when_idle() {
     #[cfg(target_os = "linux")]
     {
         let param = libc::sched_param { sched_priority: 0 };
@@ -31,7 +31,7 @@ pub fn step_aside() {
         if unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &param) } != 0 {
             let why = std::io::Error::last_os_error();
             tracing::warn!(%why, "refits cannot wait for an idle machine, and only step back");
-            step_back(LAST);
+            lower_priority(LAST);
         }
     }
 }

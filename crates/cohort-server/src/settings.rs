@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 
-use cohort::params::Value;
 pub use cohort::bounds::{MAX_FEATURE, MAX_REWARD, is_feature, is_reward};
+use cohort::params::Value;
 use cohort::{Policy, Problem, registry};
 
 use crate::bytes::{Malformed, Put, Take};
@@ -56,9 +56,9 @@ pub enum BadSettings {
     #[error(
         "policy `{0}` is for experiments only: an app's users come one at a time, and nobody knows \
          when they will end or what they truly like; policies for apps are {known}",
-        known = policies_with_turns().join(", ")
+        known = online_policies().join(", ")
     )]
-    NoTurns(String),
+    NotOnline(String),
     /// The policy cannot carry over what it learned.
     #[error("the parameters of policy `{0}` cannot be changed once it is in use")]
     Fixed(String),
@@ -84,12 +84,12 @@ impl From<cohort::Error> for BadSettings {
 }
 
 /// The names of the policies that an app can use.
-pub fn policies_with_turns() -> Vec<&'static str> {
+pub fn online_policies() -> Vec<&'static str> {
     let usable = |info: &&registry::PolicyInfo| {
         let settings = info.check([]);
         settings
             .and_then(|settings| info.make(&Problem::new(0, 1), &settings))
-            .is_ok_and(|mut policy| policy.turns().is_some())
+            .is_ok_and(|mut policy| policy.online().is_some())
     };
     registry::POLICIES.iter().filter(usable).map(|info| info.name).collect()
 }
@@ -125,18 +125,18 @@ impl AppSettings {
             return range("default_reward", reward, "a number from -1e6 to 1e6");
         }
         let params = self.params.iter().map(|(name, value)| (name.clone(), value.clone()));
-        let no_turns = || BadSettings::NoTurns(self.policy.clone());
+        let not_online = || BadSettings::NotOnline(self.policy.clone());
         let built = registry::build(&self.policy, &Problem::new(0, self.dim), params);
         let mut policy = built.map_err(|why| match why {
             // What it needs no app can give it, whatever its parameters.
-            cohort::Error::Needs { policy, .. } if !policies_with_turns().contains(&policy) => {
-                no_turns()
+            cohort::Error::Needs { policy, .. } if !online_policies().contains(&policy) => {
+                not_online()
             }
             why => why.into(),
         })?;
-        match policy.turns() {
+        match policy.online() {
             Some(_) => Ok(policy),
-            None => Err(no_turns()),
+            None => Err(not_online()),
         }
     }
 
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn the_default_policy_works_one_user_at_a_time() {
-        assert!(policies_with_turns().contains(&DEFAULT_POLICY));
+        assert!(online_policies().contains(&DEFAULT_POLICY));
         assert!(AppSettings::new(3).build().is_ok());
     }
 

@@ -131,14 +131,14 @@ fn assert_alike(found: &mut State, expected: &mut State) {
         let contexts = [0.5, 0.1, -0.2, 0.0, 1.0, 0.3];
         let contexts = cohort::Contexts::new(&contexts, 3).unwrap();
         for user in users {
-            let mut judged = [[cohort::Judgement::default(); 2]; 2];
-            found.judge(&user, &contexts, &mut judged[0]);
-            expected.judge(&user, &contexts, &mut judged[1]);
+            let mut scored = [[cohort::Score::default(); 2]; 2];
+            found.score(&user, &contexts, &mut scored[0]);
+            expected.score(&user, &contexts, &mut scored[1]);
             for arm in 0..2 {
-                let (one, other) = (judged[0][arm], judged[1][arm]);
+                let (one, other) = (scored[0][arm], scored[1][arm]);
                 if found.settings().policy == "cohort" {
                     // Its model is another one since: what an old one learned is converted.
-                    assert!(one.score().is_finite() && other.score().is_finite(), "{user}");
+                    assert!(one.total().is_finite() && other.total().is_finite(), "{user}");
                     continue;
                 }
                 let (found, expected) = (one, other);

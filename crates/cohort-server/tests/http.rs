@@ -130,10 +130,10 @@ fn a_user_is_learned() {
     let (_, decision) = service.post("/v1/apps/shop/decide", body);
     let explanation = decision["explanation"].as_array().unwrap();
     assert_eq!(explanation[0]["item"], decision["item"]);
-    let number = |judged: &Value, what: &str| judged[what].as_f64().unwrap();
-    for judged in explanation {
-        let sum = number(judged, "expected") + number(judged, "bonus");
-        assert_eq!(number(judged, "score"), sum);
+    let number = |scored: &Value, what: &str| scored[what].as_f64().unwrap();
+    for scored in explanation {
+        let sum = number(scored, "expected") + number(scored, "bonus");
+        assert_eq!(number(scored, "score"), sum);
     }
     assert!(number(&explanation[0], "score") >= number(&explanation[1], "score"));
 }
@@ -289,7 +289,7 @@ fn bad_input_is_refused_with_a_code_and_a_sentence() {
 /// is kept of it can be read.
 #[test]
 fn no_number_becomes_infinite() {
-    for policy in cohort_server::settings::policies_with_turns() {
+    for policy in cohort_server::settings::online_policies() {
         no_number_becomes_infinite_in(policy);
     }
 }
@@ -305,8 +305,8 @@ fn no_number_becomes_infinite_in(policy: &str) {
         let body = json!({"user": "u", "items": items, "explain": true});
         let (status, decision) = service.post("/v1/apps/shop/decide", body);
         assert_eq!(status, 200);
-        for judged in decision["explanation"].as_array().unwrap() {
-            assert!(judged["score"].as_f64().is_some_and(f64::is_finite), "{judged}");
+        for scored in decision["explanation"].as_array().unwrap() {
+            assert!(scored["score"].as_f64().is_some_and(f64::is_finite), "{scored}");
         }
         let body = json!({"decision_id": decision["decision_id"], "reward": -100.0 * x});
         assert_eq!(service.post("/v1/apps/shop/reward", body).0, 200);

@@ -401,10 +401,10 @@ impl Test {
                 // ⟨e_k, θ̂⟩ is what is expected of the k-th unit vector.
                 let units = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0];
                 let contexts = cohort::Contexts::new(&units, DIM).unwrap();
-                let mut judged = [cohort::Judgement::default(); DIM];
-                app.judge(user, &contexts, &mut judged);
+                let mut scored = [cohort::Score::default(); DIM];
+                app.score(user, &contexts, &mut scored);
                 for k in 0..DIM {
-                    let gap = (judged[k].expected - learner.estimate()[k]).abs();
+                    let gap = (scored[k].expected - learner.estimate()[k]).abs();
                     assert!(gap < 1e-9, "{name} {user}: {gap}");
                 }
             }

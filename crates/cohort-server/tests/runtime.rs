@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use cohort_server::clock::SystemClock;
 use cohort_server::engine::recovery::recover;
-use cohort_server::engine::request::{Look, RewardOutcome};
+use cohort_server::engine::request::{Inspection, RewardOutcome};
 use cohort_server::engine::runtime::{Durability, Handle, Options, Runtime};
 use cohort_server::engine::{Answer, Engine, Refusal, Request};
 use cohort_server::event::{Event, What};
@@ -205,8 +205,8 @@ fn an_app_that_panics_is_quarantined_and_the_others_go_on() {
             handle.ask(decide(app, "ann", Some("d0"), 3, 0)).await.map(drop).unwrap();
         }
         assert!(handle.health().failures().is_empty() && handle.health().quarantines().is_empty());
-        let look: Look = Box::new(|_, _| panic!("a bug, made for this test"));
-        let refused = handle.ask(Request::Look { app: "shop".to_owned(), look }).await;
+        let inspect: Inspection = Box::new(|_, _| panic!("a bug, made for this test"));
+        let refused = handle.ask(Request::Inspect { app: "shop".to_owned(), inspect }).await;
         assert!(matches!(&refused, Err(Refusal::Quarantined { .. })));
         let refused = handle.ask(reward("shop", "d0", 1.0)).await.map(drop).unwrap_err();
         assert_eq!((refused.code(), refused.status()), ("app_quarantined", 500));
@@ -238,12 +238,12 @@ fn what_nobody_waits_for_any_more_is_not_done() {
         let (begun, has_begun) = std::sync::mpsc::channel::<()>();
         let busy = handle.clone();
         let looking = std::thread::spawn(move || {
-            let look: Look = Box::new(move |_, _| {
+            let inspect: Inspection = Box::new(move |_, _| {
                 begun.send(()).unwrap();
                 let _ = held.recv();
             });
             let asker = tokio::runtime::Builder::new_current_thread().build().unwrap();
-            asker.block_on(busy.ask(Request::Look { app: "shop".to_owned(), look })).map(drop)
+            asker.block_on(busy.ask(Request::Inspect { app: "shop".to_owned(), inspect })).map(drop)
         });
         has_begun.recv().unwrap();
         let mut gone = Box::pin(handle.ask(decide("shop", "ann", Some("gone"), 3, 0)));

@@ -12,10 +12,10 @@ pub trait Insight {
 
     /// Where a user is and the component it most probably belongs to: cheap, for many users. `None`
     /// of a user of whom nothing is known.
-    fn whereabouts(&self, user: usize) -> Option<Whereabouts>;
+    fn position(&self, user: usize) -> Option<Position>;
 
     /// All that is known of one user.
-    fn portrait(&self, user: usize) -> Option<Portrait>;
+    fn user_summary(&self, user: usize) -> Option<UserSummary>;
 
     /// Why an arm is played for a user; `None` while there is nothing to explain.
     fn explain(&self, _user: usize, _contexts: &Contexts) -> Option<Explanation> {
@@ -25,7 +25,7 @@ pub trait Insight {
 
 /// Where a user is.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Whereabouts {
+pub struct Position {
     /// E θ.
     pub estimate: Vec<f64>,
     /// The component it most probably belongs to, and how probable that is; `None` where the policy
@@ -37,7 +37,7 @@ pub struct Whereabouts {
 
 /// What is known of one user.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Portrait {
+pub struct UserSummary {
     /// E θ.
     pub estimate: Vec<f64>,
     /// How unsure that is: one standard deviation of each coordinate.

@@ -3,7 +3,7 @@
 
 use crate::params::{Param, Settings};
 use crate::registry::Build;
-use crate::{Arm, Contexts, Error, Judgement, Order, Policy, Problem, Saved, Turns};
+use crate::{Arm, Contexts, Error, OnlinePolicy, Order, Policy, Problem, Saved, Score};
 
 /// The parameter of every policy that can have it.
 pub const INTERCEPT: Param = Param::flag(
@@ -37,8 +37,8 @@ fn with_ones<'a>(contexts: &Contexts, to: &'a mut Vec<f64>) -> Contexts<'a> {
     Contexts::new(to, contexts.dim() + 1).expect("finite as they were")
 }
 
-fn turns_of(policy: &mut Box<dyn Policy>) -> &mut dyn Turns {
-    policy.turns().expect("nobody else is asked for turns")
+fn online_of(policy: &mut Box<dyn Policy>) -> &mut dyn OnlinePolicy {
+    policy.online().expect("nobody else is asked for turns")
 }
 
 impl Policy for WithIntercept {
@@ -54,8 +54,8 @@ impl Policy for WithIntercept {
         self.policy.clusters()
     }
 
-    fn turns(&mut self) -> Option<&mut dyn Turns> {
-        if self.policy.turns().is_some() { Some(self) } else { None }
+    fn online(&mut self) -> Option<&mut dyn OnlinePolicy> {
+        if self.policy.online().is_some() { Some(self) } else { None }
     }
 
     fn saved(&mut self) -> Option<&mut dyn Saved> {
@@ -68,21 +68,21 @@ impl Policy for WithIntercept {
 }
 
 /// None of the policies with an intercept has work that is due later.
-impl Turns for WithIntercept {
+impl OnlinePolicy for WithIntercept {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
         let contexts = with_ones(contexts, &mut self.padded);
-        turns_of(&mut self.policy).decide(user, &contexts)
+        online_of(&mut self.policy).decide(user, &contexts)
     }
 
-    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
+    fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
         let contexts = with_ones(contexts, &mut self.padded);
-        turns_of(&mut self.policy).judge(user, &contexts, judgements);
+        online_of(&mut self.policy).score(user, &contexts, scores);
     }
 
     fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {
         self.padded.clear();
         self.padded.extend(context.iter().chain(&[1.0]));
-        turns_of(&mut self.policy).learn_one(user, &self.padded, reward);
+        online_of(&mut self.policy).learn_one(user, &self.padded, reward);
     }
 
     fn chances(
@@ -93,11 +93,11 @@ impl Turns for WithIntercept {
         chances: &mut [f64],
     ) -> bool {
         let contexts = with_ones(contexts, &mut self.padded);
-        turns_of(&mut self.policy).chances(user, &contexts, seed, chances)
+        online_of(&mut self.policy).chances(user, &contexts, seed, chances)
     }
 
     fn saved(&mut self) -> Option<&mut dyn Saved> {
-        turns_of(&mut self.policy).saved()
+        online_of(&mut self.policy).saved()
     }
 }
 
@@ -128,7 +128,7 @@ mod tests {
             else {
                 continue;
             };
-            assert_eq!(policy.turns().is_some(), given.turns().is_some());
+            assert_eq!(policy.online().is_some(), given.online().is_some());
             let mut arms = [[0; 4]; 2];
             for round in 0..60 {
                 let values: Vec<f64> =
@@ -143,7 +143,9 @@ mod tests {
                     (0..4).map(|user| 2.0 + longer.arm(arms[0][user])[user % 2]).collect();
                 policy.learn(&contexts, &arms[0], &rewards);
                 given.learn(&longer, &arms[1], &rewards);
-                let (Some(policy), Some(given)) = (policy.turns(), given.turns()) else { continue };
+                let (Some(policy), Some(given)) = (policy.online(), given.online()) else {
+                    continue;
+                };
                 assert_eq!(policy.decide(1, &contexts), given.decide(1, &longer));
                 policy.learn_one(1, contexts.arm(0), 1.5);
                 given.learn_one(1, longer.arm(0), 1.5);

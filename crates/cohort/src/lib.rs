@@ -5,7 +5,7 @@
 //!
 //! | where | question it answers |
 //! | --- | --- |
-//! | [`Policy`], [`Turns`] | what is an algorithm? |
+//! | [`Policy`], [`OnlinePolicy`] | what is an algorithm? |
 //! | [`registry`] | which are there, and what can be set? |
 //! | [`policies`] | how does each one work? |
 //! | [`bounds`] | how large may numbers be? |
@@ -39,7 +39,7 @@ mod simd;
 
 pub use contexts::{Arm, Contexts};
 pub use error::{Error, nearest};
-pub use policy::{Frozen, Job, Judgement, Order, Policy, Saved, Shared, Turns};
+pub use policy::{Frozen, OnlinePolicy, Order, Policy, RefitJob, Saved, Score, Shared};
 pub use problem::{Law, Problem, Truth};
 
 /// The README's examples compile and hold.

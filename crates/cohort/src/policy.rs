@@ -39,13 +39,13 @@ pub trait Policy: Send {
     }
 
     /// The same learner for users that come one at a time, where the algorithm allows it.
-    fn turns(&mut self) -> Option<&mut dyn Turns> {
+    fn online(&mut self) -> Option<&mut dyn OnlinePolicy> {
         None
     }
 
     /// The same learner as something that can be kept, where it can be.
     fn saved(&mut self) -> Option<&mut dyn Saved> {
-        self.turns()?.saved()
+        self.online()?.saved()
     }
 
     /// Whether the algorithm is defined for rounds or for single turns: that is how it is run.
@@ -58,18 +58,18 @@ pub trait Policy: Send {
 /// come later, in any order, or never. It ends in the same statistics as rounds do.
 ///
 /// A user number not seen before is a new user.
-pub trait Turns {
+pub trait OnlinePolicy {
     /// An arm for one user.
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm;
 
-    /// What the policy thinks of every arm for one user, one judgement per arm. Nothing that was
+    /// What the policy thinks of every arm for one user, one score per arm. Nothing that was
     /// learned changes (a user not seen before stays unknown); only caches may.
-    /// `decide` plays the arm with the largest [`Judgement::score`]; a policy that does not care
-    /// which arm is played gives all of them the same score, and one whose [`Turns::chances`] are
+    /// `decide` plays the arm with the largest [`Score::total`]; a policy that does not care
+    /// which arm is played gives all of them the same score, and one whose [`OnlinePolicy::chances`] are
     /// exact plays an arm drawn by them.
     ///
     /// A service that explores on its own, ranks and explains needs no more than this.
-    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]);
+    fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]);
 
     /// One reward for one context that was played for one user.
     fn learn_one(&mut self, user: usize, context: &[f64], reward: f64);
@@ -96,8 +96,8 @@ pub trait Turns {
     }
 
     /// Whether something that takes long is due, such as a refit of what users have in common.
-    /// `decide` does it by itself; whoever judges does it by [`Turns::catch_up`], or elsewhere by
-    /// [`Turns::job`] and [`Turns::install`], when it suits.
+    /// `decide` does it by itself; whoever judges does it by [`OnlinePolicy::catch_up`], or elsewhere by
+    /// [`OnlinePolicy::job`] and [`OnlinePolicy::install`], when it suits.
     fn is_due(&self) -> bool {
         false
     }
@@ -107,11 +107,11 @@ pub trait Turns {
 
     /// What is due as work that can be done on another thread, on what is known now, while
     /// decisions and rewards go on.
-    fn job(&mut self) -> Option<Job> {
+    fn job(&mut self) -> Option<RefitJob> {
         None
     }
 
-    /// Takes over what a [`Job`] found. Bytes that are nothing of the kind change nothing.
+    /// Takes over what a [`RefitJob`] found. Invalid bytes are rejected and leave the policy unchanged.
     fn install(&mut self, _found: &[u8]) -> Result<(), Error> {
         Err(Error::Saved {
             what: "a policy without jobs",
@@ -132,7 +132,7 @@ pub trait Turns {
 }
 
 /// Work to be done elsewhere; it returns what it found, in a layout of the policy's own.
-pub type Job = Box<dyn FnOnce() -> Vec<u8> + Send>;
+pub type RefitJob = Box<dyn FnOnce() -> Vec<u8> + Send>;
 
 /// Something to be written, later and elsewhere.
 pub type Frozen = Box<dyn FnOnce(&mut dyn Write) -> io::Result<()> + Send>;
@@ -181,16 +181,16 @@ pub type Shared = Box<dyn Any>;
 
 /// What a policy thinks of one arm for one user.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Judgement {
+pub struct Score {
     /// The reward it expects.
     pub expected: f64,
     /// What is added for being unsure: the exploration bonus.
     pub bonus: f64,
 }
 
-impl Judgement {
+impl Score {
     /// By which arms are ranked.
-    pub fn score(&self) -> f64 {
+    pub fn total(&self) -> f64 {
         self.expected + self.bonus
     }
 }

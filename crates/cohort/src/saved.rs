@@ -26,7 +26,7 @@ pub fn write_header(out: &mut dyn Write, version: u32) -> io::Result<()> {
 /// Reads the version and refuses any other than `version`.
 pub fn read_header(from: &mut dyn Read, what: &'static str, version: u32) -> Result<(), Error> {
     let found = u32::from_le_bytes(read_array(from, what)?);
-    expect(what, "layout version", found, version)
+    check_equal(what, "layout version", found, version)
 }
 
 /// Writes a count.
@@ -156,10 +156,10 @@ pub fn read_bank(
     dim: usize,
     lambda: f64,
 ) -> Result<Bank, Error> {
-    expect(what, "dimension", read_count(from, what)?, dim)?;
+    check_equal(what, "dimension", read_count(from, what)?, dim)?;
     let mut found = [0.0];
     read_numbers(from, what, &mut found)?;
-    expect(what, "lambda", found[0], lambda)?;
+    check_equal(what, "lambda", found[0], lambda)?;
     let learners = read_count(from, what)?;
     let mut bank = Bank::new(0, dim, lambda);
     let mut numbers = vec![0.0; bank.numbers_per_learner()];
@@ -180,7 +180,7 @@ pub fn read_whole_bank(
     learners: usize,
 ) -> Result<Bank, Error> {
     let bank = read_bank(from, what, dim, lambda)?;
-    expect(what, "learners", bank.learners(), learners)?;
+    check_equal(what, "learners", bank.learners(), learners)?;
     Ok(bank)
 }
 
@@ -218,7 +218,7 @@ pub fn read_labels(
     users: usize,
 ) -> Result<Vec<usize>, Error> {
     let mut labels = read_counts(from, what)?;
-    expect(what, "users", labels.len(), users)?;
+    check_equal(what, "users", labels.len(), users)?;
     if let Some(label) = labels.iter().find(|label| **label >= users) {
         let (found, expected) = (format!("cluster {label}"), format!("one of {users}"));
         return Err(Error::Saved { what, found, expected });
@@ -250,7 +250,7 @@ pub fn read_some(from: &mut dyn Read, what: &'static str, count: usize) -> Resul
 }
 
 /// Refuses a value that is not the one this policy was built for.
-pub fn expect<T: PartialEq + std::fmt::Display>(
+pub fn check_equal<T: PartialEq + std::fmt::Display>(
     what: &'static str,
     name: &str,
     found: T,
@@ -271,14 +271,14 @@ fn too_short(what: &'static str, why: &io::Error) -> Error {
 mod tests {
     use proptest::prelude::*;
 
-    use crate::{Contexts, Error, Judgement, Policy, Problem, Saved, Truth, registry};
+    use crate::{Contexts, Error, Policy, Problem, Saved, Score, Truth, registry};
 
     fn build(name: &str, dim: usize) -> Box<dyn Policy> {
         registry::build(name, &Problem::new(0, dim), []).unwrap()
     }
 
     fn saved(policy: &mut dyn Policy) -> &mut dyn Saved {
-        policy.turns().and_then(|turns| turns.saved()).unwrap()
+        policy.online().and_then(|online| online.saved()).unwrap()
     }
 
     fn save(policy: &mut dyn Policy) -> Vec<u8> {
@@ -309,17 +309,17 @@ mod tests {
 
     /// Every policy that works one user at a time and can be kept.
     fn with_saved() -> impl Iterator<Item = &'static str> {
-        with_turns()
-            .filter(|name| build(name, 3).turns().is_some_and(|turns| turns.saved().is_some()))
+        with_online()
+            .filter(|name| build(name, 3).online().is_some_and(|online| online.saved().is_some()))
     }
 
     /// Every policy that works one user at a time.
-    fn with_turns() -> impl Iterator<Item = &'static str> {
-        let has_turns = |info: &&registry::PolicyInfo| {
+    fn with_online() -> impl Iterator<Item = &'static str> {
+        let is_online = |info: &&registry::PolicyInfo| {
             (info.check([]).and_then(|settings| info.make(&Problem::new(0, 3), &settings)))
-                .is_ok_and(|mut policy| policy.turns().is_some())
+                .is_ok_and(|mut policy| policy.online().is_some())
         };
-        registry::POLICIES.iter().filter(has_turns).map(|info| info.name)
+        registry::POLICIES.iter().filter(is_online).map(|info| info.name)
     }
 
     proptest! {
@@ -369,15 +369,15 @@ mod tests {
                         after = Some(loaded);
                     }
                     let contexts = Contexts::new(values, 3).unwrap();
-                    let mut judged = [[Judgement::default(); 2]; 2];
-                    for (policy, judged) in std::iter::once(&mut before).chain(&mut after).zip(&mut judged) {
-                        let turns = policy.turns().unwrap();
-                        turns.catch_up();
-                        turns.judge(*user, &contexts, judged);
-                        let arm = turns.decide(*user, &contexts);
-                        turns.learn_one(*user, contexts.arm(arm), *reward);
+                    let mut scored = [[Score::default(); 2]; 2];
+                    for (policy, scored) in std::iter::once(&mut before).chain(&mut after).zip(&mut scored) {
+                        let online = policy.online().unwrap();
+                        online.catch_up();
+                        online.score(*user, &contexts, scored);
+                        let arm = online.decide(*user, &contexts);
+                        online.learn_one(*user, contexts.arm(arm), *reward);
                     }
-                    prop_assert!(after.is_none() || judged[0] == judged[1], "{name} judges differently");
+                    prop_assert!(after.is_none() || scored[0] == scored[1], "{name} judges differently");
                 }
                 prop_assert_eq!(save(&mut *before), save(&mut *after.unwrap()), "{}", name);
             }
@@ -387,21 +387,21 @@ mod tests {
         fn what_is_judged_best_is_what_is_decided(
             turns in prop::collection::vec((0usize..9, prop::collection::vec(-1.0..1.0f64, 12), -1.0..1.0f64), 1..40),
         ) {
-            for name in with_turns().filter(|name| *name != "random") {
+            for name in with_online().filter(|name| *name != "random") {
                 let mut policy = build(name, 3);
-                let policy = policy.turns().unwrap();
+                let policy = policy.online().unwrap();
                 for (user, values, reward) in &turns {
                     let contexts = Contexts::new(values, 3).unwrap();
-                    let mut judged = [Judgement::default(); 4];
+                    let mut scored = [Score::default(); 4];
                     policy.catch_up();
-                    policy.judge(*user, &contexts, &mut judged);
+                    policy.score(*user, &contexts, &mut scored);
                     let arm = policy.decide(*user, &contexts);
-                    let best = judged.iter().map(Judgement::score).fold(f64::MIN, f64::max);
+                    let best = scored.iter().map(Score::total).fold(f64::MIN, f64::max);
                     // A policy that draws plays what it draws.
                     let mut chances = [0.0; 4];
                     let drawn = policy.chances(*user, &contexts, 0, &mut chances)
                         && chances.iter().all(|chance| *chance > 0.0);
-                    let is_best = judged[arm].score() >= best - 1e-9 * best.abs();
+                    let is_best = scored[arm].total() >= best - 1e-9 * best.abs();
                     prop_assert!(is_best || drawn, "{name}");
                     policy.learn_one(*user, contexts.arm(arm), *reward);
                 }

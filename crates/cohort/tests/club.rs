@@ -22,10 +22,10 @@ fn complete(users: usize) -> Vec<Vec<bool>> {
 }
 
 fn erdos_renyi(users: usize, rng: &mut ChaCha8Rng) -> Vec<Vec<bool>> {
-    let everybody: Vec<usize> = (0..users).collect();
+    let all_users: Vec<usize> = (0..users).collect();
     let mut edges = vec![vec![false; users]; users];
     for user in 0..users {
-        for other in draw_neighbours(&everybody[..user], users, rng) {
+        for other in draw_neighbours(&all_users[..user], users, rng) {
             (edges[user][other], edges[other][user]) = (true, true);
         }
     }
@@ -37,12 +37,12 @@ fn erdos_renyi(users: usize, rng: &mut ChaCha8Rng) -> Vec<Vec<bool>> {
 fn same_turn(world: &mut World, user: usize, club: &mut dyn Policy, plain: &mut PlainClub) {
     let values = world.contexts();
     let contexts = Contexts::new(&values, world.dim).unwrap();
-    let arm = club.turns().unwrap().decide(user, &contexts);
+    let arm = club.online().unwrap().decide(user, &contexts);
     let scores = plain.scores(user, &contexts);
     let best = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     assert!(scores[arm] > best - 1e-9, "arm {arm} for user {user}: {scores:?}");
     let reward = world.reward(user, contexts.arm(arm));
-    club.turns().unwrap().learn_one(user, contexts.arm(arm), reward);
+    club.online().unwrap().learn_one(user, contexts.arm(arm), reward);
     plain.learn_one(user, contexts.arm(arm), reward);
     assert_eq!(club.clusters().unwrap(), plain.clusters());
 }
@@ -174,10 +174,10 @@ fn users_of_two_kinds_part_and_users_of_one_kind_stay_together() {
         for turn in 0..20 * 500 {
             let values = world.contexts();
             let contexts = Contexts::new(&values, 5).unwrap();
-            let turns = club.turns().unwrap();
-            let arm = turns.decide(turn % 20, &contexts);
+            let online = club.online().unwrap();
+            let arm = online.decide(turn % 20, &contexts);
             let reward = world.reward(turn % 20, contexts.arm(arm));
-            turns.learn_one(turn % 20, contexts.arm(arm), reward);
+            online.learn_one(turn % 20, contexts.arm(arm), reward);
         }
         let kinds: Vec<usize> = (0..20).map(|user| user % expected).collect();
         assert_eq!(club.clusters().unwrap(), kinds);
@@ -193,11 +193,11 @@ fn exploration_multiplies_alpha() {
     for turn in 0..200 {
         let values = world.contexts();
         let contexts = Contexts::new(&values, 4).unwrap();
-        let arm = one.turns().unwrap().decide(turn % 5, &contexts);
-        assert_eq!(arm, other.turns().unwrap().decide(turn % 5, &contexts));
+        let arm = one.online().unwrap().decide(turn % 5, &contexts);
+        assert_eq!(arm, other.online().unwrap().decide(turn % 5, &contexts));
         let reward = world.reward(turn % 5, contexts.arm(arm));
         for policy in [&mut one, &mut other] {
-            policy.turns().unwrap().learn_one(turn % 5, contexts.arm(arm), reward);
+            policy.online().unwrap().learn_one(turn % 5, contexts.arm(arm), reward);
         }
     }
 }

@@ -7,7 +7,7 @@ mod worlds;
 use cohort::linear::dot;
 use cohort::params::Value;
 use cohort::policies::cohort::Cohort;
-use cohort::{Contexts, Policy, Problem, Turns, registry};
+use cohort::{Contexts, OnlinePolicy, Policy, Problem, registry};
 use worlds::{Noise, World, clustered, identical, sphere};
 
 /// `name` or `name:key=value,key=value`.
@@ -254,7 +254,7 @@ fn a_job_done_elsewhere_ends_in_the_same_population() {
 fn chances_are_those_of_the_draws() {
     let mut world = clustered(7, 20, 2, 0.3);
     let mut policy = build("cohort:exploration_rule=thompson", &world);
-    let policy = policy.turns().unwrap();
+    let policy = policy.online().unwrap();
     let values = world.contexts();
     let contexts = Contexts::new(&values, world.dim).unwrap();
     let mut chances = vec![0.0; contexts.arms()];
@@ -331,12 +331,12 @@ fn play_alone(world: &mut World, policy: &mut dyn Policy, rounds: usize) -> f64 
         for user in 0..world.users() {
             let values = world.contexts();
             let contexts = Contexts::new(&values, world.dim).unwrap();
-            let arm = policy.turns().unwrap().decide(user, &contexts);
+            let arm = policy.online().unwrap().decide(user, &contexts);
             let means: Vec<f64> = contexts.iter().map(|x| dot(x, world.theta(user))).collect();
             regret += means.iter().copied().fold(f64::NEG_INFINITY, f64::max) - means[arm];
             world.trace.push(arm);
             let reward = world.reward(user, contexts.arm(arm));
-            policy.turns().unwrap().learn_one(user, contexts.arm(arm), reward);
+            policy.online().unwrap().learn_one(user, contexts.arm(arm), reward);
         }
     }
     regret / world.users() as f64
@@ -368,10 +368,10 @@ fn what_was_fitted_to_users_before_they_changed_is_not_taken_on() {
         }
         if turn % 50 == 0 {
             let mut bytes = Vec::new();
-            Turns::saved(&mut policy).unwrap().save(&mut bytes).unwrap();
-            Turns::saved(&mut restored).unwrap().load(&mut bytes.as_slice()).unwrap();
+            OnlinePolicy::saved(&mut policy).unwrap().save(&mut bytes).unwrap();
+            OnlinePolicy::saved(&mut restored).unwrap().load(&mut bytes.as_slice()).unwrap();
             let mut again = Vec::new();
-            Turns::saved(&mut restored).unwrap().save(&mut again).unwrap();
+            OnlinePolicy::saved(&mut restored).unwrap().save(&mut again).unwrap();
             assert!(bytes == again, "saved, restored and saved");
             std::mem::swap(&mut policy, &mut restored);
         }

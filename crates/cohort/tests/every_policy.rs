@@ -59,21 +59,21 @@ fn bears_large_contexts_that_are_nearly_the_same() {
         for (dim, scale) in [(16, 1e6), (16, 1e4), (64, 1e6)] {
             let problem = Problem { sigma: 0.1, ..Problem::new(2, dim) };
             let Ok(mut learner) = build(policy.name, &problem, []) else { continue };
-            let Some(turns) = learner.turns() else { continue };
+            let Some(online) = learner.online() else { continue };
             for t in 0..1500 {
                 let wiggle = |i: usize| ((t * 31 + i * 17) % 1009) as f64 * 1e-6;
                 let values: Vec<f64> = (0..2 * dim).map(|i| scale - wiggle(i)).collect();
                 let contexts = Contexts::new(&values, dim).unwrap();
-                let arm = turns.decide(t % 2, &contexts);
+                let arm = online.decide(t % 2, &contexts);
                 let reward = if t % 3 == 0 { 1e6 } else { -1e6 };
-                turns.learn_one(t % 2, contexts.arm(arm), reward);
-                turns.catch_up();
+                online.learn_one(t % 2, contexts.arm(arm), reward);
+                online.catch_up();
             }
             let mut bytes = Vec::new();
-            let Some(saved) = turns.saved() else { continue };
+            let Some(saved) = online.saved() else { continue };
             saved.save(&mut bytes).unwrap_or_else(|why| panic!("{} {dim}: {why}", policy.name));
             let mut again = build(policy.name, &problem, []).unwrap();
-            let saved = again.turns().and_then(|turns| turns.saved()).unwrap();
+            let saved = again.online().and_then(|online| online.saved()).unwrap();
             saved.load(&mut bytes.as_slice()).unwrap();
         }
     }
@@ -87,7 +87,7 @@ fn turns_end_in_the_same_statistics_as_rounds() {
         let problem = Problem { truth: Some(truth), ..problem };
         let mut rounds = build(policy.name, &problem, []).unwrap();
         let mut turns = build(policy.name, &problem, []).unwrap();
-        if turns.turns().is_none() || policy.name == "random" {
+        if turns.online().is_none() || policy.name == "random" {
             continue;
         }
         let mut arms = vec![0; 4];
@@ -98,7 +98,7 @@ fn turns_end_in_the_same_statistics_as_rounds() {
             rounds.choose(&contexts, &mut arms);
             let rewards: Vec<f64> =
                 (0..4).map(|i| contexts.arm(arms[i])[i % 3] * (1.0 + i as f64)).collect();
-            let one_at_a_time = turns.turns().unwrap();
+            let one_at_a_time = turns.online().unwrap();
             for user in 0..4 {
                 let arm = one_at_a_time.decide(user, &contexts);
                 assert_eq!(arm, arms[user], "{}, round {t}, user {user}", policy.name);

@@ -1,7 +1,7 @@
 //! A user that is forgotten is one that never came; the others, and what users have in common, stay.
 #![allow(missing_docs)]
 
-use cohort::{Contexts, Judgement, Policy, Problem, registry};
+use cohort::{Contexts, Policy, Problem, Score, registry};
 
 const DIM: usize = 3;
 
@@ -20,17 +20,17 @@ fn learn(policy: &mut dyn Policy, users: impl Iterator<Item = usize> + Clone, re
     for n in 0..rewards {
         for user in users.clone() {
             let (context, reward) = answer(user, n);
-            policy.turns().unwrap().learn_one(user, &context, reward);
+            policy.online().unwrap().learn_one(user, &context, reward);
         }
     }
 }
 
-fn judged(policy: &mut dyn Policy, user: usize) -> [Judgement; 3] {
+fn scored(policy: &mut dyn Policy, user: usize) -> [Score; 3] {
     let rows = [0.5, 0.1, -0.2, -0.4, 0.9, 0.3, 0.2, -0.6, 0.7];
-    let mut judgements = [Judgement::default(); 3];
-    let turns = policy.turns().unwrap();
-    turns.judge(user, &Contexts::new(&rows, DIM).unwrap(), &mut judgements);
-    judgements
+    let mut scores = [Score::default(); 3];
+    let online = policy.online().unwrap();
+    online.score(user, &Contexts::new(&rows, DIM).unwrap(), &mut scores);
+    scores
 }
 
 #[test]
@@ -40,33 +40,33 @@ fn what_is_thought_of_a_forgotten_user_is_what_is_thought_of_a_new_one() {
         let (mut forgets, mut plain) = (policy(), policy());
         for policy in [&mut forgets, &mut plain] {
             learn(&mut **policy, 0..20, rewards);
-            policy.turns().unwrap().catch_up();
+            policy.online().unwrap().catch_up();
         }
-        let before = judged(&mut *forgets, 7);
-        assert!(forgets.turns().unwrap().forget(7));
-        assert!(forgets.turns().unwrap().forget(1000), "whoever never came is forgotten already");
-        assert_ne!(judged(&mut *forgets, 7), before);
+        let before = scored(&mut *forgets, 7);
+        assert!(forgets.online().unwrap().forget(7));
+        assert!(forgets.online().unwrap().forget(1000), "whoever never came is forgotten already");
+        assert_ne!(scored(&mut *forgets, 7), before);
         for user in 0..22 {
             let like = if user == 7 { 21 } else { user };
-            assert_eq!(judged(&mut *forgets, user), judged(&mut *plain, like), "user {user}");
+            assert_eq!(scored(&mut *forgets, user), scored(&mut *plain, like), "user {user}");
         }
         // What was kept is what is there, and comes back as it is.
         let mut bytes = Vec::new();
-        forgets.turns().unwrap().saved().unwrap().save(&mut bytes).unwrap();
+        forgets.online().unwrap().saved().unwrap().save(&mut bytes).unwrap();
         let mut again = policy();
-        again.turns().unwrap().saved().unwrap().load(&mut bytes.as_slice()).unwrap();
+        again.online().unwrap().saved().unwrap().load(&mut bytes.as_slice()).unwrap();
         for user in 0..22 {
-            assert_eq!(judged(&mut *again, user), judged(&mut *forgets, user), "user {user}");
+            assert_eq!(scored(&mut *again, user), scored(&mut *forgets, user), "user {user}");
         }
         // The user may come back, and learns as somebody new does.
         let (context, reward) = answer(3, 1);
-        forgets.turns().unwrap().learn_one(7, &context, reward);
-        plain.turns().unwrap().learn_one(21, &context, reward);
-        assert_eq!(judged(&mut *forgets, 7), judged(&mut *plain, 21));
+        forgets.online().unwrap().learn_one(7, &context, reward);
+        plain.online().unwrap().learn_one(21, &context, reward);
+        assert_eq!(scored(&mut *forgets, 7), scored(&mut *plain, 21));
         // The next fit is made without whom was forgotten.
         learn(&mut *forgets, 0..6, 30);
-        forgets.turns().unwrap().catch_up();
-        assert!(judged(&mut *forgets, 7).iter().all(|one| one.score().is_finite()));
+        forgets.online().unwrap().catch_up();
+        assert!(scored(&mut *forgets, 7).iter().all(|one| one.total().is_finite()));
     }
 }
 
@@ -75,8 +75,8 @@ fn policies_that_cannot_forget_say_so_and_stay_as_they_are() {
     for name in ["linucb-ind", "club", "sclub"] {
         let mut policy = registry::build(name, &Problem::new(0, DIM), []).unwrap();
         learn(&mut *policy, 0..4, 5);
-        let before = judged(&mut *policy, 2);
-        assert!(!policy.turns().unwrap().forget(2), "{name}");
-        assert_eq!(judged(&mut *policy, 2), before, "{name}");
+        let before = scored(&mut *policy, 2);
+        assert!(!policy.online().unwrap().forget(2), "{name}");
+        assert_eq!(scored(&mut *policy, 2), before, "{name}");
     }
 }

@@ -27,13 +27,13 @@ fn regret(mut world: World, name: &str, params: &[(&str, &str)]) -> f64 {
         let values = world.contexts();
         let contexts = Contexts::new(&values, world.dim).unwrap();
         for user in 0..users {
-            let arm = policy.turns().unwrap().decide(user, &contexts);
+            let arm = policy.online().unwrap().decide(user, &contexts);
             let worth =
                 |x: &[f64]| cohort::linear::dot(x, &thetas[user * world.dim..][..world.dim]);
             let best = contexts.iter().map(worth).fold(f64::NEG_INFINITY, f64::max);
             lost += best - worth(contexts.arm(arm));
             let reward = world.reward(user, contexts.arm(arm));
-            policy.turns().unwrap().learn_one(user, contexts.arm(arm), reward);
+            policy.online().unwrap().learn_one(user, contexts.arm(arm), reward);
         }
     }
     lost / users as f64

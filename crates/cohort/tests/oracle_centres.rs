@@ -6,7 +6,7 @@ mod oracle_centres;
 #[path = "plain/paper.rs"]
 mod paper;
 
-use cohort::{Contexts, Judgement, Law, Policy, Problem, Truth, registry};
+use cohort::{Contexts, Law, Policy, Problem, Score, Truth, registry};
 use oracle_centres::Plain;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -56,19 +56,19 @@ fn agree(case: &Case) {
         let mut arms = vec![0; N];
         rounds.choose(&contexts, &mut arms);
         let rewards: Vec<f64> = (0..=N).map(|_| rng.random_range(-1.0..1.0)).collect();
-        let turns = turns.turns().unwrap();
+        let online = turns.online().unwrap();
         for (user, plain) in plain.iter_mut().enumerate() {
-            let expected: Vec<f64> = contexts.iter().map(|x| plain.expect(x)).collect();
-            let mut judged = [Judgement::default(); K];
-            turns.judge(user, &contexts, &mut judged);
-            for (judged, expected) in judged.iter().zip(&expected) {
-                let error = (judged.expected - expected).abs();
-                assert!(error < 1e-7, "user {user}: {} for {expected}", judged.expected);
+            let expected: Vec<f64> = contexts.iter().map(|x| plain.expected(x)).collect();
+            let mut scored = [Score::default(); K];
+            online.score(user, &contexts, &mut scored);
+            for (scored, expected) in scored.iter().zip(&expected) {
+                let error = (scored.expected - expected).abs();
+                assert!(error < 1e-7, "user {user}: {} for {expected}", scored.expected);
             }
-            let arm = turns.decide(user, &contexts);
+            let arm = online.decide(user, &contexts);
             let best = expected.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             assert!(expected[arm] > best - 1e-7 && arms.get(user).is_none_or(|own| *own == arm));
-            turns.learn_one(user, contexts.arm(arm), rewards[user]);
+            online.learn_one(user, contexts.arm(arm), rewards[user]);
             plain.history.push((contexts.arm(arm).to_vec(), rewards[user]));
         }
         rounds.learn(&contexts, &arms, &rewards[..N]);
@@ -131,14 +131,14 @@ fn without_a_law_it_is_that_of_the_users() {
     let values = [0.3, 0.1, -0.2, 0.5, -0.5, 0.4];
     let contexts = Contexts::new(&values, D).unwrap();
     for reward in [0.3, -0.2, 0.1] {
-        let judged = [&mut without, &mut with].map(|policy| {
-            let mut judged = [Judgement::default(); 2];
-            let turns = policy.turns().unwrap();
-            turns.judge(1, &contexts, &mut judged);
-            turns.learn_one(1, contexts.arm(0), reward);
-            judged.map(|judged| judged.expected)
+        let scored = [&mut without, &mut with].map(|policy| {
+            let mut scored = [Score::default(); 2];
+            let online = policy.online().unwrap();
+            online.score(1, &contexts, &mut scored);
+            online.learn_one(1, contexts.arm(0), reward);
+            scored.map(|scored| scored.expected)
         });
-        assert!(judged[0].iter().zip(judged[1]).all(|(a, b)| (a - b).abs() < 1e-12));
+        assert!(scored[0].iter().zip(scored[1]).all(|(a, b)| (a - b).abs() < 1e-12));
     }
 }
 
@@ -148,11 +148,11 @@ fn no_noise_is_borne() {
     let mut policy = build(&Case { law: law(), sigma: 0.0, told_sigma: None });
     let values = [1.0, 0.0, 0.0, 0.0, 0.0, 1.0];
     let contexts = Contexts::new(&values, D).unwrap();
-    let turns = policy.turns().unwrap();
-    turns.learn_one(0, contexts.arm(0), 0.6);
-    let mut judged = [Judgement::default(); 2];
-    turns.judge(0, &contexts, &mut judged);
-    assert_eq!(judged.map(|judged| judged.expected), [0.6, -0.8]);
-    turns.learn_one(0, contexts.arm(0), 1e300);
-    assert_eq!(turns.decide(0, &contexts), 0);
+    let online = policy.online().unwrap();
+    online.learn_one(0, contexts.arm(0), 0.6);
+    let mut scored = [Score::default(); 2];
+    online.score(0, &contexts, &mut scored);
+    assert_eq!(scored.map(|scored| scored.expected), [0.6, -0.8]);
+    online.learn_one(0, contexts.arm(0), 1e300);
+    assert_eq!(online.decide(0, &contexts), 0);
 }

@@ -69,18 +69,18 @@ fn same_arms(
         ((*name).to_owned(), value)
     });
     let mut policy = cohort::registry::build(name, problem, params).unwrap();
-    let turns = policy.turns().unwrap();
+    let online = policy.online().unwrap();
     for (turn, values) in tables.contexts.iter().enumerate() {
         let user = tables.served[turn];
         let contexts = Contexts::new(values, D).unwrap();
         let rows: Matrix = contexts.iter().map(<[f64]>::to_vec).collect();
-        let arm = turns.decide(user, &contexts);
+        let arm = online.decide(user, &contexts);
         let scores = plain.scores(user, &rows);
         let best = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         assert!(scores[arm] > best - 1e-8, "{name}, turn {turn}: arm {arm} of {scores:?}");
         let x = rows[arm].clone();
         let y = rivals::dot(&x, &tables.thetas[user]) + tables.noise[turn];
-        turns.learn_one(user, &x, y);
+        online.learn_one(user, &x, y);
         plain.learn(Reward { user, x, y });
     }
 }

@@ -5,7 +5,7 @@
 mod paper;
 
 use cohort::{Contexts, Problem, Truth, params::Value};
-use paper::{Plain, Told};
+use paper::{OfulParams, Plain};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -89,8 +89,15 @@ fn same_arms_for(
     }
 }
 
-fn told() -> Told {
-    Told { delta: 0.4, lambda: 1.0, norm_bound: 1.0, sigma: SIGMA, exploration: 1.0, ball: None }
+fn told() -> OfulParams {
+    OfulParams {
+        delta: 0.4,
+        lambda: 1.0,
+        norm_bound: 1.0,
+        sigma: SIGMA,
+        exploration: 1.0,
+        ball: None,
+    }
 }
 
 const SEEDS: std::ops::Range<u64> = 0..3;
@@ -105,7 +112,7 @@ fn linucb_ind() {
 
 #[test]
 fn every_constant_of_oful_reaches_it() {
-    let told = Told {
+    let told = OfulParams {
         delta: 0.05,
         lambda: 0.3,
         norm_bound: 2.0,
@@ -129,7 +136,7 @@ fn the_ball_form_shrinks_once_tau_min_is_reached() {
     // With ρ_min = 1 and δ = 0.4, τ_min = (16 + 8/3)·ln(2·4·150/0.4) = 149.4: one round before T.
     let tau_min = (16.0 + 8.0 / 3.0) * (2.0 * (D * T) as f64 / 0.4).ln();
     assert!(tau_min < T as f64);
-    let told = Told { ball: Some((1.0, T)), ..told() };
+    let told = OfulParams { ball: Some((1.0, T)), ..told() };
     let users = vec![paper::Oful::default(); N];
     let params = [("confidence", "ball"), ("rho_min", "1")];
     same_arms("linucb-ind", &params, &mut paper::LinUcbInd { users, told }, 2);
@@ -139,7 +146,7 @@ fn the_ball_form_shrinks_once_tau_min_is_reached() {
 #[test]
 fn the_ball_form_inside_phases_and_epochs() {
     let ball = [("confidence", "ball"), ("rho_min", "1")];
-    let told = Told { ball: Some((1.0, 0)), ..told() };
+    let told = OfulParams { ball: Some((1.0, 0)), ..told() };
     let reached = |rounds: usize, delta: f64| {
         let tau = (16.0 + 8.0 / 3.0) * (2.0 * (D * rounds) as f64 / delta).ln();
         tau < rounds as f64

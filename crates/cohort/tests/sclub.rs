@@ -22,12 +22,12 @@ fn sclub(users: usize, params: &[(&str, f64)]) -> Box<dyn Policy> {
 fn same_turn(world: &mut World, user: usize, sclub: &mut dyn Policy, plain: &mut PlainSclub) {
     let values = world.contexts();
     let contexts = Contexts::new(&values, world.dim).unwrap();
-    let arm = sclub.turns().unwrap().decide(user, &contexts);
+    let arm = sclub.online().unwrap().decide(user, &contexts);
     let scores = plain.scores(user, &contexts);
     let best = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     assert!(scores[arm] > best - 1e-9, "arm {arm} for user {user}: {scores:?}");
     let reward = world.reward(user, contexts.arm(arm));
-    sclub.turns().unwrap().learn_one(user, contexts.arm(arm), reward);
+    sclub.online().unwrap().learn_one(user, contexts.arm(arm), reward);
     plain.learn_one(user, contexts.arm(arm), reward);
     assert_eq!(sclub.clusters().unwrap(), plain.clusters());
 }
@@ -145,10 +145,10 @@ fn users_of_two_kinds_part_and_users_of_one_kind_come_together() {
         for turn in 0..20 * 500 {
             let values = world.contexts();
             let contexts = Contexts::new(&values, DIM).unwrap();
-            let turns = sclub.turns().unwrap();
-            let arm = turns.decide(turn % 20, &contexts);
+            let online = sclub.online().unwrap();
+            let arm = online.decide(turn % 20, &contexts);
             let reward = world.reward(turn % 20, contexts.arm(arm));
-            turns.learn_one(turn % 20, contexts.arm(arm), reward);
+            online.learn_one(turn % 20, contexts.arm(arm), reward);
         }
         let kinds: Vec<usize> = (0..20).map(|user| user % expected).collect();
         assert_eq!(sclub.clusters().unwrap(), kinds);

@@ -1,7 +1,7 @@
 //! `cohort policies`: every policy, every parameter.
 
 use cohort::registry::POLICIES;
-use cohort_server::settings::policies_with_turns;
+use cohort_server::settings::online_policies;
 
 use crate::command::{cohort, json};
 
@@ -14,7 +14,7 @@ fn every_policy_is_listed_with_its_parameters() {
     }
     assert!(called.out.contains("exploration"));
     let marks = called.out.matches("works one user at a time: also for apps").count();
-    assert_eq!(marks, policies_with_turns().len());
+    assert_eq!(marks, online_policies().len());
     let widest = called.out.lines().map(|line| line.chars().count()).max();
     assert!(widest <= Some(100), "{widest:?} columns");
 }
@@ -25,7 +25,7 @@ fn the_list_is_json_too() {
     assert_eq!(list.as_array().map(Vec::len), Some(POLICIES.len()));
     for policy in list.as_array().unwrap() {
         let name = policy["name"].as_str().unwrap();
-        assert_eq!(policy["for_apps"], policies_with_turns().contains(&name), "{name}");
+        assert_eq!(policy["for_apps"], online_policies().contains(&name), "{name}");
     }
     let one = json(&["policies", "linucb-ind"]);
     let params = one[0]["parameters"].as_array().unwrap();

@@ -10,7 +10,7 @@ use super::ranking::Standing;
 use super::{Report, Request};
 use crate::figures::scale::short;
 use crate::figures::svg::{self, escape};
-use crate::figures::{Anchor, Colour, Figure, Panel, Picture, Point, Series, look};
+use crate::figures::{Anchor, Colour, Figure, Panel, Picture, Point, Series, style};
 use crate::reproduce::page::{CSS, colour_rules};
 use crate::results::half_width_95;
 
@@ -170,11 +170,11 @@ fn protocol_rows(played: &Played, report: &Report) -> Rows {
         let mut row = vec![name];
         for (results, best) in played.results[at].iter().zip(bests) {
             match results {
-                super::play::Outcome::Complete(complete) => {
+                super::play::EntryOutcome::Complete(complete) => {
                     row.push(with_interval(complete));
                     row.push(format!("{:.2}", complete.regret() / best));
                 }
-                super::play::Outcome::Not(why) => row.extend([why.clone(), String::new()]),
+                super::play::EntryOutcome::Not(why) => row.extend([why.clone(), String::new()]),
             }
         }
         let tuned = played.results[at][1].complete();
@@ -274,7 +274,7 @@ fn ranks(standings: &[Standing], version: &str) -> Picture {
         );
     }
     for (row, standing) in standings.iter().enumerate() {
-        let (y, look) = (66.0 + ROW * row as f64, look(&standing.name));
+        let (y, style) = (66.0 + ROW * row as f64, style(&standing.name));
         picture.write(
             (LEFT - 12.0, y + 4.0),
             &*standing.name,
@@ -285,8 +285,8 @@ fn ranks(standings: &[Standing], version: &str) -> Picture {
         );
         let half = standing.rank_half_width.unwrap_or(0.0);
         let ends = vec![(at(standing.mean_rank - half), y), (at(standing.mean_rank + half), y)];
-        picture.line(ends, look.colour, 1.6, &[]);
-        look.draw_mark(&mut picture, (at(standing.mean_rank), y), 4.0);
+        picture.line(ends, style.colour, 1.6, &[]);
+        style.draw_mark(&mut picture, (at(standing.mean_rank), y), 4.0);
         let text = format!("{:.1}", standing.mean_rank);
         picture.write((LEFT + PLOT + 16.0, y + 4.0), text, 11.0, Anchor::Start, false, Colour::INK);
     }

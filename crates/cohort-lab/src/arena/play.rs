@@ -37,12 +37,12 @@ pub struct Played {
     /// d.
     pub dim: usize,
     /// For every entry: at published parameters, and at tuned ones.
-    pub results: Vec<[Outcome; 2]>,
+    pub results: Vec<[EntryOutcome; 2]>,
 }
 
 /// What came of one policy.
 #[derive(Clone, Debug)]
-pub enum Outcome {
+pub enum EntryOutcome {
     /// It played all repetitions.
     Complete(Complete),
     /// It could not play, or not in the time it had.
@@ -64,12 +64,12 @@ pub struct Complete {
     pub state_bytes: Option<u64>,
 }
 
-impl Outcome {
+impl EntryOutcome {
     /// All repetitions, where there are all.
     pub fn complete(&self) -> Option<&Complete> {
         match self {
-            Outcome::Complete(complete) => Some(complete),
-            Outcome::Not(_) => None,
+            EntryOutcome::Complete(complete) => Some(complete),
+            EntryOutcome::Not(_) => None,
         }
     }
 }
@@ -140,9 +140,9 @@ impl Workshop<'_> {
         let Some(tuned) = tuned else { return Ok(None) };
         let results = (published.into_iter().zip(tuned).enumerate())
             .map(|(at, (published, tuned))| match (chosen(at), tuned) {
-                (Some((set, _)), Outcome::Complete(mut tuned)) => {
+                (Some((set, _)), EntryOutcome::Complete(mut tuned)) => {
                     tuned.set = Some(set.clone());
-                    [published, Outcome::Complete(tuned)]
+                    [published, EntryOutcome::Complete(tuned)]
                 }
                 (Some(_), not) => [published, not],
                 (None, _) => [published.clone(), published],
@@ -158,7 +158,7 @@ impl Workshop<'_> {
         protocol: &Protocol,
         environment: &dyn Environment,
         mut player: impl FnMut(&Entry) -> Option<Arc<dyn Player>>,
-    ) -> Result<Option<Vec<Outcome>>, Error> {
+    ) -> Result<Option<Vec<EntryOutcome>>, Error> {
         let players: Vec<_> = self.entries.iter().map(&mut player).collect();
         let mut jobs = Vec::new();
         for repetition in 0..protocol.reps {
@@ -169,7 +169,7 @@ impl Workshop<'_> {
         let count = players.iter().flatten().count();
         let mut at = 0;
         let outcomes = players.iter().map(|player| match player {
-            None => Outcome::Not("not tuned".to_owned()),
+            None => EntryOutcome::Not("not tuned".to_owned()),
             Some(_) => {
                 at += 1;
                 gather(came.iter().skip(at - 1).step_by(count.max(1)), self.request.seconds)
@@ -244,7 +244,7 @@ impl Workshop<'_> {
 }
 
 /// All repetitions of one policy.
-fn gather<'a>(runs: impl Iterator<Item = &'a Came>, limit: f64) -> Outcome {
+fn gather<'a>(runs: impl Iterator<Item = &'a Came>, limit: f64) -> EntryOutcome {
     let mut complete = Complete {
         set: None,
         regrets: Vec::new(),
@@ -255,8 +255,8 @@ fn gather<'a>(runs: impl Iterator<Item = &'a Came>, limit: f64) -> Outcome {
     for came in runs {
         let run = match came {
             Came::Done(run) => run,
-            Came::TooSlow => return Outcome::Not(format!("took more than {limit} s")),
-            Came::Refused(why) => return Outcome::Not(why.clone()),
+            Came::TooSlow => return EntryOutcome::Not(format!("took more than {limit} s")),
+            Came::Refused(why) => return EntryOutcome::Not(why.clone()),
         };
         complete.regrets.push(run.total_regret());
         complete.seconds += run.learning.as_secs_f64();
@@ -270,7 +270,7 @@ fn gather<'a>(runs: impl Iterator<Item = &'a Came>, limit: f64) -> Outcome {
     let count = complete.regrets.len() as f64;
     complete.seconds /= count;
     complete.curve.iter_mut().for_each(|(_, y)| *y /= count);
-    Outcome::Complete(complete)
+    EntryOutcome::Complete(complete)
 }
 
 /// Cumulative regret after some of the rounds, the last among them.

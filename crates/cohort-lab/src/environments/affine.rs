@@ -25,11 +25,11 @@ use rand::{Rng, RngExt};
 use rand_distr::StandardNormal;
 
 use super::parts::laws::check_fits;
-use crate::environment::{Environment, EnvironmentInfo, Outcome, Size, World};
+use crate::environment::{Environment, EnvironmentInfo, Feedback, Size, World};
 use crate::seed::{Purpose, Seed};
 use crate::{Error, datasets, npy};
 
-/// What is known of it before it is made.
+/// Static metadata of the environment: name, summary, parameters.
 pub(super) const INFO: EnvironmentInfo = EnvironmentInfo {
     name: "affine",
     summary: "unit vectors with a constant appended, rewards 0 or 1 (SCLUB's, FCLUB's, RCLUMB's form)",
@@ -297,7 +297,7 @@ impl World for Shown {
         self.absent[user]
     }
 
-    fn play(&self, user: usize, arm: Arm) -> Outcome {
+    fn play(&self, user: usize, arm: Arm) -> Feedback {
         let expected = |arm: Arm| match self.laws.binary {
             // A probability, whatever it is off by.
             true => self.expected(user, arm).clamp(0.0, 1.0),
@@ -309,7 +309,7 @@ impl World for Shown {
             true => f64::from(u8::from(self.luck[user] < played)),
             false => played + self.luck[user],
         };
-        Outcome { reward, regret: best - played }
+        Feedback { reward, regret: best - played }
     }
 }
 

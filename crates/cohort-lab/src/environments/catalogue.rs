@@ -16,7 +16,7 @@ use rand::RngExt;
 
 use crate::Error;
 use crate::datasets::{self, Catalogue, Centring, Choices, Rows, Tables, Untagged};
-use crate::environment::{Environment, EnvironmentInfo, Outcome, Size, World};
+use crate::environment::{Environment, EnvironmentInfo, Feedback, Size, World};
 use crate::seed::{Purpose, Seed};
 
 /// What is known of Last.FM before it is made.
@@ -270,11 +270,11 @@ impl World for Visit {
         self.own_offers
     }
 
-    fn play(&self, user: usize, arm: Arm) -> Outcome {
+    fn play(&self, user: usize, arm: Arm) -> Feedback {
         let liked = self.liked[user];
         let reward = f64::from(u8::from(liked >> arm & 1 == 1));
         let best = f64::from(u8::from(liked != 0));
-        Outcome { reward, regret: best - reward }
+        Feedback { reward, regret: best - reward }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::Error;
 use crate::environment::{Environment, EnvironmentInfo, Size, World};
 use crate::seed::{Purpose, Seed};
 
-/// What is known of it before it is made.
+/// Static metadata of the environment: name, summary, parameters.
 pub(super) const INFO: EnvironmentInfo = EnvironmentInfo {
     name: "clustered",
     summary: "users of a cluster are the same (the paper's clustering framework)",

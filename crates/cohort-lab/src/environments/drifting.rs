@@ -12,10 +12,10 @@ use super::parts::centres::{CLUSTER_OPTIONS, Centres, cluster_of_every_user, sha
 use super::parts::laws::{Drawn, LAW_OPTIONS, Laws, check_fits, normal};
 use super::parts::linear::{LinearWorld, UserLaw, Users};
 use crate::Error;
-use crate::environment::{Environment, EnvironmentInfo, Outcome, Size, World};
+use crate::environment::{Environment, EnvironmentInfo, Feedback, Size, World};
 use crate::seed::{Purpose, Seed};
 
-/// What is known of it before it is made.
+/// Static metadata of the environment: name, summary, parameters.
 pub(super) const INFO: EnvironmentInfo = EnvironmentInfo {
     name: "drifting",
     summary: "users of a cluster start the same and change, at once or slowly",
@@ -188,7 +188,7 @@ impl World for Changing {
         self.world.is_absent(user)
     }
 
-    fn play(&self, user: usize, arm: Arm) -> Outcome {
+    fn play(&self, user: usize, arm: Arm) -> Feedback {
         self.world.play(user, arm)
     }
 }

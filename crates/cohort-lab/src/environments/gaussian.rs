@@ -15,7 +15,7 @@ use crate::Error;
 use crate::environment::{Environment, EnvironmentInfo, Size, World};
 use crate::seed::{Purpose, Seed};
 
-/// What is known of it before it is made.
+/// Static metadata of the environment: name, summary, parameters.
 pub(super) const INFO: EnvironmentInfo = EnvironmentInfo {
     name: "gaussian",
     summary: "users are alike, not the same (the paper's personalization framework)",

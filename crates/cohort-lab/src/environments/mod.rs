@@ -65,7 +65,7 @@ fn is_option_of_any(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment::{Outcome, World};
+    use crate::environment::{Feedback, World};
     use crate::seed::Seed;
     use cohort::linear::dot;
 
@@ -82,7 +82,7 @@ mod tests {
     }
 
     /// What the first `users` users answer to arm 1 in round 4.
-    fn answers(world: &mut dyn World, users: usize) -> Vec<Outcome> {
+    fn answers(world: &mut dyn World, users: usize) -> Vec<Feedback> {
         world.start_round(4);
         (0..users).map(|user| world.play(user, 1)).collect()
     }
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn levels_are_added_to_rewards_and_change_nothing_else() {
-        let rewards = |options: &[(&str, &str)], round: usize| -> Vec<Outcome> {
+        let rewards = |options: &[(&str, &str)], round: usize| -> Vec<Feedback> {
             let mut world = world("clustered", options);
             world.start_round(round);
             (0..100).map(|user| world.play(user, 3)).collect()

@@ -17,7 +17,7 @@ use crate::environment::{Environment, EnvironmentInfo, Size, World};
 use crate::npy::{self, Array, Number};
 use crate::seed::Seed;
 
-/// What is known of it before it is made.
+/// Static metadata of the environment: name, summary, parameters.
 pub(super) const INFO: EnvironmentInfo = EnvironmentInfo {
     name: "table",
     summary: "contexts, users and noise from .npy files, nothing random",

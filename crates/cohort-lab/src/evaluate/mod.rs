@@ -23,7 +23,7 @@ pub mod weights;
 use serde::Serialize;
 
 use crate::Error;
-use estimators::{Estimate, Estimator, Judged};
+use estimators::{Estimate, Estimator, WeightedRow};
 use log::Log;
 use reward_model::RewardModel;
 use target::Target;
@@ -58,11 +58,11 @@ pub fn evaluate(
     let model = wanted.contains(&Estimator::Dr).then(|| RewardModel::cross_fitted(log));
     targets
         .iter_mut()
-        .map(|target| judge(log, &mut **target, wanted, model.as_ref(), seed))
+        .map(|target| evaluate_one(log, &mut **target, wanted, model.as_ref(), seed))
         .collect()
 }
 
-fn judge(
+fn evaluate_one(
     log: &Log,
     target: &mut dyn Target,
     wanted: &[Estimator],
@@ -70,17 +70,17 @@ fn judge(
     seed: u64,
 ) -> Result<Evaluation, Error> {
     let weighs = wanted.iter().any(|estimator| estimator.needs_propensities());
-    let judged = if weighs { target::follow(log, target, model)? } else { Vec::new() };
+    let weighted = if weighs { target::follow(log, target, model)? } else { Vec::new() };
     let mut estimates = Vec::new();
     for estimator in wanted {
         estimates.push(match estimator {
             Estimator::Replay => estimators::replay::estimate(log, target, seed)?,
-            Estimator::Ips => estimators::ips::estimate(&judged),
-            Estimator::Snips => estimators::snips::estimate(&judged),
-            Estimator::Dr => estimators::doubly_robust::estimate(&judged),
+            Estimator::Ips => estimators::ips::estimate(&weighted),
+            Estimator::Snips => estimators::snips::estimate(&weighted),
+            Estimator::Dr => estimators::doubly_robust::estimate(&weighted),
         });
     }
-    let weights = weighs.then(|| Weights::of(&judged));
+    let weights = weighs.then(|| Weights::of(&weighted));
     let mut warnings = weights.as_ref().map(Weights::warnings).unwrap_or_default();
     warnings.extend(estimates.iter().filter_map(Estimate::warning));
     if wanted.contains(&Estimator::Replay) {

@@ -15,9 +15,9 @@ use std::path::PathBuf;
 
 use cohort::params::Value;
 use cohort::registry::{self, PolicyInfo};
-use cohort::{Contexts, Judgement, Policy, Problem, Turns};
+use cohort::{Contexts, OnlinePolicy, Policy, Problem, Score};
 
-use super::estimators::Judged;
+use super::estimators::WeightedRow;
 use super::log::Log;
 use super::reward_model::RewardModel;
 use crate::{Error, npy};
@@ -49,13 +49,13 @@ pub(super) fn follow(
     log: &Log,
     target: &mut dyn Target,
     model: Option<&RewardModel>,
-) -> Result<Vec<Judged>, Error> {
+) -> Result<Vec<WeightedRow>, Error> {
     target.forget(log)?;
-    let (mut probabilities, mut judged) = (Vec::new(), Vec::with_capacity(log.rows.len()));
+    let (mut probabilities, mut weighted) = (Vec::new(), Vec::with_capacity(log.rows.len()));
     for (at, row) in log.rows.iter().enumerate() {
         target.probabilities(log, at, &mut probabilities)?;
         let weight = probabilities[row.chosen] / row.propensity.unwrap_or(f64::NAN);
-        let mut one = Judged { weight, reward: row.reward, ..Judged::default() };
+        let mut one = WeightedRow { weight, reward: row.reward, ..WeightedRow::default() };
         if let Some(model) = model {
             one.model_of_chosen = model.predict(log, at, row.chosen);
             // Most policies have one item in mind: the others need no prediction.
@@ -64,10 +64,10 @@ pub(super) fn follow(
                 .map(|(which, probability)| probability * model.predict(log, at, which))
                 .sum();
         }
-        judged.push(one);
+        weighted.push(one);
         target.learn(log, at);
     }
-    Ok(judged)
+    Ok(weighted)
 }
 
 /// What is asked for, before the log is there.
@@ -246,7 +246,7 @@ struct Learner {
     info: &'static PolicyInfo,
     params: Vec<(String, Value)>,
     policy: Box<dyn Policy>,
-    judgements: Vec<Judgement>,
+    scores: Vec<Score>,
 }
 
 impl Learner {
@@ -261,11 +261,11 @@ impl Learner {
             return Err(Error::unexpected("the log", "no features", expected));
         }
         let policy = build(info, &params, log)?;
-        Ok(Self { info, params, policy, judgements: Vec::new() })
+        Ok(Self { info, params, policy, scores: Vec::new() })
     }
 
-    fn turns(&mut self) -> &mut dyn Turns {
-        self.policy.turns().expect("checked when it was built")
+    fn online(&mut self) -> &mut dyn OnlinePolicy {
+        self.policy.online().expect("checked when it was built")
     }
 }
 
@@ -276,7 +276,7 @@ fn build(
 ) -> Result<Box<dyn Policy>, Error> {
     let problem = Problem::new(0, log.dim);
     let mut policy = registry::build(info.name, &problem, params.iter().cloned())?;
-    match policy.turns() {
+    match policy.online() {
         Some(_) => Ok(policy),
         None => {
             let expected = "a policy that works one user at a time, as a log is made";
@@ -298,27 +298,27 @@ impl Target for Learner {
     ) -> Result<(), Error> {
         let row = &log.rows[row];
         let contexts = Contexts::new(&row.features, log.dim)?;
-        let mut judgements = std::mem::take(&mut self.judgements);
-        judgements.clear();
-        judgements.resize(row.candidates.len(), Judgement::default());
-        let turns = self.turns();
-        turns.catch_up();
-        turns.judge(row.user, &contexts, &mut judgements);
-        let best = judgements.iter().map(Judgement::score).fold(f64::NEG_INFINITY, f64::max);
-        let bests = judgements.iter().filter(|judged| judged.score() >= best).count();
+        let mut scores = std::mem::take(&mut self.scores);
+        scores.clear();
+        scores.resize(row.candidates.len(), Score::default());
+        let online = self.online();
+        online.catch_up();
+        online.score(row.user, &contexts, &mut scores);
+        let best = scores.iter().map(Score::total).fold(f64::NEG_INFINITY, f64::max);
+        let bests = scores.iter().filter(|one| one.total() >= best).count();
         probabilities.clear();
-        probabilities.extend(judgements.iter().map(|judged| match judged.score() >= best {
+        probabilities.extend(scores.iter().map(|one| match one.total() >= best {
             true => 1.0 / bests as f64,
             false => 0.0,
         }));
-        self.judgements = judgements;
+        self.scores = scores;
         Ok(())
     }
 
     fn learn(&mut self, log: &Log, row: usize) {
         let row = &log.rows[row];
         let context = row.candidate(row.chosen, log.dim);
-        self.turns().learn_one(row.user, context, row.reward);
+        self.online().learn_one(row.user, context, row.reward);
     }
 
     fn forget(&mut self, log: &Log) -> Result<(), Error> {

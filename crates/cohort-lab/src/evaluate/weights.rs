@@ -11,7 +11,7 @@
 
 use serde::Serialize;
 
-use super::Judged;
+use super::WeightedRow;
 
 /// n_eff below this is too little for the intervals.
 const LEAST_EFFECTIVE_ROWS: f64 = 100.0;
@@ -39,11 +39,11 @@ pub struct Weights {
 
 impl Weights {
     /// Of judged rows.
-    pub fn of(judged: &[Judged]) -> Self {
-        let rows = judged.len();
-        let sum: f64 = judged.iter().map(|row| row.weight).sum();
-        let squares: f64 = judged.iter().map(|row| row.weight * row.weight).sum();
-        let largest = judged.iter().map(|row| row.weight).fold(0.0, f64::max);
+    pub fn of(weighted: &[WeightedRow]) -> Self {
+        let rows = weighted.len();
+        let sum: f64 = weighted.iter().map(|row| row.weight).sum();
+        let squares: f64 = weighted.iter().map(|row| row.weight * row.weight).sum();
+        let largest = weighted.iter().map(|row| row.weight).fold(0.0, f64::max);
         let n = rows as f64;
         let mean = sum / n;
         let variance = (squares / n - mean * mean).max(0.0);
@@ -88,8 +88,9 @@ mod tests {
     use super::*;
 
     fn of(weights: &[f64]) -> Weights {
-        let judged = weights.iter().map(|weight| Judged { weight: *weight, ..Judged::default() });
-        Weights::of(&judged.collect::<Vec<_>>())
+        let weighted =
+            weights.iter().map(|weight| WeightedRow { weight: *weight, ..WeightedRow::default() });
+        Weights::of(&weighted.collect::<Vec<_>>())
     }
 
     #[test]

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::png::text_width;
 use super::scale::{Scale, tick_label};
-use super::{Anchor, Colour, Look, Picture, look};
+use super::{Anchor, Colour, Picture, Style, style};
 
 /// One coordinate system with its curves.
 #[derive(Clone, Debug, Default)]
@@ -27,7 +27,7 @@ pub struct Panel {
 /// One curve.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// The policy: decides the look.
+    /// The policy: decides the style.
     pub policy: String,
     /// What is written at its end.
     pub label: String,
@@ -167,7 +167,7 @@ impl Panel {
     }
 
     fn draw_band(&self, picture: &mut Picture, frame: &Frame, series: &Series) {
-        let colour = look(&series.policy).colour;
+        let colour = style(&series.policy).colour;
         if self.log {
             for p in &series.points {
                 let (x, low, high) = (frame.x.at(p.x), frame.inside(p.low), frame.inside(p.high));
@@ -182,19 +182,19 @@ impl Panel {
     }
 
     fn draw_curve(&self, picture: &mut Picture, frame: &Frame, series: &Series) {
-        let look = look(&series.policy);
+        let style = style(&series.policy);
         let path = match series.fit {
             Some(fit) => fit.across(frame),
             None => frame.visible(&series.points),
         };
-        picture.line(path, look.colour, if self.log { 1.6 } else { 1.8 }, look.dash);
+        picture.line(path, style.colour, if self.log { 1.6 } else { 1.8 }, style.dash);
         let count = series.points.len();
         // Four markers along a curve; every point of a scatter has its own.
         let every = if self.log { 1 } else { (count / 4).max(1) };
         for p in series.points.iter().rev().step_by(every) {
             if p.y <= frame.y.domain.1 && (self.log || p.x > frame.x.domain.0) {
                 let place = (frame.x.at(p.x), frame.y.at(p.y));
-                look.draw_mark(picture, place, if self.log { 4.0 } else { 3.2 });
+                style.draw_mark(picture, place, if self.log { 4.0 } else { 3.2 });
             }
         }
     }
@@ -209,10 +209,10 @@ impl Panel {
         let places = spread(&ends, NAME_HEIGHT, top - 4.0, bottom + 4.0);
         let x = frame.x.range.1;
         for ((end, series), y) in names.into_iter().zip(places) {
-            let Look { colour, dash, .. } = look(&series.policy);
+            let Style { colour, dash, .. } = style(&series.policy);
             picture.line(vec![(x + 3.0, end), (x + 12.0, y)], colour, 0.8, &[]);
             picture.line(vec![(x + 12.0, y), (x + 32.0, y)], colour, 1.8, dash);
-            look(&series.policy).draw_mark(picture, (x + 22.0, y), 3.0);
+            style(&series.policy).draw_mark(picture, (x + 22.0, y), 3.0);
             picture.text((x + SIGNS, y + 4.0), &*series.label, TEXT, Anchor::Start);
         }
     }
@@ -230,7 +230,7 @@ impl Panel {
             .map(|(k, series)| {
                 let mut reading = json!({
                     "name": series.policy,
-                    "colour": look(&series.policy).colour.name,
+                    "colour": style(&series.policy).colour.name,
                     "y": numbers(series, |p| p.y),
                     "margin": numbers(series, |p| (p.high - p.low) / 2.0),
                 });

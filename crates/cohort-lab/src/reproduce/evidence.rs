@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::job::Outcome;
+use super::job::JobOutcome;
 use super::study::{Setting, Study, UNDER, label_under};
 use crate::figures::Point;
 use crate::results::half_width_95;
@@ -137,7 +137,7 @@ pub struct Played {
     /// What was chosen by tuning: parameter and value.
     pub chosen: Vec<(String, f64)>,
     /// What came of every repetition.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<JobOutcome>,
 }
 
 /// How one policy's regret compares with another's in the same worlds.
@@ -260,7 +260,7 @@ impl Cell {
 impl Played {
     /// The regret of every repetition.
     pub fn totals(&self) -> Vec<f64> {
-        self.outcomes.iter().map(Outcome::total).collect()
+        self.outcomes.iter().map(JobOutcome::total).collect()
     }
 
     /// Its mean.

@@ -8,7 +8,7 @@ use cohort::params::Value;
 use cohort::registry;
 
 use super::evidence::{Cell, Evidence, Measured, People, Played, Width};
-use super::job::{Inquiry, Job, Outcome, Place, Work, describe, fnv};
+use super::job::{Inquiry, Job, JobOutcome, Place, Work, describe, fnv};
 use super::study::{Kind, Setting, Study};
 use super::tuning::{Candidates, Params, Rung, choose};
 use super::workers::{Halt, Workshop};
@@ -149,7 +149,7 @@ impl Prepared {
         let mut outcomes = workshop.outcomes(&self.study.name, &jobs)?.into_iter();
         let mut results: Vec<Vec<Played>> = self.stages.iter().map(|_| Vec::new()).collect();
         for (at, width, policy, candidates) in all {
-            let outcomes: Vec<Outcome> = outcomes.by_ref().take(self.stages[at].reps).collect();
+            let outcomes: Vec<JobOutcome> = outcomes.by_ref().take(self.stages[at].reps).collect();
             let (label, chosen) = (policy.label().to_owned(), candidates.first().clone());
             results[at].push(Played { label, width, chosen, outcomes });
         }
@@ -164,7 +164,7 @@ pub fn again(
     policy: &str,
     data: &Path,
     seed: Option<u64>,
-) -> Result<Option<Outcome>, Error> {
+) -> Result<Option<JobOutcome>, Error> {
     let Some(setting) = study.settings().into_iter().next() else { return Ok(None) };
     let mut places = Places { data, made: BTreeMap::new() };
     let stage = Stage::new(Arc::new(study), setting, &mut places, seed)?;
@@ -280,7 +280,7 @@ impl Stage {
         let size = self.place.environment.size();
         let problem = cohort::Problem { rounds: Some(1), ..cohort::Problem::new(2, size.dim) };
         let mut made = registry::build(&policy.name, &problem, policy.params.clone())?;
-        Ok(made.turns().is_some())
+        Ok(made.online().is_some())
     }
 
     fn contender(&self, policy: &PolicyDraft, params: &Params) -> Result<Arc<Contender>, Error> {

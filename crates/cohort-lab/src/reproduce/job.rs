@@ -48,7 +48,7 @@ pub struct Place {
 
 /// What is kept of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct JobOutcome {
     /// Regret up to each of [`POINTS`] rounds (fewer in shorter runs), mean over users.
     pub regret: Vec<f64>,
     /// Clusters found in the end.
@@ -78,7 +78,7 @@ pub trait Work: Sync {
     fn alone(&self) -> bool;
 
     /// Does it; `None` if it was stopped.
-    fn run(&self, halted: &dyn Fn() -> bool) -> Result<Option<Outcome>, Error>;
+    fn run(&self, halted: &dyn Fn() -> bool) -> Result<Option<JobOutcome>, Error>;
 }
 
 /// One repetition of a probe in one setting.
@@ -122,10 +122,10 @@ impl Work for Inquiry {
         false
     }
 
-    fn run(&self, _halted: &dyn Fn() -> bool) -> Result<Option<Outcome>, Error> {
+    fn run(&self, _halted: &dyn Fn() -> bool) -> Result<Option<JobOutcome>, Error> {
         let seed = Seed { seed: self.seed, repetition: self.repetition };
         let values = (self.probe.run)(&self.setting, self.rounds, seed)?;
-        Ok(Some(Outcome { values, ..Outcome::default() }))
+        Ok(Some(JobOutcome { values, ..JobOutcome::default() }))
     }
 }
 
@@ -180,7 +180,7 @@ impl Work for Job {
         self.alone
     }
 
-    fn run(&self, halted: &dyn Fn() -> bool) -> Result<Option<Outcome>, Error> {
+    fn run(&self, halted: &dyn Fn() -> bool) -> Result<Option<JobOutcome>, Error> {
         let task = Task {
             environment: self.place.environment.as_ref(),
             horizon: self.horizon,
@@ -189,11 +189,11 @@ impl Work for Job {
             player: self.contender.as_ref(),
             keep_arms: false,
         };
-        Ok(runner::play(&task, &(), halted)?.as_ref().map(Outcome::of))
+        Ok(runner::play(&task, &(), halted)?.as_ref().map(JobOutcome::of))
     }
 }
 
-impl Outcome {
+impl JobOutcome {
     /// What is kept of a run.
     pub fn of(run: &Run) -> Self {
         let mut sum = 0.0;

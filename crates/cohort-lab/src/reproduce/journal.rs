@@ -9,20 +9,20 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use super::job::Outcome;
+use super::job::JobOutcome;
 use crate::Error;
 
 /// The finished jobs of all runs into one folder.
 pub struct Journal {
     path: PathBuf,
     file: Mutex<File>,
-    known: Mutex<HashMap<String, Outcome>>,
+    known: Mutex<HashMap<String, JobOutcome>>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Line {
     key: String,
-    outcome: Outcome,
+    outcome: JobOutcome,
 }
 
 impl Journal {
@@ -45,12 +45,12 @@ impl Journal {
     }
 
     /// The result of a job, if it is there.
-    pub fn get(&self, key: &str) -> Option<Outcome> {
+    pub fn get(&self, key: &str) -> Option<JobOutcome> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
     }
 
     /// Keeps the result of a job.
-    pub fn put(&self, key: String, outcome: Outcome) -> Result<(), Error> {
+    pub fn put(&self, key: String, outcome: JobOutcome) -> Result<(), Error> {
         let line = Line { key, outcome };
         let mut text = serde_json::to_string(&line).expect("numbers and words have a JSON form");
         text.push('\n');
@@ -71,13 +71,13 @@ mod tests {
     fn what_was_kept_is_there_again_to_the_last_bit() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
-        let outcome = |x: f64| Outcome {
+        let outcome = |x: f64| JobOutcome {
             regret: vec![x, x / 3.0],
             clusters: Some(3),
             seconds: 0.1,
             users: vec![x as f32],
             values: vec![x, f64::INFINITY].into_iter().filter(|x| x.is_finite()).collect(),
-            ..Outcome::default()
+            ..JobOutcome::default()
         };
         Journal::open(&path).unwrap().put("a".into(), outcome(0.1 + 0.2)).unwrap();
         // Interrupted while writing.

@@ -11,7 +11,7 @@ use super::evidence::{Cell, Evidence, Measured, Width};
 use super::study::Kind;
 use crate::figures::scale::short;
 use crate::figures::svg::escape;
-use crate::figures::{colours, look};
+use crate::figures::{colours, style};
 
 /// The look of pages.
 pub(crate) const CSS: &str = include_str!("page.css");
@@ -375,7 +375,7 @@ fn write_choices(out: &mut String, measured: &Measured) {
         let _ = write!(out, "<th>{}</th>", escape(&facet.label));
     }
     for label in &labels {
-        let name = look(label).colour.name;
+        let name = style(label).colour.name;
         let _ = write!(out, "<th><span class=\"key b-{name}\"></span>{}</th>", escape(label));
     }
     out.push_str("</tr></thead><tbody>\n");

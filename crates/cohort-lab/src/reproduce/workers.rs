@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::job::{Outcome, Work};
+use super::job::{JobOutcome, Work};
 use super::journal::Journal;
 use crate::Error;
 
@@ -49,7 +49,7 @@ impl From<Error> for Halt {
 
 impl Workshop<'_> {
     /// The outcome of every job, in their order, from the journal or by running it.
-    pub fn outcomes<W: Work>(&self, what: &str, jobs: &[W]) -> Result<Vec<Outcome>, Halt> {
+    pub fn outcomes<W: Work>(&self, what: &str, jobs: &[W]) -> Result<Vec<JobOutcome>, Halt> {
         let keys: Vec<String> = jobs.iter().map(W::key).collect();
         let mut missing: Vec<usize> = Vec::new();
         let mut seen = std::collections::HashSet::new();

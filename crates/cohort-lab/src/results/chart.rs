@@ -4,7 +4,7 @@ use crate::experiment::Experiment;
 use crate::figures::scale::short;
 use crate::figures::{Figure, Panel, Point, Series};
 use crate::reproduce::evidence::{Played, Width};
-use crate::reproduce::job::Outcome;
+use crate::reproduce::job::JobOutcome;
 use crate::runner::Runs;
 
 /// The regret of every policy against rounds, mean over repetitions with 95 % bands.
@@ -12,7 +12,7 @@ pub fn chart(experiment: &Experiment, runs: &Runs) -> Figure {
     let plan = &experiment.plan;
     let size = plan.environment.size();
     let curve = |(at, label): (usize, &str)| {
-        let outcomes = runs.repetitions.iter().map(|rep| Outcome::of(&rep.runs[at])).collect();
+        let outcomes = runs.repetitions.iter().map(|rep| JobOutcome::of(&rep.runs[at])).collect();
         let label = label.to_owned();
         let played = Played { label, width: Width::Paper, chosen: Vec::new(), outcomes };
         let mut points = vec![Point { x: 0.0, y: 0.0, low: 0.0, high: 0.0 }];

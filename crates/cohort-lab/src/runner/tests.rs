@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cohort::registry;
-use cohort::{Contexts, Judgement, Turns};
+use cohort::{Contexts, OnlinePolicy, Score};
 
 use super::*;
 use crate::experiment::Draft;
@@ -135,7 +135,7 @@ impl Policy for Diary {
         self.note(format!("learn from {}", rewards.len()));
     }
 
-    fn turns(&mut self) -> Option<&mut dyn Turns> {
+    fn online(&mut self) -> Option<&mut dyn OnlinePolicy> {
         Some(self)
     }
 
@@ -144,13 +144,13 @@ impl Policy for Diary {
     }
 }
 
-impl Turns for Diary {
+impl OnlinePolicy for Diary {
     fn decide(&mut self, user: usize, _contexts: &Contexts) -> Arm {
         self.note(format!("decide for {user}"));
         0
     }
 
-    fn judge(&mut self, user: usize, _contexts: &Contexts, _judgements: &mut [Judgement]) {
+    fn score(&mut self, user: usize, _contexts: &Contexts, _scores: &mut [Score]) {
         self.note(format!("judge for {user}"));
     }
 
@@ -295,7 +295,7 @@ fn users_whom_no_policy_has_met_are_alone() {
     let names: Vec<&str> = registry::POLICIES.iter().map(|info| info.name).collect();
     let rounds_only = |name: &&str| {
         let made = registry::build(name, &cohort::Problem::new(0, 3), []);
-        made.is_ok_and(|mut policy| policy.turns().is_some())
+        made.is_ok_and(|mut policy| policy.online().is_some())
     };
     draft.set_policies(&names.into_iter().filter(rounds_only).collect::<Vec<_>>().join(","));
     draft.run.extend(

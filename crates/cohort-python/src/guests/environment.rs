@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use cohort::{Arm, Contexts, Truth};
 use cohort_lab::Error;
-use cohort_lab::environment::{Environment, EnvironmentInfo, Outcome, Size, World};
+use cohort_lab::environment::{Environment, EnvironmentInfo, Feedback, Size, World};
 use cohort_lab::seed::Seed;
 use numpy::{IntoPyArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
@@ -217,10 +217,10 @@ impl World for GuestWorld {
         self.own_offers
     }
 
-    fn play(&self, user: usize, arm: Arm) -> Outcome {
-        let everybody = || self.ask_or_halt(vec![arm as i64; self.size.users]);
-        let reward = self.answers[arm].get_or_init(everybody)[user];
-        Outcome { reward, regret: self.regret(user, arm) }
+    fn play(&self, user: usize, arm: Arm) -> Feedback {
+        let ask_all = || self.ask_or_halt(vec![arm as i64; self.size.users]);
+        let reward = self.answers[arm].get_or_init(ask_all)[user];
+        Feedback { reward, regret: self.regret(user, arm) }
     }
 
     fn play_all(&self, arms: &[Arm], rewards: &mut [f64], regrets: &mut [f64]) {

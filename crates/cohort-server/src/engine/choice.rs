@@ -9,7 +9,7 @@
 //! `random` finds all items equally good, so it is 1/K. A policy that draws its items (Thompson
 //! sampling) tells the chance of each, and `P(item) = ε/K + (1 − ε)·chance`.
 
-use cohort::Judgement;
+use cohort::Score;
 use rand::{Rng, RngExt};
 
 /// A choice among K items.
@@ -21,11 +21,11 @@ pub struct Choice {
     pub probability: f64,
 }
 
-/// Chooses among judged items.
-pub fn choose(judgements: &[Judgement], epsilon: f64, rng: &mut impl Rng) -> Choice {
-    let best = judgements.iter().map(Judgement::score).fold(f64::NEG_INFINITY, f64::max);
-    let is_best = |item: usize| judgements[item].score() >= best;
-    let items = judgements.len();
+/// Chooses among scored items.
+pub fn choose(scores: &[Score], epsilon: f64, rng: &mut impl Rng) -> Choice {
+    let best = scores.iter().map(Score::total).fold(f64::NEG_INFINITY, f64::max);
+    let is_best = |item: usize| scores[item].total() >= best;
+    let items = scores.len();
     let bests = (0..items).filter(|item| is_best(*item)).count().max(1);
 
     let explores = epsilon > 0.0 && rng.random::<f64>() < epsilon;
@@ -43,7 +43,7 @@ pub fn choose(judgements: &[Judgement], epsilon: f64, rng: &mut impl Rng) -> Cho
 /// together, so that whoever weighs by it need not know the group. Says whether the choice is of the
 /// control group.
 pub fn choose_in_trial(
-    judgements: &[Judgement],
+    scores: &[Score],
     chances: Option<&[f64]>,
     epsilon: f64,
     control: f64,
@@ -53,18 +53,17 @@ pub fn choose_in_trial(
     let way = if of_control { 1.0 } else { epsilon };
     let mut choice = match chances {
         Some(chances) => draw(chances, way, rng),
-        None => choose(judgements, way, rng),
+        None => choose(scores, way, rng),
     };
     if control > 0.0 {
-        let items = judgements.len();
+        let items = scores.len();
         let by_policy = match chances {
             Some(chances) => epsilon / items as f64 + (1.0 - epsilon) * chances[choice.item],
             None => {
-                let best =
-                    judgements.iter().map(Judgement::score).fold(f64::NEG_INFINITY, f64::max);
-                let is_best = |judged: &Judgement| judged.score() >= best;
-                let bests = judgements.iter().filter(|judged| is_best(judged)).count().max(1);
-                probability(epsilon, items, bests, is_best(&judgements[choice.item]))
+                let best = scores.iter().map(Score::total).fold(f64::NEG_INFINITY, f64::max);
+                let is_best = |one: &Score| one.total() >= best;
+                let bests = scores.iter().filter(|one| is_best(one)).count().max(1);
+                probability(epsilon, items, bests, is_best(&scores[choice.item]))
             }
         };
         choice.probability = control / items as f64 + (1.0 - control) * by_policy;
@@ -97,9 +96,9 @@ fn probability(epsilon: f64, items: usize, bests: usize, is_best: bool) -> f64 {
 }
 
 /// All items, the chosen one first, the others by falling score, equal ones as they were offered.
-pub fn rank(judgements: &[Judgement], chosen: usize) -> Vec<usize> {
-    let mut ranking: Vec<usize> = (0..judgements.len()).collect();
-    let score = |item: usize| judgements[item].score();
+pub fn rank(scores: &[Score], chosen: usize) -> Vec<usize> {
+    let mut ranking: Vec<usize> = (0..scores.len()).collect();
+    let score = |item: usize| scores[item].total();
     ranking
         .sort_by(|a, b| (*a != chosen).cmp(&(*b != chosen)).then(score(*b).total_cmp(&score(*a))));
     ranking
@@ -112,8 +111,8 @@ mod tests {
     use rand::SeedableRng;
     use rand_chacha::ChaCha12Rng;
 
-    fn judged(scores: &[f64]) -> Vec<Judgement> {
-        scores.iter().map(|score| Judgement { expected: *score, bonus: 0.0 }).collect()
+    fn scored(values: &[f64]) -> Vec<Score> {
+        values.iter().map(|value| Score { expected: *value, bonus: 0.0 }).collect()
     }
 
     /// How often each item is chosen against how often it says it is, in 200,000 draws: within
@@ -121,28 +120,28 @@ mod tests {
     #[test]
     fn items_are_chosen_as_often_as_is_stated() {
         const DRAWS: usize = 200_000;
-        for (scores, epsilon) in [
+        for (values, epsilon) in [
             (&[0.1, 0.9, 0.3][..], 0.0),
             (&[0.1, 0.9, 0.3], 0.1),
             (&[0.5, 0.9, 0.9, 0.2, 0.9], 0.3),
             (&[0.0; 7], 0.0),
             (&[0.0, 1.0], 1.0),
         ] {
-            let judgements = judged(scores);
+            let scores = scored(values);
             let mut rng = ChaCha12Rng::seed_from_u64(6);
-            let mut chosen = vec![0usize; scores.len()];
-            let mut stated = vec![None; scores.len()];
+            let mut chosen = vec![0usize; values.len()];
+            let mut stated = vec![None; values.len()];
             for _ in 0..DRAWS {
-                let choice = choose(&judgements, epsilon, &mut rng);
+                let choice = choose(&scores, epsilon, &mut rng);
                 chosen[choice.item] += 1;
                 assert!(stated[choice.item].is_none_or(|before| before == choice.probability));
                 stated[choice.item] = Some(choice.probability);
             }
-            for item in 0..scores.len() {
+            for item in 0..values.len() {
                 let frequency = chosen[item] as f64 / DRAWS as f64;
                 let stated = stated[item].unwrap_or(0.0);
                 let error = (stated * (1.0 - stated) / DRAWS as f64).sqrt();
-                assert!((frequency - stated).abs() <= 4.0 * error, "{scores:?} ε={epsilon} {item}");
+                assert!((frequency - stated).abs() <= 4.0 * error, "{values:?} ε={epsilon} {item}");
             }
         }
     }
@@ -152,13 +151,13 @@ mod tests {
     #[test]
     fn a_control_group_has_its_share_and_the_stated_probabilities_hold() {
         const DRAWS: usize = 200_000;
-        let judgements = judged(&[0.5, 0.9, 0.9, 0.2]);
+        let scores = scored(&[0.5, 0.9, 0.9, 0.2]);
         let mut rng = ChaCha12Rng::seed_from_u64(7);
         // A policy that takes the best, and one that draws.
         for chances in [None, Some(&[0.4, 0.3, 0.2, 0.1][..])] {
             let (mut chosen, mut stated, mut controls) = ([0usize; 4], [0.0; 4], 0);
             for _ in 0..DRAWS {
-                let (choice, control) = choose_in_trial(&judgements, chances, 0.1, 0.2, &mut rng);
+                let (choice, control) = choose_in_trial(&scores, chances, 0.1, 0.2, &mut rng);
                 chosen[choice.item] += 1;
                 stated[choice.item] = choice.probability;
                 controls += usize::from(control);
@@ -175,29 +174,29 @@ mod tests {
     proptest! {
         #[test]
         fn probabilities_add_up_to_one(
-            scores in prop::collection::vec(0u8..4, 1..30),
+            values in prop::collection::vec(0u8..4, 1..30),
             epsilon in 0.0..=1.0f64,
         ) {
-            let best = *scores.iter().max().unwrap();
-            let bests = scores.iter().filter(|score| **score == best).count();
-            let sum: f64 = scores.iter()
-                .map(|score| probability(epsilon, scores.len(), bests, *score == best))
+            let best = *values.iter().max().unwrap();
+            let bests = values.iter().filter(|score| **score == best).count();
+            let sum: f64 = values.iter()
+                .map(|score| probability(epsilon, values.len(), bests, *score == best))
                 .sum();
             prop_assert!((sum - 1.0).abs() < 1e-12);
         }
 
         #[test]
         fn a_ranking_is_the_chosen_one_and_then_the_rest_by_score(
-            scores in prop::collection::vec(-1.0..1.0f64, 1..30),
+            values in prop::collection::vec(-1.0..1.0f64, 1..30),
             chosen in any::<prop::sample::Index>(),
         ) {
-            let (judgements, chosen) = (judged(&scores), chosen.index(scores.len()));
-            let ranking = rank(&judgements, chosen);
+            let (scores, chosen) = (scored(&values), chosen.index(values.len()));
+            let ranking = rank(&scores, chosen);
             prop_assert_eq!(ranking[0], chosen);
-            prop_assert!(ranking[1..].windows(2).all(|pair| scores[pair[0]] >= scores[pair[1]]));
+            prop_assert!(ranking[1..].windows(2).all(|pair| values[pair[0]] >= values[pair[1]]));
             let mut items = ranking.clone();
             items.sort_unstable();
-            prop_assert_eq!(items, (0..scores.len()).collect::<Vec<_>>());
+            prop_assert_eq!(items, (0..values.len()).collect::<Vec<_>>());
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Deciding: candidates judged, one chosen, the rest ranked, all written down.
 
-use cohort::{Contexts, Judgement};
+use cohort::{Contexts, Score};
 use rand::RngExt;
 
 use super::choice::{choose_in_trial, rank};
@@ -21,7 +21,7 @@ const EXPLAINED_BYTES: usize = 96;
 #[derive(Default)]
 pub(super) struct Scratch {
     features: Vec<f64>,
-    judgements: Vec<Judgement>,
+    scores: Vec<Score>,
     chances: Vec<f64>,
 }
 
@@ -48,7 +48,7 @@ impl Engine {
             false => self.look_up(app, &offer, &mut scratch.features),
         };
         let answer = looked_up.map(|()| {
-            scratch.judgements.resize(offer.ids.len(), Judgement::default());
+            scratch.scores.resize(offer.ids.len(), Score::default());
             scratch.chances.resize(offer.ids.len(), 0.0);
             let decisions = users.into_iter().map(|user| {
                 self.decide_for(at_ms, app, &offer.ids, user, explain, &mut scratch, group)
@@ -142,22 +142,22 @@ impl Engine {
         let is_trial = trial.concerns_decisions();
         let contexts = Contexts::new(&scratch.features, dim)
             .map_err(|why| Refusal::Bug { why: why.to_string() })?;
-        let (judgements, chances) = (&mut scratch.judgements[..], &mut scratch.chances[..]);
+        let (scores, chances) = (&mut scratch.scores[..], &mut scratch.chances[..]);
         let seed = self.rng.random();
         let known = self.app_mut(app)?;
-        known.judge(&user, &contexts, judgements);
+        known.score(&user, &contexts, scores);
         let draws = known.chances(&user, &contexts, seed, chances);
         let chances = draws.then_some(&*chances);
         let (choice, control) =
-            choose_in_trial(judgements, chances, epsilon, control_share, &mut self.rng);
-        let ranking = rank(judgements, choice.item);
+            choose_in_trial(scores, chances, epsilon, control_share, &mut self.rng);
+        let ranking = rank(scores, choice.item);
 
         let id = decision.unwrap_or_else(|| hex(&self.rng.random::<[u8; 16]>()));
         let made = Made {
             id: id.clone(),
             ranking: Ranking::new(ranking.iter().map(|item| ids[*item].as_str())),
             probability: choice.probability,
-            judgements: explain.then(|| ranking.iter().map(|item| judgements[*item]).collect()),
+            scores: explain.then(|| ranking.iter().map(|item| scores[*item]).collect()),
         };
         let decided = Decided {
             id,
@@ -179,7 +179,7 @@ impl Engine {
                 more: 0,
                 memberships: Vec::new(),
             };
-            self.remember(app, reasons, ids, &contexts, &ranking, judgements)?;
+            self.remember(app, reasons, ids, &contexts, &ranking, scores)?;
         }
         let what = match is_trial {
             false => What::Decided(decided),
@@ -202,13 +202,13 @@ impl Engine {
         ids: &[String],
         contexts: &Contexts,
         ranking: &[usize],
-        judgements: &[Judgement],
+        scores: &[Score],
     ) -> Result<(), Refusal> {
         let known = self.app_mut(app)?;
         let number = known.users().find(&reasons.user);
         let insight = known.insight();
         let explanation = number.and_then(|user| insight?.explain(user, contexts));
-        reasons.candidates = candidates(ids, ranking, judgements, explanation.as_ref());
+        reasons.candidates = candidates(ids, ranking, scores, explanation.as_ref());
         reasons.more = ids.len() - reasons.candidates.len();
         reasons.memberships = explanation.map(|found| found.memberships).unwrap_or_default();
         self.recent.entry(app.to_owned()).or_default().add(reasons);
@@ -225,6 +225,6 @@ fn made_before(made: &Decided, user: &str) -> Result<Made, Refusal> {
         id: made.id.clone(),
         ranking: made.ranking.clone(),
         probability: made.probability,
-        judgements: None,
+        scores: None,
     })
 }

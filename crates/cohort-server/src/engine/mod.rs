@@ -28,7 +28,7 @@ mod trouble;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use cohort::Job;
+use cohort::RefitJob;
 use rand_chacha::ChaCha12Rng;
 
 pub use refusal::Refusal;
@@ -91,7 +91,7 @@ pub struct Refit {
     /// Its number.
     pub ticket: u64,
     /// The work.
-    pub job: Job,
+    pub job: RefitJob,
 }
 
 /// Refits that were begun.
@@ -163,10 +163,10 @@ impl Engine {
                 self.create_app(now_ms, app, settings, *trial, key, group)
             }
             Request::ChangeApp { app, change } => self.change_app(now_ms, app, change, group),
-            Request::Look { app, look } => {
+            Request::Inspect { app, inspect } => {
                 let started = Instant::now();
                 let recent = self.recent.remove(&app).unwrap_or_default();
-                self.app_mut(&app).map(|found| look(found, &recent))?;
+                self.app_mut(&app).map(|found| inspect(found, &recent))?;
                 self.recent.insert(app, recent);
                 metrics::histogram!("cohort_look_seconds").record(started.elapsed());
                 Ok(Answer::Done)

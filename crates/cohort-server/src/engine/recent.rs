@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use cohort::Judgement;
+use cohort::Score;
 use cohort::population::{Explanation, Membership};
 
 /// How many are kept.
@@ -51,7 +51,7 @@ pub struct Candidate {
     /// Its id.
     pub item: String,
     /// The reward expected, and what is added for being unsure.
-    pub judgement: Judgement,
+    pub score: Score,
     /// Where the expectation comes from, where the policy can tell.
     pub parts: Option<Parts>,
 }
@@ -106,12 +106,12 @@ impl Recent {
 pub(super) fn candidates(
     ids: &[String],
     ranking: &[usize],
-    judgements: &[Judgement],
+    scores: &[Score],
     explanation: Option<&Explanation>,
 ) -> Vec<Candidate> {
     let candidate = |item: &usize| Candidate {
         item: ids[*item].clone(),
-        judgement: judgements[*item],
+        score: scores[*item],
         parts: explanation.map(|explanation| {
             let report = &explanation.arms[*item];
             Parts { own: report.own, cohort: report.cohort, population: report.population }

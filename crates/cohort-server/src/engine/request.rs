@@ -1,6 +1,6 @@
 //! What can be asked of the engine, and what it answers.
 
-use cohort::Judgement;
+use cohort::Score;
 
 use super::Refusal;
 use super::recent::Recent;
@@ -14,16 +14,16 @@ pub type Change = Box<dyn FnOnce(&mut AppSettings, &mut Trial) + Send>;
 
 /// A look at an app and its newest decisions. It is had on the engine's thread: what takes long is
 /// done with what it brings back.
-pub type Look = Box<dyn FnOnce(&mut App, &Recent) + Send>;
+pub type Inspection = Box<dyn FnOnce(&mut App, &Recent) + Send>;
 
 /// Everything that can be asked.
 pub enum Request {
     /// Look at an app; nothing changes.
-    Look {
+    Inspect {
         /// The app.
         app: String,
         /// What is done with it.
-        look: Look,
+        inspect: Inspection,
     },
     /// Make an app, with a first key if it shall have one.
     CreateApp {
@@ -96,7 +96,7 @@ pub enum Request {
         offer: Offer,
         /// The users.
         users: Vec<ForUser>,
-        /// Whether the judgements are wanted too.
+        /// Whether the scores are wanted too.
         explain: bool,
     },
     /// A decision was shown.
@@ -156,7 +156,7 @@ impl Request {
     /// The app whose policy it may ask or change; deleting, creating and listing ask none.
     pub fn works_on(&self) -> Option<&str> {
         match self {
-            Self::Look { app, .. }
+            Self::Inspect { app, .. }
             | Self::ChangeApp { app, .. }
             | Self::AddKey { app, .. }
             | Self::RemoveKey { app, .. }
@@ -298,7 +298,7 @@ pub struct Made {
     pub probability: f64,
     /// What the policy thought of each, in the order of the ranking; on request, and not for a
     /// decision that was made before.
-    pub judgements: Option<Vec<Judgement>>,
+    pub scores: Option<Vec<Score>>,
 }
 
 /// What a reward did.

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::access::Client;
 use super::apps::unexpected;
 use super::body::{JsonBody, check_count, check_id};
-use super::error::{ApiError, ErrorBody, Told};
+use super::error::{ApiError, ErrorBody, ErrorDetail};
 use super::path::Path;
 use super::{Service, Shared};
 use crate::auth::Scopes;
@@ -95,12 +95,12 @@ pub struct DecisionBody {
     /// What the policy thought of each, in the order of the ranking; on request, and not for a
     /// decision that was made before.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub explanation: Option<Vec<JudgedItem>>,
+    pub explanation: Option<Vec<ScoredItem>>,
 }
 
 /// What the policy thought of a candidate.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
-pub struct JudgedItem {
+pub struct ScoredItem {
     /// Its id.
     pub item: String,
     /// The reward that is expected of it.
@@ -127,7 +127,7 @@ pub enum DecisionOrError {
     /// Why there is none.
     Error {
         /// What was refused.
-        error: Told,
+        error: ErrorDetail,
     },
 }
 
@@ -184,7 +184,7 @@ pub async fn decide_batch(
     let decisions = decisions_in(service.engine.ask(request).await?)?;
     let decisions = decisions.into_iter().map(|decision| match decision {
         Ok(made) => DecisionOrError::Decision(body_of(made)),
-        Err(refusal) => DecisionOrError::Error { error: ApiError::from(refusal).told() },
+        Err(refusal) => DecisionOrError::Error { error: ApiError::from(refusal).detail() },
     });
     Ok(Json(DecisionsBody { decisions: decisions.collect() }))
 }
@@ -310,14 +310,14 @@ fn decisions_in(answer: Answer) -> Result<Vec<Result<Made, Refusal>>, ApiError> 
 }
 
 fn body_of(made: Made) -> DecisionBody {
-    let explanation = made.judgements.map(|judgements| {
-        let judged = made.ranking.iter().zip(judgements).map(|(item, judgement)| JudgedItem {
+    let explanation = made.scores.map(|scores| {
+        let scored = made.ranking.iter().zip(scores).map(|(item, score)| ScoredItem {
             item: item.to_owned(),
-            expected: judgement.expected,
-            bonus: judgement.bonus,
-            score: judgement.score(),
+            expected: score.expected,
+            bonus: score.bonus,
+            score: score.total(),
         });
-        judged.collect()
+        scored.collect()
     });
     DecisionBody {
         decision_id: made.id,

@@ -12,12 +12,12 @@ use crate::engine::Refusal;
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ErrorBody {
     /// What was refused.
-    pub error: Told,
+    pub error: ErrorDetail,
 }
 
 /// What was refused, and what to do.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Told {
+pub struct ErrorDetail {
     /// For programs; it never changes.
     pub code: &'static str,
     /// For people.
@@ -45,8 +45,8 @@ impl ApiError {
     }
 
     /// What is told.
-    pub fn told(self) -> Told {
-        Told { code: self.code, message: self.message }
+    pub fn detail(self) -> ErrorDetail {
+        ErrorDetail { code: self.code, message: self.message }
     }
 }
 
@@ -68,7 +68,7 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let retry_after_seconds = self.retry_after_seconds;
-        let mut response = (status, Json(ErrorBody { error: self.told() })).into_response();
+        let mut response = (status, Json(ErrorBody { error: self.detail() })).into_response();
         if let Some(seconds) = retry_after_seconds {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }

@@ -9,7 +9,7 @@ use super::Shared;
 use super::access::Client;
 use super::apps::unexpected;
 use super::body::{JsonBody, check_count};
-use super::error::{ApiError, ErrorBody, Told};
+use super::error::{ApiError, ErrorBody, ErrorDetail};
 use crate::auth::Scopes;
 use crate::engine::request::RewardOutcome;
 use crate::engine::{Answer, Refusal, Request};
@@ -59,7 +59,7 @@ pub enum OutcomeOrError {
     /// Why it did nothing.
     Error {
         /// What was refused.
-        error: Told,
+        error: ErrorDetail,
     },
 }
 
@@ -101,7 +101,7 @@ pub async fn rewards(
     let outcomes =
         outcomes_in(answer)?.into_iter().zip(sent).map(|(outcome, sent)| match outcome {
             Ok(outcome) => OutcomeOrError::Outcome(body_of(outcome, sent)),
-            Err(refusal) => OutcomeOrError::Error { error: ApiError::from(refusal).told() },
+            Err(refusal) => OutcomeOrError::Error { error: ApiError::from(refusal).detail() },
         });
     Ok(Json(OutcomesBody { outcomes: outcomes.collect() }))
 }

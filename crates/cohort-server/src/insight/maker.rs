@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use cohort::insight::Whereabouts;
+use cohort::insight::Position;
 use cohort::population::Membership;
 
 use super::average::{difference, interval, mean};
+use super::inspect;
 use super::labels::{Labels, letter};
-use super::look;
 use super::projection::Projection;
 use super::view::{
     AppInsight, Average, CandidateView, CohortView, Curve, CurvePoint, Distinction, Lift, MapPoint,
@@ -72,8 +72,8 @@ struct Seen {
     now_ms: u64,
     outcomes: Outcomes,
     population: Option<Population>,
-    /// Users' numbers, names and whereabouts.
-    places: Vec<(usize, String, Whereabouts)>,
+    /// Users' numbers, names and positions.
+    places: Vec<(usize, String, Position)>,
     /// Numbers of which nothing is known, or nothing any more.
     unknown: Vec<usize>,
     /// The first user that was not looked at.
@@ -96,7 +96,7 @@ impl Maker {
         self.places.retain(|user, _| numbers.binary_search(user).is_ok());
         let first = numbers.partition_point(|user| *user < self.next);
         numbers.rotate_left(first);
-        let seen = look(engine, app, move |app, recent| see(app, recent, &numbers)).await?;
+        let seen = inspect(engine, app, move |app, recent| see(app, recent, &numbers)).await?;
         if self.identity != Some(seen.identity) {
             // Another app of the same name: nothing of the one before is shown.
             *self = Self { identity: Some(seen.identity), ..Self::default() };
@@ -227,7 +227,7 @@ fn see(app: &mut App, recent: &Recent, numbers: &[usize]) -> Seen {
             next = *user;
             break;
         }
-        match insight.and_then(|insight| insight.whereabouts(*user)) {
+        match insight.and_then(|insight| insight.position(*user)) {
             Some(at) if at.rewards > 0.0 => found.push((*user, at)),
             _ => unknown.push(*user),
         }
@@ -374,18 +374,20 @@ pub async fn user(
     labels: &Labels,
 ) -> Result<Option<UserInsight>, Refusal> {
     let name = user.to_owned();
-    let seen = look(engine, app, move |app, recent| {
+    let seen = inspect(engine, app, move |app, recent| {
         let number = app.users().find(&name)?;
         let mine = recent.iter().filter(|reasons| reasons.user == name);
         let recent: Vec<RecentDecision> = mine.map(|reasons| listed(app, reasons)).collect();
         let insight = app.insight();
-        let portrait = insight.and_then(|insight| insight.portrait(number));
+        let user_summary = insight.and_then(|insight| insight.user_summary(number));
         let population = see_population(app);
-        Some((portrait, population, recent, app.trial().feature_names.clone()))
+        Some((user_summary, population, recent, app.trial().feature_names.clone()))
     });
-    let Some((portrait, population, recent, feature_names)) = seen.await? else { return Ok(None) };
+    let Some((user_summary, population, recent, feature_names)) = seen.await? else {
+        return Ok(None);
+    };
     let centres = population.as_ref().map_or_else(Vec::new, cohort_centres);
-    let portrait = portrait.map(|found| UserInsight {
+    let user_summary = user_summary.map(|found| UserInsight {
         user: user.to_owned(),
         feature_names: Vec::new(),
         rewards: found.rewards,
@@ -405,7 +407,7 @@ pub async fn user(
         memberships: Vec::new(),
         recent: Vec::new(),
     };
-    Ok(Some(UserInsight { feature_names, recent, ..portrait.unwrap_or_else(unknown) }))
+    Ok(Some(UserInsight { feature_names, recent, ..user_summary.unwrap_or_else(unknown) }))
 }
 
 fn see_population(app: &mut App) -> Option<Population> {
@@ -420,15 +422,16 @@ pub async fn reasons(
     labels: &Labels,
 ) -> Result<Option<ReasonsView>, Refusal> {
     let id = decision.to_owned();
-    let seen =
-        look(engine, app, move |app, recent| Some((recent.get(&id)?.clone(), see_population(app))));
+    let seen = inspect(engine, app, move |app, recent| {
+        Some((recent.get(&id)?.clone(), see_population(app)))
+    });
     let Some((found, population)) = seen.await? else { return Ok(None) };
     let centres = population.as_ref().map_or_else(Vec::new, cohort_centres);
     let candidates = found.candidates.into_iter().map(|candidate| CandidateView {
         item: candidate.item,
-        expected: candidate.judgement.expected,
-        bonus: candidate.judgement.bonus,
-        score: candidate.judgement.score(),
+        expected: candidate.score.expected,
+        bonus: candidate.score.bonus,
+        score: candidate.score.total(),
         own: candidate.parts.map(|parts| parts.own),
         cohort: candidate.parts.map(|parts| parts.cohort),
         population: candidate.parts.map(|parts| parts.population),

@@ -26,16 +26,16 @@ use crate::engine::runtime::Handle;
 use crate::state::App;
 
 /// Looks at an app on the engine's thread, briefly, and brings something back.
-pub async fn look<T: Send + 'static>(
+pub async fn inspect<T: Send + 'static>(
     engine: &Handle,
     app: &str,
-    look: impl FnOnce(&mut App, &Recent) -> T + Send + 'static,
+    inspect: impl FnOnce(&mut App, &Recent) -> T + Send + 'static,
 ) -> Result<T, Refusal> {
     let (found, brought) = tokio::sync::oneshot::channel();
-    let look = Box::new(move |app: &mut App, recent: &Recent| {
+    let inspect = Box::new(move |app: &mut App, recent: &Recent| {
         // Whoever asked may have gone away.
-        let _ = found.send(look(app, recent));
+        let _ = found.send(inspect(app, recent));
     });
-    engine.ask(Request::Look { app: app.to_owned(), look }).await?;
+    engine.ask(Request::Inspect { app: app.to_owned(), inspect }).await?;
     brought.await.map_err(|_| Refusal::Bug { why: "a look brought nothing back".to_owned() })
 }

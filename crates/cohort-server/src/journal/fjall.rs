@@ -45,7 +45,7 @@ impl FjallJournal {
         store_files::check(&path.join("store"))
             .map_err(fails_io)?
             .map_err(|what| store_error(path, "be read", &format!("{what}; restore a backup")))?;
-        let (store, groups) = or_named(path, || {
+        let (store, groups) = with_path(path, || {
             let store = Database::builder(path.join("store"))
                 .cache_size(CACHE_BYTES)
                 .max_cached_files(Some(OPEN_FILES))
@@ -72,7 +72,7 @@ impl FjallJournal {
 
     /// The last group tells where the journal ends.
     fn find_last(&self) -> Result<u64, JournalError> {
-        or_named(&self.path, || self.last_of_last_group())
+        with_path(&self.path, || self.last_of_last_group())
     }
 
     fn last_of_last_group(&self) -> Result<u64, JournalError> {
@@ -146,7 +146,7 @@ impl Journal for FjallJournal {
     }
 
     fn read(&self, from: u64, visit: &mut Visit) -> Result<(), JournalError> {
-        or_named(&self.path, || self.read_groups(from, visit))
+        with_path(&self.path, || self.read_groups(from, visit))
     }
 }
 
@@ -198,7 +198,7 @@ impl Reader {
 
     /// The first event of the first group and of the last.
     pub fn span(&self) -> Result<Option<(u64, u64)>, JournalError> {
-        or_named(&self.path, || {
+        with_path(&self.path, || {
             let key = |entry: Option<fjall::Guard>| -> Result<Option<u64>, JournalError> {
                 let Some(entry) = entry else { return Ok(None) };
                 let key = entry.key().map_err(|why| store_error(&self.path, "be read", &why))?;
@@ -212,7 +212,7 @@ impl Reader {
 
     /// When the first event of the group happened that holds an event, or of the next.
     pub fn time_of(&self, event: u64) -> Result<Option<u64>, JournalError> {
-        or_named(&self.path, || {
+        with_path(&self.path, || {
             let Some(entry) = self.groups.range(event.to_be_bytes()..).next() else {
                 return Ok(None);
             };
@@ -229,7 +229,7 @@ impl Reader {
 
     /// Removes groups that end before an event, beside the thread that writes. Returns how many.
     pub fn prune(&self, before: u64) -> Result<usize, JournalError> {
-        or_named(&self.path, || {
+        with_path(&self.path, || {
             let mut keys = Vec::new();
             for entry in self.groups.range(..before.to_be_bytes()) {
                 let key = entry.key().map_err(|why| store_error(&self.path, "be read", &why))?;
@@ -248,7 +248,7 @@ impl Reader {
 
     /// Visits every event that is there now, in order, from the first that the journal still holds.
     pub fn read(&self, visit: &mut Visit) -> Result<(), JournalError> {
-        or_named(&self.path, || {
+        with_path(&self.path, || {
             let mut next = None;
             for entry in self.groups.iter() {
                 let (key, value) =
@@ -271,7 +271,7 @@ fn store_error(path: &Path, action: &'static str, why: &dyn std::fmt::Display) -
 
 /// The store panics on some damage to its own files; that, too, is told with a name. Nothing is
 /// used afterwards of what was being worked on.
-fn or_named<T>(
+fn with_path<T>(
     path: &Path,
     work: impl FnOnce() -> Result<T, JournalError>,
 ) -> Result<T, JournalError> {

@@ -104,7 +104,7 @@ impl Housekeeper {
         if let Some(bytes) = free {
             metrics::gauge!("cohort_disk_free_bytes").set(bytes as f64);
         }
-        judge(before, free, resident, &self.terms)
+        assess(before, free, resident, &self.terms)
     }
 
     async fn count_apps(&self) {
@@ -121,7 +121,7 @@ impl Housekeeper {
 
 /// How scarce room is. Scarce disk stops decisions first and rewards only when half of the rest is
 /// gone: rewards are small, and what was decided is of use only with them.
-fn judge(before: Pressure, free: Option<u64>, resident: Option<u64>, terms: &Keep) -> Pressure {
+fn assess(before: Pressure, free: Option<u64>, resident: Option<u64>, terms: &Keep) -> Pressure {
     let slack = |scarce: bool| if scarce { AGAIN } else { 1.0 };
     let least = terms.free_disk_bytes as f64;
     let free = free.map_or(f64::INFINITY, |bytes| bytes as f64);
@@ -210,7 +210,7 @@ mod tests {
             journal_age: Duration::ZERO,
             retention_every: Duration::ZERO,
         };
-        let see = |before, free, resident| judge(before, Some(free), Some(resident), &terms);
+        let see = |before, free, resident| assess(before, Some(free), Some(resident), &terms);
         assert_eq!(see(Pressure::None, 1000, 500), Pressure::None);
         assert_eq!(see(Pressure::None, 999, 500), Pressure::Disk);
         assert_eq!(see(Pressure::Disk, 1020, 500), Pressure::Disk);
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(see(Pressure::None, 2000, 501), Pressure::Memory);
         assert_eq!(see(Pressure::Memory, 2000, 490), Pressure::Memory);
         assert_eq!(see(Pressure::Memory, 2000, 470), Pressure::None);
-        assert_eq!(judge(Pressure::None, None, None, &terms), Pressure::None);
+        assert_eq!(assess(Pressure::None, None, None, &terms), Pressure::None);
         assert!(free_bytes(std::path::Path::new("/")).is_some());
         assert!(machine_memory().unwrap() > resident_bytes().unwrap());
     }

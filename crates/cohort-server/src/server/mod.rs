@@ -279,7 +279,7 @@ impl Config {
 /// The threads that read requests and write answers, as many as the machine has cores.
 pub fn request_threads() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread()
-        .on_thread_start(|| priority::step_back(priority::REQUESTS))
+        .on_thread_start(|| priority::lower_priority(priority::REQUESTS))
         .enable_all()
         .build()
 }

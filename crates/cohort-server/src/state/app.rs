@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cohort::insight::Insight;
-use cohort::{Contexts, Job, Judgement, Policy, Turns};
+use cohort::{Contexts, OnlinePolicy, Policy, RefitJob, Score};
 
-use super::Misfit;
+use super::ApplyError;
 use super::decisions::{Decision, Decisions, Status};
 use super::names::Names;
 use super::outcomes::Outcomes;
@@ -83,13 +83,13 @@ impl App {
     }
 
     /// Changes the app by one event.
-    pub(super) fn apply(&mut self, name: &str, at_ms: u64, what: What) -> Result<(), Misfit> {
+    pub(super) fn apply(&mut self, name: &str, at_ms: u64, what: What) -> Result<(), ApplyError> {
         if at_ms < self.now_ms && !matches!(what, What::ClockStepped(_)) {
             let what = format!("an event at {at_ms} after one at {}", self.now_ms);
-            return Err(Misfit::Contradiction { app: name.to_owned(), what });
+            return Err(ApplyError::Contradiction { app: name.to_owned(), what });
         }
         self.change(at_ms, what)
-            .map_err(|what| Misfit::Contradiction { app: name.to_owned(), what })?;
+            .map_err(|what| ApplyError::Contradiction { app: name.to_owned(), what })?;
         self.now_ms = at_ms;
         Ok(())
     }
@@ -157,7 +157,7 @@ impl App {
                 Ok(())
             }
             What::UserForgotten(user) => match self.users.find(&user) {
-                Some(number) if self.turns().forget(number) => {
+                Some(number) if self.online().forget(number) => {
                     self.decisions.remove_user(number as u32);
                     self.seen.remove(number);
                     self.users.remove(&user);
@@ -172,10 +172,10 @@ impl App {
                 Ok(())
             }
             What::CaughtUp => {
-                self.turns().catch_up();
+                self.online().catch_up();
                 Ok(())
             }
-            What::Refitted(found) => self.turns().install(&found).map_err(|why| why.to_string()),
+            What::Refitted(found) => self.online().install(&found).map_err(|why| why.to_string()),
         }
     }
 
@@ -200,7 +200,7 @@ impl App {
         let forget_ms = self.window_end(at_ms);
         let Some(context) = self.decisions.move_to(id, status, forget_ms) else { return };
         if let Status::Rewarded(reward) | Status::Expired(Some(reward)) = status {
-            self.turns().learn_one(user as usize, &context, reward);
+            self.online().learn_one(user as usize, &context, reward);
             self.outcomes.add(at_ms, control, reward);
         }
     }
@@ -250,29 +250,29 @@ impl App {
             return Ok(None);
         }
         let cannot = || BadSettings::Fixed(settings.policy.clone());
-        let saved = self.turns().saved().ok_or_else(cannot)?;
+        let saved = self.online().saved().ok_or_else(cannot)?;
         let learned = saved.share().map_err(|_| cannot())?;
-        turns(&mut policy).saved().ok_or_else(cannot)?.take_over(learned)?;
+        online(&mut policy).saved().ok_or_else(cannot)?.take_over(learned)?;
         Ok(Some(policy))
     }
 
-    pub(super) fn turns(&mut self) -> &mut dyn Turns {
-        turns(&mut self.policy)
+    pub(super) fn online(&mut self) -> &mut dyn OnlinePolicy {
+        online(&mut self.policy)
     }
 
     /// What its policy has to do that takes long, if anything is due.
-    pub fn job(&mut self) -> Option<Job> {
-        self.turns().job()
+    pub fn job(&mut self) -> Option<RefitJob> {
+        self.online().job()
     }
 
     /// Whether its policy can be kept in a snapshot.
     pub(super) fn can_be_saved(&mut self) -> bool {
-        self.turns().saved().is_some()
+        self.online().saved().is_some()
     }
 
     /// Whether its policy can forget users.
     pub fn can_forget(&mut self) -> bool {
-        self.turns().forget(usize::MAX)
+        self.online().forget(usize::MAX)
     }
 
     /// In which order its users were seen.
@@ -281,14 +281,14 @@ impl App {
     }
 
     /// What the policy thinks of every candidate for a user.
-    pub fn judge(&mut self, user: &str, contexts: &Contexts, judgements: &mut [Judgement]) {
+    pub fn score(&mut self, user: &str, contexts: &Contexts, scores: &mut [Score]) {
         // A user that never came gets the number that it would get now.
         let user = self.users.find(user).unwrap_or(self.users.next_number());
-        self.turns().judge(user, contexts, judgements);
+        self.online().score(user, contexts, scores);
     }
 
     /// With what probability each candidate is to be chosen, where the policy draws; see
-    /// [`Turns::chances`].
+    /// [`OnlinePolicy::chances`].
     pub fn chances(
         &mut self,
         user: &str,
@@ -297,12 +297,12 @@ impl App {
         chances: &mut [f64],
     ) -> bool {
         let user = self.users.find(user).unwrap_or(self.users.next_number());
-        self.turns().chances(user, contexts, seed, chances)
+        self.online().chances(user, contexts, seed, chances)
     }
 
     /// Its policy as something that can be looked into, where it can be.
     pub fn insight(&mut self) -> Option<&dyn Insight> {
-        self.turns().insight()
+        self.online().insight()
     }
 
     /// Its control group.
@@ -370,6 +370,6 @@ fn check_number(number: f64) -> Result<(), String> {
 }
 
 /// An app's policy always works one user at a time: settings that name another are refused.
-fn turns(policy: &mut Box<dyn Policy>) -> &mut dyn Turns {
-    policy.turns().expect("an app's policy works one user at a time")
+fn online(policy: &mut Box<dyn Policy>) -> &mut dyn OnlinePolicy {
+    policy.online().expect("an app's policy works one user at a time")
 }

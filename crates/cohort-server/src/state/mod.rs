@@ -8,7 +8,7 @@
 //! | [`Names`] | which number does a user have? |
 //! | [`Seen`] | who has not been seen for longest? |
 //! | [`Decisions`] | which decisions wait for a reward, and until when? |
-//! | `elsewhere` | what of a policy that was trained outside? |
+//! | `import` | what of a policy that was trained outside? |
 //! | `saved` | how does all this become a snapshot and come back? |
 //!
 //! `state ← apply(state, event)` reads no clock, draws no number at random and touches no disk, so
@@ -17,7 +17,7 @@
 
 mod app;
 mod decisions;
-mod elsewhere;
+mod import;
 mod names;
 mod outcomes;
 mod saved;
@@ -27,7 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use app::{App, Counts, Items};
 pub use decisions::{Decision, Decisions, Status};
-pub use elsewhere::Unfit;
+pub use import::ImportError;
 pub use names::Names;
 pub use outcomes::{Bucket, Moments, Outcomes};
 pub use saved::FrozenState;
@@ -49,7 +49,7 @@ pub struct State {
 /// An event that cannot have happened to this state. The service checks before it writes, so this
 /// is a journal from somewhere else, or a bug.
 #[derive(Debug, thiserror::Error)]
-pub enum Misfit {
+pub enum ApplyError {
     /// There is no such app.
     #[error("there is no app `{0}`")]
     NoApp(String),
@@ -77,26 +77,26 @@ pub enum Misfit {
 impl State {
     /// Changes the state by one event, the next in number. An event that does not fit changes
     /// nothing.
-    pub fn apply(&mut self, event: Event) -> Result<(), Misfit> {
+    pub fn apply(&mut self, event: Event) -> Result<(), ApplyError> {
         let Event { app: name, at_ms, what } = event;
         match what {
             What::Created(settings) => {
                 if self.apps.contains_key(&name) {
-                    return Err(Misfit::AppExists(name));
+                    return Err(ApplyError::AppExists(name));
                 }
                 let mut app = App::new(settings, at_ms)
-                    .map_err(|why| Misfit::Settings { app: name.clone(), why })?;
+                    .map_err(|why| ApplyError::Settings { app: name.clone(), why })?;
                 app.born = self.last_event + 1;
                 self.deleted.remove(&name);
                 self.apps.insert(name, app);
             }
             What::Deleted => {
-                self.apps.remove(&name).ok_or_else(|| Misfit::NoApp(name.clone()))?;
+                self.apps.remove(&name).ok_or_else(|| ApplyError::NoApp(name.clone()))?;
                 self.deleted.insert(name);
             }
             what => match self.apps.get_mut(&name) {
                 Some(app) => app.apply(&name, at_ms, what)?,
-                None => return Err(Misfit::NoApp(name)),
+                None => return Err(ApplyError::NoApp(name)),
             },
         }
         self.last_event += 1;

@@ -166,7 +166,7 @@ impl FrozenApp {
 
 impl App {
     fn freeze(&mut self) -> io::Result<FrozenApp> {
-        let policy = match self.turns().saved() {
+        let policy = match self.online().saved() {
             Some(policy) => policy.freeze()?,
             None => return Err(io::ErrorKind::Unsupported.into()),
         };
@@ -217,7 +217,7 @@ impl App {
         }
         app.counts = Counts::load(from)?;
         let odd = |why: cohort::Error| Malformed::odd(why.to_string());
-        match app.turns().saved() {
+        match app.online().saved() {
             Some(policy) => policy.load(&mut from).map_err(odd)?,
             None => return Err(Malformed::odd("a policy that cannot be kept in a snapshot")),
         }

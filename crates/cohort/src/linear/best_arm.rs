@@ -1,7 +1,7 @@
 //! All arms of one request scored for one learner: arms as SIMD lanes.
 
 use super::{Oful, dot};
-use crate::{Arm, Contexts, Judgement};
+use crate::{Arm, Contexts, Score};
 
 /// Arms scored together.
 const LANES: usize = 8;
@@ -10,7 +10,7 @@ const LANES: usize = 8;
 const SUMS: usize = 4;
 
 /// One number for each arm of a group.
-type Lane = [f64; LANES];
+type ArmLanes = [f64; LANES];
 
 impl Oful {
     /// `argmax_x ⟨x, θ̂⟩ + width·‖x‖_{V⁻¹}`, ties to the lowest index.
@@ -27,10 +27,10 @@ impl Oful {
                     coordinate[lane] = *x;
                 }
             }
-            let scores = scores(self.inverse().packed(), self.estimate(), &group, width);
-            for (lane, score) in scores.into_iter().enumerate().take(arms) {
-                if score > best.1 {
-                    best = (first + lane, score);
+            let totals = totals(self.inverse().packed(), self.estimate(), &group, width);
+            for (lane, total) in totals.into_iter().enumerate().take(arms) {
+                if total > best.1 {
+                    best = (first + lane, total);
                 }
             }
         }
@@ -40,18 +40,18 @@ impl Oful {
 
 impl Oful {
     /// What [`Oful::best_arm`] compares, for every arm: ⟨x, θ̂⟩ and width·‖x‖_{V⁻¹}.
-    pub fn judge(&self, contexts: &Contexts, width: f64, judgements: &mut [Judgement]) {
-        for (x, judgement) in contexts.iter().zip(judgements) {
+    pub fn score(&self, contexts: &Contexts, width: f64, scores: &mut [Score]) {
+        for (x, score) in contexts.iter().zip(scores) {
             let expected = dot(x, self.estimate());
             let bonus = width * self.inverse().quadratic(x).max(0.0).sqrt();
-            *judgement = Judgement { expected, bonus };
+            *score = Score { expected, bonus };
         }
     }
 }
 
-/// The scores of a group of arms, `group[k][lane]` being coordinate k of an arm. No form fuses a
+/// The totals of a group of arms, `group[k][lane]` being coordinate k of an arm. No form fuses a
 /// product with a sum, so all give the same bits.
-fn scores(inverse: &[f64], estimate: &[f64], group: &[Lane], width: f64) -> Lane {
+fn totals(inverse: &[f64], estimate: &[f64], group: &[ArmLanes], width: f64) -> ArmLanes {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
         // SAFETY: this processor has AVX2.
@@ -62,13 +62,13 @@ fn scores(inverse: &[f64], estimate: &[f64], group: &[Lane], width: f64) -> Lane
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn scores_avx2(inverse: &[f64], estimate: &[f64], group: &[Lane], width: f64) -> Lane {
+fn scores_avx2(inverse: &[f64], estimate: &[f64], group: &[ArmLanes], width: f64) -> ArmLanes {
     scores_portable(inverse, estimate, group, width)
 }
 
 #[inline(always)]
-fn scores_portable(inverse: &[f64], estimate: &[f64], group: &[Lane], width: f64) -> Lane {
-    let mut score = [0.0; LANES];
+fn scores_portable(inverse: &[f64], estimate: &[f64], group: &[ArmLanes], width: f64) -> ArmLanes {
+    let mut total = [0.0; LANES];
     let mut square = [0.0; LANES];
     let mut rows = inverse;
     for (i, (x, estimate)) in group.iter().zip(estimate).enumerate() {
@@ -78,18 +78,18 @@ fn scores_portable(inverse: &[f64], estimate: &[f64], group: &[Lane], width: f64
         let before = products(&row[..i], &group[..i]);
         for lane in 0..LANES {
             square[lane] += x[lane] * (2.0 * before[lane] + row[i] * x[lane]);
-            score[lane] += estimate * x[lane];
+            total[lane] += estimate * x[lane];
         }
     }
     for lane in 0..LANES {
-        score[lane] += width * square[lane].max(0.0).sqrt();
+        total[lane] += width * square[lane].max(0.0).sqrt();
     }
-    score
+    total
 }
 
 /// Σ_j entries_j·x_j for every arm of a group.
 #[inline(always)]
-fn products(entries: &[f64], group: &[Lane]) -> Lane {
+fn products(entries: &[f64], group: &[ArmLanes]) -> ArmLanes {
     let mut sums = [[0.0; LANES]; SUMS];
     let (entries, group) = (entries.chunks_exact(SUMS), group.chunks_exact(SUMS));
     for (sum, (entry, x)) in sums.iter_mut().zip(entries.remainder().iter().zip(group.remainder()))
@@ -133,9 +133,9 @@ mod tests {
             for (at, reward) in rewards.iter().enumerate() {
                 oful.learn(contexts.arm(at % arms), *reward);
             }
-            let score = |arm| oful.optimistic(contexts.arm(arm), width, Shape::Ellipsoid);
-            let best = (0..arms).map(score).fold(f64::NEG_INFINITY, f64::max);
-            prop_assert!(score(oful.best_arm(&contexts, width)) > best - 1e-12);
+            let total = |arm| oful.optimistic(contexts.arm(arm), width, Shape::Ellipsoid);
+            let best = (0..arms).map(total).fold(f64::NEG_INFINITY, f64::max);
+            prop_assert!(total(oful.best_arm(&contexts, width)) > best - 1e-12);
         }
     }
 

@@ -31,9 +31,9 @@ use super::shared::served::{OneUser, Served};
 use crate::linear::{Confidence, OFUL_PARAMS, Oful, Ridge};
 use crate::params::{Param, Settings};
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Judgement, Order, Policy, Problem, Saved, Turns, saved};
+use crate::{Arm, Contexts, Error, OnlinePolicy, Order, Policy, Problem, Saved, Score, saved};
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "alb-dim",
     summary: "per user: OFUL on the coordinates that matter, learned in phases",
@@ -99,16 +99,16 @@ impl AlbDim {
         self.users.get(user).unwrap_or(&self.fresh)
     }
 
-    fn judge_masked(&self, known: &User, contexts: &Contexts, judgements: &mut [Judgement]) {
+    fn score_masked(&self, known: &User, contexts: &Contexts, scores: &mut [Score]) {
         let delta = self.confidence.delta / 2f64.powi(known.phase);
         let rounds = phase_lengths(self.t0, known.phase).0 as usize;
         let confidence = self.confidence.for_run(contexts.dim(), rounds, delta);
         let radius = confidence.radius(known.oful.progress());
-        for (x, judgement) in contexts.iter().zip(judgements) {
+        for (x, score) in contexts.iter().zip(scores) {
             let x = known.masked(x);
             let expected = crate::linear::dot(&x, known.oful.estimate());
             let bonus = known.oful.optimistic(&x, radius, confidence.shape) - expected;
-            *judgement = Judgement { expected, bonus };
+            *score = Score { expected, bonus };
         }
     }
 }
@@ -119,23 +119,23 @@ impl OneUser for AlbDim {
     }
 }
 
-impl Turns for AlbDim {
+impl OnlinePolicy for AlbDim {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
         let known = self.user(user);
         if known.explores(self.t0) {
             return stream(self.seed, user, known.all_turns).random_range(0..contexts.arms());
         }
-        let mut judgements = vec![Judgement::default(); contexts.arms()];
-        self.judge_masked(known, contexts, &mut judgements);
-        crate::linear::argmax(judgements.iter().map(Judgement::score))
+        let mut scores = vec![Score::default(); contexts.arms()];
+        self.score_masked(known, contexts, &mut scores);
+        crate::linear::argmax(scores.iter().map(Score::total))
     }
 
     /// All arms are the same where they are drawn at random.
-    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
+    fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
         let known = self.user(user);
         match known.explores(self.t0) {
-            true => judgements.fill(Judgement::default()),
-            false => self.judge_masked(known, contexts, judgements),
+            true => scores.fill(Score::default()),
+            false => self.score_masked(known, contexts, scores),
         }
     }
 
@@ -198,13 +198,13 @@ impl Saved for AlbDim {
     fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         let (what, dim) = (INFO.name, self.dim);
         saved::read_header(from, what, SAVED_VERSION)?;
-        saved::expect(what, "sizes", saved::read_count(from, what)?, 2)?;
-        saved::expect(what, "dimension", saved::read_count(from, what)?, dim)?;
+        saved::check_equal(what, "sizes", saved::read_count(from, what)?, 2)?;
+        saved::check_equal(what, "dimension", saved::read_count(from, what)?, dim)?;
         let mut users = Vec::new();
         for _ in 0..saved::read_count(from, what)? {
             let mut user = self.fresh.clone();
             let numbers = saved::read_some(from, what, 3)?;
-            saved::expect(what, "a phase", (0.0..64.0).contains(&numbers[0]), true)?;
+            saved::check_equal(what, "a phase", (0.0..64.0).contains(&numbers[0]), true)?;
             (user.phase, user.turns, user.all_turns) = (numbers[0] as i32, numbers[1], numbers[2]);
             saved::read_numbers(from, what, &mut user.mask)?;
             user.oful = Oful::load(from, what, dim, self.confidence.lambda)?;

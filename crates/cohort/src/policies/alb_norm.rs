@@ -33,7 +33,7 @@ use crate::saved::{
 };
 use crate::{Arm, Contexts, Error, Policy, Problem, Saved};
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "alb-norm",
     summary: "per user: OFUL in doubling epochs with a norm bound learned from each",

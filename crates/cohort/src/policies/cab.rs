@@ -29,9 +29,9 @@ use super::shared::served::{OneUser, Served, read_ofuls, write_ofuls};
 use crate::linear::{Oful, argmax, dot};
 use crate::params::{POSITIVE, Param, Settings};
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Judgement, Policy, Problem, Saved, Turns, saved};
+use crate::{Arm, Contexts, Error, OnlinePolicy, Policy, Problem, Saved, Score, saved};
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "cab",
     summary: "who is alike is asked anew for every arm (CAB)",
@@ -68,9 +68,9 @@ fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Erro
 }
 
 /// ⟨w, x⟩ and CB(x).
-fn look(user: &Oful, x: &[f64], width: f64) -> Judgement {
+fn look(user: &Oful, x: &[f64], width: f64) -> Score {
     let bonus = width * user.inverse().quadratic(x).max(0.0).sqrt();
-    Judgement { expected: dot(user.estimate(), x), bonus }
+    Score { expected: dot(user.estimate(), x), bonus }
 }
 
 impl Cab {
@@ -79,11 +79,7 @@ impl Cab {
     }
 
     /// The others in N(x), each with its place, and what user i itself says.
-    fn neighbours(
-        &self,
-        user: usize,
-        x: &[f64],
-    ) -> (Judgement, impl Iterator<Item = (usize, Judgement)>) {
+    fn neighbours(&self, user: usize, x: &[f64]) -> (Score, impl Iterator<Item = (usize, Score)>) {
         let width = self.width();
         let own = look(self.users.get(user).unwrap_or(&self.fresh), x, width);
         let others = self.users.iter().enumerate();
@@ -105,7 +101,7 @@ impl Cab {
         }
     }
 
-    fn judge_arm(&self, user: usize, x: &[f64]) -> Judgement {
+    fn score_arm(&self, user: usize, x: &[f64]) -> Score {
         let (own, others) = self.neighbours(user, x);
         let (mut count, mut sum) = (1.0, own);
         for (_, other) in others {
@@ -113,20 +109,20 @@ impl Cab {
             sum.expected += other.expected;
             sum.bonus += other.bonus;
         }
-        Judgement { expected: sum.expected / count, bonus: sum.bonus / count }
+        Score { expected: sum.expected / count, bonus: sum.bonus / count }
     }
 }
 
 impl OneUser for Cab {}
 
-impl Turns for Cab {
+impl OnlinePolicy for Cab {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
-        argmax(contexts.iter().map(|x| self.judge_arm(user, x).score()))
+        argmax(contexts.iter().map(|x| self.score_arm(user, x).total()))
     }
 
-    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
-        for (x, judgement) in contexts.iter().zip(judgements) {
-            *judgement = self.judge_arm(user, x);
+    fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
+        for (x, score) in contexts.iter().zip(scores) {
+            *score = self.score_arm(user, x);
         }
     }
 

@@ -16,7 +16,7 @@
 //!
 //! Edges are cut by what is known after the update. Every step costs what it must and no more:
 //! M̄⁻¹ and w̄ follow each reward by Sherman–Morrison and are solved afresh only when a component
-//! splits; edges are looked at only when one of them may be cut (`leashes`); components follow
+//! splits; edges are looked at only when one of them may be cut (`slacks`); components follow
 //! each cut by way of a spanning forest ([`ShrinkingGraph`]).
 //!
 //! | constant | range | meaning |
@@ -35,7 +35,7 @@
 //!
 //! Reference: Gentile, Li, Zappella, *Online Clustering of Bandits*, ICML 2014, Figure 1.
 
-mod leashes;
+mod edge_slack;
 mod saved;
 
 use rand::{Rng, RngExt, SeedableRng};
@@ -47,10 +47,10 @@ use crate::cluster::{ShrinkingGraph, Split};
 use crate::linear::Oful;
 use crate::params::{POSITIVE, Param, Settings};
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Judgement, Order, Policy, Problem, Saved, Turns};
-use leashes::Leashes;
+use crate::{Arm, Contexts, Error, OnlinePolicy, Order, Policy, Problem, Saved, Score};
+use edge_slack::EdgeSlacks;
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "club",
     summary: "clusters are components of a user graph that loses edges (CLUB)",
@@ -80,7 +80,7 @@ pub(super) struct Club {
     graph: ShrinkingGraph,
     /// M̄, b̄, w̄ of every component of the graph.
     components: Vec<Oful>,
-    leashes: Leashes,
+    slacks: EdgeSlacks,
     /// How many turns have been learned from.
     pub(super) turns: f64,
     /// Draws the edges of late users; none where they get all.
@@ -111,9 +111,9 @@ impl Club {
         let mut rng = ChaCha8Rng::seed_from_u64(problem.seed);
         let (graph, rng) = match settings.choice("graph") {
             "erdos-renyi" => {
-                let everybody: Vec<usize> = (0..problem.users).collect();
+                let all_users: Vec<usize> = (0..problem.users).collect();
                 let lower: Vec<Vec<usize>> = (0..problem.users)
-                    .map(|user| draw_neighbours(&everybody[..user], problem.users, &mut rng))
+                    .map(|user| draw_neighbours(&all_users[..user], problem.users, &mut rng))
                     .collect();
                 (ShrinkingGraph::from_lower_neighbours(&lower), Some(rng))
             }
@@ -125,7 +125,7 @@ impl Club {
             users: vec![Oful::new(problem.dim, LAMBDA); problem.users],
             components: vec![Oful::new(problem.dim, LAMBDA); graph.components()],
             graph,
-            leashes: Leashes::new(problem.users, problem.dim, settings.real("alpha2")),
+            slacks: EdgeSlacks::new(problem.users, problem.dim, settings.real("alpha2")),
             turns: 0.0,
             rng,
         }
@@ -150,7 +150,7 @@ impl Club {
                 (Some(_), None) => self.graph.add_to(&[]),
                 (None, home) => self.graph.add_to_all_of(home),
             }
-            self.leashes.add(self.graph.neighbours(self.users.len()));
+            self.slacks.add(self.graph.neighbours(self.users.len()));
             self.users.push(Oful::new(self.dim, LAMBDA));
             self.components.resize(self.graph.components(), Oful::new(self.dim, LAMBDA));
         }
@@ -189,7 +189,7 @@ impl Policy for Club {
         Some(labels)
     }
 
-    fn turns(&mut self) -> Option<&mut dyn Turns> {
+    fn online(&mut self) -> Option<&mut dyn OnlinePolicy> {
         Some(self)
     }
 
@@ -198,7 +198,7 @@ impl Policy for Club {
     }
 }
 
-impl Turns for Club {
+impl OnlinePolicy for Club {
     /// Receive, average, choose.
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
         self.grow_to(user + 1);
@@ -206,14 +206,14 @@ impl Turns for Club {
     }
 
     /// Average; a user who has not come yet would join the largest component.
-    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
+    fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
         let component = match user < self.users.len() {
             true => Some(self.graph.component(user)),
             false => self.graph.largest_component(),
         };
         match component {
-            Some(at) => self.components[at].judge(contexts, self.width(), judgements),
-            None => Oful::new(self.dim, LAMBDA).judge(contexts, self.width(), judgements),
+            Some(at) => self.components[at].score(contexts, self.width(), scores),
+            None => Oful::new(self.dim, LAMBDA).score(contexts, self.width(), scores),
         }
     }
 
@@ -227,8 +227,8 @@ impl Turns for Club {
         self.turns += 1.0;
         self.users[user].learn(context, reward);
         self.components[self.graph.component(user)].learn(context, reward);
-        if self.leashes.moved(user, &self.users[user]) {
-            for other in self.leashes.look(user, &self.users, self.graph.neighbours(user)) {
+        if self.slacks.moved(user, &self.users[user]) {
+            for other in self.slacks.recheck(user, &self.users, self.graph.neighbours(user)) {
                 if let Some(split) = self.graph.cut(user, other) {
                     self.part(split);
                 }
@@ -283,11 +283,11 @@ mod tests {
     #[test]
     fn the_erdos_renyi_graph_has_about_three_ln_n_edges_a_user() {
         let (users, draws) = (1000, 1000);
-        let everybody: Vec<usize> = (0..users).collect();
+        let all_users: Vec<usize> = (0..users).collect();
         let mut rng = ChaCha8Rng::seed_from_u64(0);
         let mut hits = vec![0.0; users];
         for _ in 0..draws {
-            let drawn = draw_neighbours(&everybody, users, &mut rng);
+            let drawn = draw_neighbours(&all_users, users, &mut rng);
             assert!(drawn.is_sorted_by(|a, b| a < b));
             drawn.into_iter().for_each(|at| hits[at] += 1.0);
         }

@@ -37,7 +37,7 @@ use crate::saved::{
 };
 use crate::{Arm, Contexts, Error, Policy, Problem, Saved};
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "cmlb",
     summary: "explore alone, cluster once, then one OFUL per cluster (the letter)",

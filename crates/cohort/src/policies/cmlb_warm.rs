@@ -22,7 +22,7 @@ use crate::saved::{
 };
 use crate::{Arm, Contexts, Error, Policy, Problem, Saved};
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "cmlb-warm",
     summary: "CMLB whose clusters start from all that their members have learned",

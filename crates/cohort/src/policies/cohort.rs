@@ -7,10 +7,10 @@
 //! at rewards 1, r, r², …:  refit the population from all statistics, and everybody's posterior
 //! ```
 //!
-//! A population with cohorts is fitted beside one without, and used as long as it foretells the
+//! A population with cohorts is fitted beside one without, and used as long as it predicts the
 //! rewards of some users ([`Panel`]) better ([`Fitted`]).
 //!
-//! Users that are served in rounds all have their posteriors carried along (`everybody`). Of users
+//! Users that are served in rounds all have their posteriors carried along (`posteriors`). Of users
 //! that come one at a time (`turns`) nothing is kept but statistics, from which a posterior is worked
 //! out when it is asked for (`Prior`); it is carried along only for those, some ten thousand, that had
 //! rewards of late (`beliefs`). So a million users take the memory of their statistics, and a refit,
@@ -26,13 +26,13 @@
 mod beliefs;
 mod chosen;
 mod drift;
-mod everybody;
 mod insight;
 mod layout;
 mod old;
+mod online;
 mod pacing;
+mod posteriors;
 mod saved;
-mod turns;
 
 use std::sync::LazyLock;
 
@@ -46,13 +46,13 @@ use crate::linear::{argmax, dot};
 use crate::params::Settings;
 use crate::population::{Belief, Fitted, Ledger, Panel, Population, Prior, memory_of};
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Policy, Problem, Turns};
+use crate::{Arm, Contexts, Error, OnlinePolicy, Policy, Problem};
 use beliefs::Beliefs;
 use chosen::Chosen;
 use drift::Watch;
-use everybody::Everybody;
+use posteriors::Posteriors;
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "cohort",
     summary: "learns cohorts, spreads and noise, and every user within them; told nothing",
@@ -88,7 +88,7 @@ pub struct Cohort {
     /// A refit under way, for users that come one at a time.
     refit: Option<pacing::Refit>,
     /// Posteriors that are carried along, once users have been served in rounds.
-    everybody: Option<Everybody>,
+    posteriors: Option<Posteriors>,
     /// Where users come one at a time: posteriors that were carried along since the last refit …
     carried: Beliefs,
     /// … and some that were asked for, and follow from statistics and population alone.
@@ -113,7 +113,7 @@ impl Cohort {
             fitted_rewards: 0.0,
             fitted_frequent: 0.0,
             refit: None,
-            everybody: None,
+            posteriors: None,
             carried: Beliefs::new(problem.dim, CARRIED_BYTES),
             asked: Beliefs::new(problem.dim, ASKED_BYTES),
             watch: Watch::default(),
@@ -137,26 +137,26 @@ impl Cohort {
     pub fn adopt(&mut self, population: Population) {
         self.ledger.settle();
         (self.fitted_rewards, self.fitted_frequent) =
-            (self.ledger.rewards(), self.ledger.top_total(turns::FREQUENT));
+            (self.ledger.rewards(), self.ledger.top_total(online::FREQUENT));
         self.take_on(Fitted::only(population));
     }
 
     /// Makes room for more users that are served in rounds.
     fn grow(&mut self, users: usize) {
-        let Some(everybody) = &mut self.everybody else { return };
-        let known = everybody.users();
+        let Some(posteriors) = &mut self.posteriors else { return };
+        let known = posteriors.users();
         if users <= known {
             return;
         }
-        everybody.grow(users);
+        posteriors.grow(users);
         let Some(prior) = &self.prior else { return };
         // Some of them may have come alone before.
         self.ledger.settle();
         for user in known..users {
             let Some(slot) = self.ledger.slot_of(user) else { continue };
             let belief = self.carried.take(slot);
-            let belief = belief.unwrap_or_else(|| prior.believe(&self.ledger, slot));
-            everybody.believe(user, belief, self.ledger.count(slot));
+            let belief = belief.unwrap_or_else(|| prior.infer(&self.ledger, slot));
+            posteriors.set_belief(user, belief, self.ledger.count(slot));
         }
     }
 
@@ -168,10 +168,10 @@ impl Cohort {
         }
         self.ledger.settle();
         let (before, panel) = (self.fitted.as_ref(), self.panel.as_ref());
-        let (given, outlook) = (&self.settings.given, self.settings.outlook);
-        if let Some(fitted) = Fitted::fit(&self.ledger, before, panel, given, outlook) {
+        let (given, scoring_mode) = (&self.settings.given, self.settings.scoring_mode);
+        if let Some(fitted) = Fitted::fit(&self.ledger, before, panel, given, scoring_mode) {
             (self.fitted_rewards, self.fitted_frequent) =
-                (self.ledger.rewards(), self.ledger.top_total(turns::FREQUENT));
+                (self.ledger.rewards(), self.ledger.top_total(online::FREQUENT));
             self.take_on(fitted);
         }
     }
@@ -183,10 +183,10 @@ impl Cohort {
         self.carried.clear();
         self.asked.clear();
         let population = fitted.used().clone();
-        if let Some(everybody) = &mut self.everybody {
-            everybody.take_on(&population, &self.ledger, self.settings.outlook);
+        if let Some(posteriors) = &mut self.posteriors {
+            posteriors.take_on(&population, &self.ledger, self.settings.scoring_mode);
         }
-        self.prior = Some(Prior::new(population, self.settings.outlook));
+        self.prior = Some(Prior::new(population, self.settings.scoring_mode));
         let judged = self.settings.given.cohorts || self.settings.watched;
         self.panel = judged.then(|| Panel::new(&self.ledger));
         self.fitted = Some(fitted);
@@ -194,40 +194,40 @@ impl Cohort {
 
     /// From now on posteriors are carried along: users are served in rounds.
     fn serve_in_rounds(&mut self, users: usize) {
-        if self.everybody.is_some() {
+        if self.posteriors.is_some() {
             return;
         }
-        let mut everybody = Everybody::new(self.ledger.dim());
-        everybody.grow(users);
+        let mut posteriors = Posteriors::new(self.ledger.dim());
+        posteriors.grow(users);
         if let Some(prior) = &self.prior {
             self.ledger.settle();
-            everybody.take_on(prior.population(), &self.ledger, self.settings.outlook);
+            posteriors.take_on(prior.population(), &self.ledger, self.settings.scoring_mode);
             self.carried.clear();
             self.asked.clear();
         }
-        self.everybody = Some(everybody);
+        self.posteriors = Some(posteriors);
     }
 
     /// Posteriors that are carried along in rounds, if this user is served in rounds.
-    fn in_rounds(&self, user: usize) -> Option<&Everybody> {
-        self.everybody.as_ref().filter(|everybody| user < everybody.users())
+    fn in_rounds(&self, user: usize) -> Option<&Posteriors> {
+        self.posteriors.as_ref().filter(|posteriors| user < posteriors.users())
     }
 
     /// What is believed of one user; of one without rewards what is believed of newcomers.
     fn belief(&self, user: usize) -> Option<Belief> {
         let prior = self.prior.as_ref()?;
-        if let Some(everybody) = self.in_rounds(user) {
-            return Some(everybody.belief(user));
+        if let Some(posteriors) = self.in_rounds(user) {
+            return Some(posteriors.belief(user));
         }
         let Some(slot) = self.ledger.slot_of(user) else { return Some(prior.newcomer().clone()) };
         let carried = self.carried.get(slot).cloned();
-        Some(carried.unwrap_or_else(|| prior.believe(&self.ledger.settled(), slot)))
+        Some(carried.unwrap_or_else(|| prior.infer(&self.ledger.settled(), slot)))
     }
 
     /// How many standard deviations of optimism a user gets.
     fn width(&self, user: usize) -> f64 {
         let rewards = match self.in_rounds(user) {
-            Some(everybody) => everybody.rewards(user, &self.ledger),
+            Some(posteriors) => posteriors.rewards(user, &self.ledger),
             None => self.ledger.rewards_of(user),
         };
         self.settings.exploration * widening(rewards)
@@ -253,7 +253,7 @@ impl Cohort {
         let slots = self.ledger.slots();
         let known = (0..slots).map(|slot| self.ledger.user_of(slot));
         let last = known.filter(|user| *user != usize::MAX).max();
-        let in_rounds = self.everybody.as_ref().map_or(0, Everybody::users);
+        let in_rounds = self.posteriors.as_ref().map_or(0, Posteriors::users);
         let users = last.map_or(0, |last| last + 1).max(in_rounds);
         (users <= GAPS * (slots + in_rounds)).then_some(users)
     }
@@ -296,8 +296,8 @@ impl Policy for Cohort {
                 }
             });
             self.draws += 1;
-        } else if let Some(everybody) = &mut self.everybody {
-            everybody.choose(contexts, self.settings.exploration, &self.ledger, arms);
+        } else if let Some(posteriors) = &mut self.posteriors {
+            posteriors.choose(contexts, self.settings.exploration, &self.ledger, arms);
         }
     }
 
@@ -307,8 +307,8 @@ impl Policy for Cohort {
             panel.see_round(contexts, arms, rewards, &self.ledger);
         }
         self.ledger.learn(contexts, arms, rewards);
-        match &mut self.everybody {
-            Some(everybody) if self.prior.is_some() => everybody.learn(contexts, arms, rewards),
+        match &mut self.posteriors {
+            Some(posteriors) if self.prior.is_some() => posteriors.learn(contexts, arms, rewards),
             Some(_) => {}
             None => {
                 self.ledger.settle();
@@ -325,7 +325,7 @@ impl Policy for Cohort {
     fn clusters(&self) -> Option<Vec<usize>> {
         let count = self.population()?.components.len();
         let component = |user: usize| match self.in_rounds(user) {
-            Some(everybody) => everybody.component(user),
+            Some(posteriors) => posteriors.component(user),
             None => self.belief(user).map_or(0, |belief| belief.likeliest().component),
         };
         let users = self.numbered()?;
@@ -341,7 +341,7 @@ impl Policy for Cohort {
         Some(labels)
     }
 
-    fn turns(&mut self) -> Option<&mut dyn Turns> {
+    fn online(&mut self) -> Option<&mut dyn OnlinePolicy> {
         Some(self)
     }
 }

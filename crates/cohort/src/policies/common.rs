@@ -13,7 +13,7 @@ use crate::params::Settings;
 use crate::registry::PolicyInfo;
 use crate::{Arm, Contexts, Error, Policy, Problem, Saved, saved};
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "common",
     summary: "one OFUL for everybody on the average reward of all users",
@@ -23,7 +23,7 @@ pub const INFO: PolicyInfo = PolicyInfo {
 };
 
 struct Common {
-    everybody: PerCluster,
+    pooled: PerCluster,
     dim: usize,
     confidence: Confidence,
 }
@@ -31,21 +31,21 @@ struct Common {
 fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Error> {
     let confidence = Confidence::from_settings(problem, settings)?;
     let labels = vec![0; problem.users];
-    let everybody = PerCluster::new(labels, problem.dim, &confidence);
-    Ok(Box::new(Common { everybody, dim: problem.dim, confidence }))
+    let pooled = PerCluster::new(labels, problem.dim, &confidence);
+    Ok(Box::new(Common { pooled, dim: problem.dim, confidence }))
 }
 
 impl Policy for Common {
     fn choose(&mut self, contexts: &Contexts, arms: &mut [Arm]) {
-        self.everybody.choose(contexts, arms);
+        self.pooled.choose(contexts, arms);
     }
 
     fn learn(&mut self, contexts: &Contexts, arms: &[Arm], rewards: &[f64]) {
-        self.everybody.learn(contexts, arms, rewards);
+        self.pooled.learn(contexts, arms, rewards);
     }
 
     fn clusters(&self) -> Option<Vec<usize>> {
-        Some(self.everybody.labels().to_vec())
+        Some(self.pooled.labels().to_vec())
     }
 
     fn saved(&mut self) -> Option<&mut dyn Saved> {
@@ -56,13 +56,13 @@ impl Policy for Common {
 impl Saved for Common {
     fn save(&self, out: &mut dyn Write) -> io::Result<()> {
         saved::write_header(out, SAVED_VERSION)?;
-        self.everybody.save(out)
+        self.pooled.save(out)
     }
 
     fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         saved::read_header(from, INFO.name, SAVED_VERSION)?;
-        let size = (self.everybody.labels().len(), self.dim);
-        self.everybody = PerCluster::load(from, INFO.name, size, &self.confidence)?;
+        let size = (self.pooled.labels().len(), self.dim);
+        self.pooled = PerCluster::load(from, INFO.name, size, &self.confidence)?;
         Ok(())
     }
 }

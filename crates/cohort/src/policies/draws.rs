@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
 
 use crate::linear::{argmax, dot};
-use crate::{Arm, Contexts, Judgement};
+use crate::{Arm, Contexts, Score};
 
 /// Draws from which the chances of arms are told where they have no closed form.
 pub const DRAWS: usize = 64;
@@ -50,15 +50,10 @@ pub(crate) fn best_for(theta: &[f64], contexts: &Contexts) -> Arm {
 }
 
 /// What is expected by one vector, and what another adds to it.
-pub(crate) fn judge_draw(
-    mean: &[f64],
-    drawn: &[f64],
-    contexts: &Contexts,
-    judgements: &mut [Judgement],
-) {
-    for (x, judgement) in contexts.iter().zip(judgements) {
+pub(crate) fn score_draw(mean: &[f64], drawn: &[f64], contexts: &Contexts, scores: &mut [Score]) {
+    for (x, score) in contexts.iter().zip(scores) {
         let expected = dot(x, mean);
-        *judgement = Judgement { expected, bonus: dot(x, drawn) - expected };
+        *score = Score { expected, bonus: dot(x, drawn) - expected };
     }
 }
 

@@ -33,9 +33,9 @@ use crate::cluster::partition::number_by_smallest_member;
 use crate::linear::{Oful, argmax};
 use crate::params::{Param, Settings};
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Judgement, Policy, Problem, Saved, Turns, saved};
+use crate::{Arm, Contexts, Error, OnlinePolicy, Policy, Problem, Saved, Score, saved};
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "dynucb",
     summary: "a fixed number of clusters, users move to the nearest (DynUCB)",
@@ -118,13 +118,13 @@ impl OneUser for DynUcb {
     }
 }
 
-impl Turns for DynUcb {
+impl OnlinePolicy for DynUcb {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
         self.clusters[self.home(user)].best_arm(contexts, self.width())
     }
 
-    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
-        self.clusters[self.home(user)].judge(contexts, self.width(), judgements);
+    fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
+        self.clusters[self.home(user)].score(contexts, self.width(), scores);
     }
 
     fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {
@@ -161,9 +161,9 @@ impl Saved for DynUcb {
         let turns = saved::read_some(from, what, 1)?[0];
         let users = read_ofuls(from, what, self.dim, LAMBDA)?;
         let clusters = read_ofuls(from, what, self.dim, LAMBDA)?;
-        saved::expect(what, "clusters", clusters.len(), self.clusters.len())?;
+        saved::check_equal(what, "clusters", clusters.len(), self.clusters.len())?;
         let homes = saved::read_places(from, what, clusters.len())?;
-        saved::expect(what, "users", homes.len(), users.len())?;
+        saved::check_equal(what, "users", homes.len(), users.len())?;
         (self.turns, self.users, self.clusters, self.homes) = (turns, users, clusters, homes);
         Ok(())
     }

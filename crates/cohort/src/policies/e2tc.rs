@@ -29,7 +29,7 @@ use crate::params::{POSITIVE, Param, Settings};
 use crate::registry::PolicyInfo;
 use crate::{Error, Policy, Problem};
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "e2tc",
     summary: "finds the users' subspace, then their places in it, then commits (E2TC)",

@@ -40,10 +40,10 @@ use super::shared::served::{OneUser, Served};
 use crate::linear::{Symmetric, argmax, dot};
 use crate::params::{Kind, Param, Settings};
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Judgement, Policy, Problem, Saved, Turns, saved};
+use crate::{Arm, Contexts, Error, OnlinePolicy, Policy, Problem, Saved, Score, saved};
 use laplacian::{Gang, Graph};
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "gob-lin",
     summary: "users joined in a known graph are drawn together (GOB.Lin)",
@@ -127,7 +127,7 @@ impl GobLin {
         }
     }
 
-    fn judge_arm(&self, user: usize, x: &[f64]) -> Judgement {
+    fn score_arm(&self, user: usize, x: &[f64]) -> Score {
         let width = self.exploration * width(self.turns);
         let (expected, square) = match self.blocks.get(user) {
             Some(block) => {
@@ -136,20 +136,20 @@ impl GobLin {
             }
             None => (0.0, dot(x, x)),
         };
-        Judgement { expected, bonus: width * square.max(0.0).sqrt() }
+        Score { expected, bonus: width * square.max(0.0).sqrt() }
     }
 }
 
 impl OneUser for GobLin {}
 
-impl Turns for GobLin {
+impl OnlinePolicy for GobLin {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
-        argmax(contexts.iter().map(|x| self.judge_arm(user, x).score()))
+        argmax(contexts.iter().map(|x| self.score_arm(user, x).total()))
     }
 
-    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
-        for (x, judgement) in contexts.iter().zip(judgements) {
-            *judgement = self.judge_arm(user, x);
+    fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
+        for (x, score) in contexts.iter().zip(scores) {
+            *score = self.score_arm(user, x);
         }
     }
 
@@ -194,11 +194,16 @@ impl Saved for GobLin {
         let what = INFO.name;
         saved::read_header(from, what, SAVED_VERSION)?;
         let turns = saved::read_some(from, what, 1)?[0];
-        saved::expect(what, "sizes", saved::read_count(from, what)?, 3)?;
-        saved::expect(what, "dimension", saved::read_count(from, what)?, self.dim)?;
-        saved::expect(what, "users in the graph", saved::read_count(from, what)?, self.joined)?;
+        saved::check_equal(what, "sizes", saved::read_count(from, what)?, 3)?;
+        saved::check_equal(what, "dimension", saved::read_count(from, what)?, self.dim)?;
+        saved::check_equal(
+            what,
+            "users in the graph",
+            saved::read_count(from, what)?,
+            self.joined,
+        )?;
         let users = saved::read_count(from, what)?;
-        saved::expect(what, "fewer users than the graph has", users < self.joined, false)?;
+        saved::check_equal(what, "fewer users than the graph has", users < self.joined, false)?;
         let (mut estimates, mut row) = (Vec::new(), vec![0.0; self.dim]);
         for _ in 0..users {
             saved::read_numbers(from, what, &mut row)?;

@@ -21,15 +21,15 @@
 
 use std::io::{self, Read, Write};
 
-use super::draws::{best_for, judge_draw, normals, shares, stream};
+use super::draws::{best_for, normals, score_draw, shares, stream};
 use super::shared::hierarchy::{HIERARCHY_PARAMS, Hierarchy};
 use super::shared::served::{OneUser, Served};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Judgement, Order, Policy, Problem, Saved, Turns};
+use crate::{Arm, Contexts, Error, OnlinePolicy, Order, Policy, Problem, Saved, Score};
 use rand_chacha::ChaCha8Rng;
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "hier-ts",
     summary: "Thompson sampling of users around one unknown mean (HierTS)",
@@ -73,15 +73,15 @@ impl OneUser for HierTs {
     }
 }
 
-impl Turns for HierTs {
+impl OnlinePolicy for HierTs {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
         best_for(&self.next_draw(user), contexts)
     }
 
-    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
+    fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
         let mut mean = self.known.mean.clone();
         self.known.around(user, &mut mean);
-        judge_draw(&mean, &self.next_draw(user), contexts, judgements);
+        score_draw(&mean, &self.next_draw(user), contexts, scores);
     }
 
     fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {

@@ -26,9 +26,9 @@ use super::shared::served::{OneUser, Served};
 use crate::linear::{argmax, dot};
 use crate::params::{NOT_NEGATIVE, PROBABILITY, Param, Settings};
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Judgement, Order, Policy, Problem, Saved, Turns};
+use crate::{Arm, Contexts, Error, OnlinePolicy, Order, Policy, Problem, Saved, Score};
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "hier-ucb",
     summary: "confidence bounds for users around one unknown mean (HierBayesUCB)",
@@ -56,7 +56,7 @@ fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Erro
 }
 
 impl HierUcb {
-    fn judgements(&self, user: usize, contexts: &Contexts) -> impl Iterator<Item = Judgement> {
+    fn scores(&self, user: usize, contexts: &Contexts) -> impl Iterator<Item = Score> {
         let known = &self.known;
         let mut mean = known.mean.clone();
         known.around(user, &mut mean);
@@ -67,7 +67,7 @@ impl HierUcb {
             let own = known.sigma.powi(2) * dot(x, &gain).max(0.0);
             known.precision.forward(&mut gain);
             let variance = own + known.lambda.powi(2) * dot(&gain, &gain);
-            Judgement { expected: dot(x, &mean), bonus: self.width * variance.sqrt() }
+            Score { expected: dot(x, &mean), bonus: self.width * variance.sqrt() }
         })
     }
 }
@@ -78,14 +78,14 @@ impl OneUser for HierUcb {
     }
 }
 
-impl Turns for HierUcb {
+impl OnlinePolicy for HierUcb {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
-        argmax(self.judgements(user, contexts).map(|judgement| judgement.score()))
+        argmax(self.scores(user, contexts).map(|score| score.total()))
     }
 
-    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
-        let judged = self.judgements(user, contexts);
-        judgements.iter_mut().zip(judged).for_each(|(to, judged)| *to = judged);
+    fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
+        let scored = self.scores(user, contexts);
+        scores.iter_mut().zip(scored).for_each(|(to, scored)| *to = scored);
     }
 
     fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {

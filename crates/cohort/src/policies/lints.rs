@@ -23,16 +23,16 @@
 
 use std::io::{self, Read, Write};
 
-use super::draws::{best_for, judge_draw, normals, shares, stream};
+use super::draws::{best_for, normals, score_draw, shares, stream};
 use super::shared::served::{OneUser, Served};
 use super::shared::{MODEL_PARAMS, Model};
 use crate::intercept::INTERCEPT;
 use crate::linear::Ridge;
 use crate::params::{NOT_NEGATIVE, Param, Settings};
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Judgement, Order, Policy, Problem, Saved, Turns};
+use crate::{Arm, Contexts, Error, OnlinePolicy, Order, Policy, Problem, Saved, Score};
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "lints",
     summary: "linear Thompson sampling, for each user or for all",
@@ -79,14 +79,14 @@ impl OneUser for LinTs {
     }
 }
 
-impl Turns for LinTs {
+impl OnlinePolicy for LinTs {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
         best_for(&self.draw(user), contexts)
     }
 
-    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
+    fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
         let mean = self.model.learner(user).estimate();
-        judge_draw(mean, &self.draw(user), contexts, judgements);
+        score_draw(mean, &self.draw(user), contexts, scores);
     }
 
     fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {

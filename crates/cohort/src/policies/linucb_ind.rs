@@ -10,13 +10,13 @@
 
 use std::io::{self, Read, Write};
 
-use crate::insight::{Insight, Portrait, Whereabouts};
+use crate::insight::{Insight, Position, UserSummary};
 use crate::linear::{Bank, Confidence, OFUL_PARAMS, Progress};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Judgement, Policy, Problem, Saved, Turns, saved};
+use crate::{Arm, Contexts, Error, OnlinePolicy, Policy, Problem, Saved, Score, saved};
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "linucb-ind",
     summary: "one OFUL per user, no collaboration (the paper's LinUCB-Ind)",
@@ -50,12 +50,12 @@ impl Policy for LinUcbInd {
         self.users.learn(contexts, arms, rewards);
     }
 
-    fn turns(&mut self) -> Option<&mut dyn Turns> {
+    fn online(&mut self) -> Option<&mut dyn OnlinePolicy> {
         Some(self)
     }
 }
 
-impl Turns for LinUcbInd {
+impl OnlinePolicy for LinUcbInd {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
         self.users.grow(user + 1);
         let radius = self.confidence.radius(self.users.progress(user));
@@ -67,13 +67,13 @@ impl Turns for LinUcbInd {
         self.users.learn_one(user, context, reward);
     }
 
-    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
+    fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
         let progress = match user < self.users.learners() {
             true => self.users.progress(user),
             false => Progress::default(),
         };
         let radius = self.confidence.radius(progress);
-        self.users.judge_one(user, contexts, self.confidence.shape, radius, judgements);
+        self.users.score_one(user, contexts, self.confidence.shape, radius, scores);
     }
 
     fn insight(&self) -> Option<&dyn Insight> {
@@ -86,8 +86,8 @@ impl Turns for LinUcbInd {
 }
 
 impl Insight for LinUcbInd {
-    fn whereabouts(&self, user: usize) -> Option<Whereabouts> {
-        (user < self.users.learners()).then(|| Whereabouts {
+    fn position(&self, user: usize) -> Option<Position> {
+        (user < self.users.learners()).then(|| Position {
             estimate: self.users.estimate(user),
             membership: None,
             rewards: self.users.progress(user).updates,
@@ -95,13 +95,13 @@ impl Insight for LinUcbInd {
     }
 
     /// Deviations are those of a Bayesian with the prior N(0, σ²/λ·I): σ·√(V⁻¹)_kk.
-    fn portrait(&self, user: usize) -> Option<Portrait> {
-        let Whereabouts { estimate, rewards, .. } = self.whereabouts(user)?;
+    fn user_summary(&self, user: usize) -> Option<UserSummary> {
+        let Position { estimate, rewards, .. } = self.position(user)?;
         let inverse = self.users.inverse(user);
         let sigma = self.confidence.sigma;
         let deviations = (0..estimate.len()).map(|k| sigma * inverse.at(k, k).max(0.0).sqrt());
         let deviations = deviations.collect();
-        Some(Portrait { estimate, deviations, memberships: Vec::new(), rewards })
+        Some(UserSummary { estimate, deviations, memberships: Vec::new(), rewards })
     }
 }
 

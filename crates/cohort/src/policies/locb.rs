@@ -38,9 +38,9 @@ use super::shared::served::{OneUser, Served, read_ofuls, write_ofuls};
 use crate::linear::Oful;
 use crate::params::{POSITIVE, Param, Settings};
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Judgement, Policy, Problem, Saved, Turns, saved};
+use crate::{Arm, Contexts, Error, OnlinePolicy, Policy, Problem, Saved, Score, saved};
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "locb",
     summary: "clusters grow around seeds and may overlap (LOCB)",
@@ -65,12 +65,12 @@ struct Locb {
     dim: usize,
     users: Vec<Oful>,
     fresh: Oful,
-    seeds: Vec<Seed>,
+    seeds: Vec<SeedCluster>,
     turns: f64,
 }
 
 /// A cluster that grows around a user.
-struct Seed {
+struct SeedCluster {
     user: usize,
     /// Whether each user is in it.
     members: Vec<bool>,
@@ -109,7 +109,7 @@ impl Locb {
         let mut sums = self.fresh.clone();
         sums.absorb(&self.users);
         let members = vec![true; self.users.len()];
-        self.seeds.push(Seed { user, members, sums, finished: false });
+        self.seeds.push(SeedCluster { user, members, sums, finished: false });
     }
 
     fn grow_to(&mut self, users: usize) {
@@ -130,7 +130,7 @@ impl Locb {
 
     /// The clusters that a user is in; for one who has not come yet, those it would be in.
     fn clusters_of(&self, user: usize) -> impl Iterator<Item = &Oful> {
-        let is_in = move |seed: &&Seed| match seed.members.get(user) {
+        let is_in = move |seed: &&SeedCluster| match seed.members.get(user) {
             Some(member) => *member,
             None => !seed.finished,
         };
@@ -156,13 +156,13 @@ impl Locb {
 
 impl OneUser for Locb {}
 
-impl Turns for Locb {
+impl OnlinePolicy for Locb {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
         self.most_promising(user, contexts).1
     }
 
-    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
-        self.most_promising(user, contexts).0.judge(contexts, self.width(), judgements);
+    fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
+        self.most_promising(user, contexts).0.score(contexts, self.width(), scores);
     }
 
     fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {
@@ -204,7 +204,7 @@ impl Saved for Locb {
         saved::write_numbers(out, &[self.turns])?;
         write_ofuls(out, self.dim, &self.users)?;
         saved::write_count(out, self.seeds.len())?;
-        for Seed { user, members, sums, finished } in &self.seeds {
+        for SeedCluster { user, members, sums, finished } in &self.seeds {
             saved::write_counts(out, &[*user, usize::from(*finished)])?;
             let inside = (0..members.len()).filter(|user| members[*user]);
             saved::write_places(out, inside.collect::<Vec<_>>().into_iter())?;
@@ -234,7 +234,7 @@ impl Saved for Locb {
                 members[member] = true;
             }
             let sums = Oful::load(from, what, self.dim, LAMBDA)?;
-            seeds.push(Seed { user, members, sums, finished: finished == 1 });
+            seeds.push(SeedCluster { user, members, sums, finished: finished == 1 });
         }
         (self.turns, self.users, self.seeds) = (turns, users, seeds);
         Ok(())

@@ -30,7 +30,7 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
 use super::draws::{DRAWS, normals, stream};
-use super::oracle_centres::{Offer, Told};
+use super::oracle_centres::{KnownLaw, Offer};
 use super::shared::served::{OneUser, Served};
 use crate::cluster::partition::number_by_smallest_member;
 use crate::linear::symmetric::Cholesky;
@@ -38,11 +38,11 @@ use crate::linear::{argmax, dot, read_factor};
 use crate::params::{NOT_NEGATIVE, Param, Settings};
 use crate::registry::PolicyInfo;
 use crate::{
-    Arm, Contexts, Error, Judgement, Law, Order, Policy, Problem, Saved, Truth, Turns, saved,
+    Arm, Contexts, Error, Law, OnlinePolicy, Order, Policy, Problem, Saved, Score, Truth, saved,
 };
 use rand::SeedableRng;
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "mix-ts",
     summary: "Thompson sampling from a mixture prior that it is told (MixTS)",
@@ -74,7 +74,7 @@ const PARAMS: &[Param] = &[
 ];
 
 struct MixTs {
-    told: Told,
+    told: KnownLaw,
     seed: u64,
     users: Vec<User>,
     fresh: User,
@@ -100,7 +100,7 @@ fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Erro
                 truth.law.is_some() || truth.thetas.len() == problem.users * problem.dim
             };
             let what = "the law of users, which an environment tells or `centres` says";
-            Told::new(problem, &problem.truth.filter(told).ok_or(needs(what))?, sigma)
+            KnownLaw::new(problem, &problem.truth.filter(told).ok_or(needs(what))?, sigma)
         }
         Some(text) => {
             let rows = text.split(';').map(|row| numbers(row, "centres", settings));
@@ -129,7 +129,7 @@ fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Erro
                 level_spread: 0.0,
                 sigmas: None,
             };
-            Told::new(problem, &Truth { law: Some(law), ..Truth::new(&[], &[]) }, sigma)
+            KnownLaw::new(problem, &Truth { law: Some(law), ..Truth::new(&[], &[]) }, sigma)
         }
     };
     if told.count == 0 {
@@ -222,23 +222,23 @@ impl OneUser for MixTs {
     }
 }
 
-impl Turns for MixTs {
+impl OnlinePolicy for MixTs {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
         argmax(self.next_draw(user, &self.offer(contexts)))
     }
 
-    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
+    fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
         let (offer, known) = (self.offer(contexts), self.user(user));
         let total: f64 = known.shares().sum();
-        judgements.fill(Judgement::default());
+        scores.fill(Score::default());
         for (component, share) in known.shares().enumerate().filter(|(_, share)| *share > 0.0) {
             let rewards = offer.rewards(component, &known.mean(component, self.told.directions));
-            for (judgement, reward) in judgements.iter_mut().zip(rewards) {
-                judgement.expected += share / total * reward;
+            for (score, reward) in scores.iter_mut().zip(rewards) {
+                score.expected += share / total * reward;
             }
         }
-        for (judgement, drawn) in judgements.iter_mut().zip(self.next_draw(user, &offer)) {
-            judgement.bonus = drawn - judgement.expected;
+        for (score, drawn) in scores.iter_mut().zip(self.next_draw(user, &offer)) {
+            score.bonus = drawn - score.expected;
         }
     }
 
@@ -305,11 +305,11 @@ impl Saved for MixTs {
     }
 
     fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
-        let (what, Told { count, directions, .. }) = (INFO.name, &self.told);
+        let (what, KnownLaw { count, directions, .. }) = (INFO.name, &self.told);
         saved::read_header(from, what, SAVED_VERSION)?;
-        saved::expect(what, "sizes", saved::read_count(from, what)?, 3)?;
-        saved::expect(what, "components", saved::read_count(from, what)?, *count)?;
-        saved::expect(what, "directions", saved::read_count(from, what)?, *directions)?;
+        saved::check_equal(what, "sizes", saved::read_count(from, what)?, 3)?;
+        saved::check_equal(what, "components", saved::read_count(from, what)?, *count)?;
+        saved::check_equal(what, "directions", saved::read_count(from, what)?, *directions)?;
         let mut users = Vec::new();
         for _ in 0..saved::read_count(from, what)? {
             let mut user = self.fresh.clone();

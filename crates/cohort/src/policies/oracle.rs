@@ -13,7 +13,7 @@ use crate::params::Settings;
 use crate::registry::PolicyInfo;
 use crate::{Arm, Contexts, Error, Policy, Problem, Saved, saved};
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "oracle",
     summary: "told the true clusters; one OFUL per cluster on averaged rewards",

@@ -25,9 +25,9 @@ use crate::cluster::partition::{number_by_smallest_member, sizes};
 use crate::linear::{argmax, dot};
 use crate::params::{NOT_NEGATIVE, Param, Settings};
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Judgement, Policy, Problem, Saved, Truth, Turns, saved};
+use crate::{Arm, Contexts, Error, OnlinePolicy, Policy, Problem, Saved, Score, Truth, saved};
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "oracle-centres",
     summary: "told all centres, weights and the noise, not who is who; greedy on its posterior",
@@ -44,7 +44,7 @@ const PARAMS: &[Param] = &[Param::derived(
 )];
 
 struct OracleCentres {
-    told: Told,
+    told: KnownLaw,
     /// What is known of every user, row by row: log p_c, then z_c, then P.
     users: Vec<f64>,
     offer: Offer,
@@ -52,7 +52,7 @@ struct OracleCentres {
 }
 
 /// What the policy is told.
-pub(super) struct Told {
+pub(super) struct KnownLaw {
     dim: usize,
     centres: Vec<f64>,
     scatter: Vec<f64>,
@@ -89,7 +89,7 @@ impl Offer {
 
 #[derive(Clone, Default)]
 struct Scratch {
-    scores: Vec<f64>,
+    values: Vec<f64>,
     mean: Vec<f64>,
 }
 
@@ -113,7 +113,7 @@ fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Erro
     let truth = (problem.truth)
         .filter(|truth| truth.law.is_some() || truth.thetas.len() == problem.users * problem.dim)
         .ok_or(needs("the centres of all clusters, which only an environment can tell"))?;
-    let told = Told::new(problem, &truth, settings.optional("sigma"));
+    let told = KnownLaw::new(problem, &truth, settings.optional("sigma"));
     if told.count == 0 {
         return Err(needs("one centre at least"));
     }
@@ -125,7 +125,7 @@ fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Erro
     Ok(Box::new(OracleCentres { told, users, offer, scratch }))
 }
 
-impl Told {
+impl KnownLaw {
     pub(super) fn new(problem: &Problem, truth: &Truth, sigma: Option<f64>) -> Self {
         let dim = problem.dim;
         let (centres, weights, scatter) = match truth.law {
@@ -188,10 +188,15 @@ impl Told {
     }
 
     /// The posterior mean of the reward of every arm.
-    fn expect(&self, user: &[f64], offer: &Offer, Scratch { scores, mean }: &mut Scratch) {
+    fn expected_rewards(
+        &self,
+        user: &[f64],
+        offer: &Offer,
+        Scratch { values, mean }: &mut Scratch,
+    ) {
         let (logs, rest) = user.split_at(self.count);
-        scores.clear();
-        scores.resize(offer.arms, 0.0);
+        values.clear();
+        values.resize(offer.arms, 0.0);
         mean.clear();
         mean.resize(self.directions, 0.0);
         let mut total = 0.0;
@@ -199,13 +204,13 @@ impl Told {
             let p = log.exp();
             total += p;
             let expected = &offer.expected[c * offer.arms..(c + 1) * offer.arms];
-            scores.iter_mut().zip(expected).for_each(|(score, expected)| *score += p * expected);
+            values.iter_mut().zip(expected).for_each(|(value, expected)| *value += p * expected);
             let z = &rest[c * self.directions..(c + 1) * self.directions];
             mean.iter_mut().zip(z).for_each(|(mean, z)| *mean += p * z);
         }
-        for (arm, score) in scores.iter_mut().enumerate() {
+        for (arm, value) in values.iter_mut().enumerate() {
             let along = &offer.along[arm * self.directions..(arm + 1) * self.directions];
-            *score = (*score + dot(mean, along)) / total;
+            *value = (*value + dot(mean, along)) / total;
         }
     }
 
@@ -280,13 +285,13 @@ impl OracleCentres {
         self.users.get(user * width..(user + 1) * width).unwrap_or(&self.told.prior)
     }
 
-    /// The scores of all arms for one user; one it has not seen has the prior.
+    /// The values of all arms for one user; one it has not seen has the prior.
     fn expect_one(&mut self, user: usize, contexts: &Contexts) -> &[f64] {
         self.told.look_at(contexts.iter(), &mut self.offer);
         let mut scratch = std::mem::take(&mut self.scratch);
-        self.told.expect(self.row(user), &self.offer, &mut scratch);
+        self.told.expected_rewards(self.row(user), &self.offer, &mut scratch);
         self.scratch = scratch;
-        &self.scratch.scores
+        &self.scratch.values
     }
 }
 
@@ -297,8 +302,8 @@ impl Policy for OracleCentres {
         (arms.par_iter_mut().zip(self.users.par_chunks_exact(told.prior.len())))
             .with_min_len(USERS_PER_SPLIT)
             .for_each_init(Scratch::default, |scratch, (arm, user)| {
-                told.expect(user, offer, scratch);
-                *arm = argmax(scratch.scores.iter().copied());
+                told.expected_rewards(user, offer, scratch);
+                *arm = argmax(scratch.values.iter().copied());
             });
     }
 
@@ -323,19 +328,19 @@ impl Policy for OracleCentres {
         Some(labels)
     }
 
-    fn turns(&mut self) -> Option<&mut dyn Turns> {
+    fn online(&mut self) -> Option<&mut dyn OnlinePolicy> {
         Some(self)
     }
 }
 
-impl Turns for OracleCentres {
+impl OnlinePolicy for OracleCentres {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
         argmax(self.expect_one(user, contexts).iter().copied())
     }
 
-    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
-        for (expected, judgement) in self.expect_one(user, contexts).iter().zip(judgements) {
-            *judgement = Judgement { expected: *expected, bonus: 0.0 };
+    fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
+        for (expected, score) in self.expect_one(user, contexts).iter().zip(scores) {
+            *score = Score { expected: *expected, bonus: 0.0 };
         }
     }
 
@@ -367,9 +372,14 @@ impl Saved for OracleCentres {
 
     fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         saved::read_header(from, INFO.name, SAVED_VERSION)?;
-        let Told { count, directions, prior, .. } = &self.told;
-        saved::expect(INFO.name, "centres", saved::read_count(from, INFO.name)?, *count)?;
-        saved::expect(INFO.name, "directions", saved::read_count(from, INFO.name)?, *directions)?;
+        let KnownLaw { count, directions, prior, .. } = &self.told;
+        saved::check_equal(INFO.name, "centres", saved::read_count(from, INFO.name)?, *count)?;
+        saved::check_equal(
+            INFO.name,
+            "directions",
+            saved::read_count(from, INFO.name)?,
+            *directions,
+        )?;
         let (mut users, mut row) = (Vec::new(), prior.clone());
         for _ in 0..saved::read_count(from, INFO.name)? {
             saved::read_numbers(from, INFO.name, &mut row)?;

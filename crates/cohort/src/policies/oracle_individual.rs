@@ -8,9 +8,9 @@ use rayon::prelude::*;
 use crate::linear::{argmax, dot};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Judgement, Policy, Problem, Saved, Turns, saved};
+use crate::{Arm, Contexts, Error, OnlinePolicy, Policy, Problem, Saved, Score, saved};
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "oracle-individual",
     summary: "told every user's vector; plays the best arm (regret zero)",
@@ -40,12 +40,12 @@ impl Policy for OracleIndividual {
 
     fn learn(&mut self, _contexts: &Contexts, _arms: &[Arm], _rewards: &[f64]) {}
 
-    fn turns(&mut self) -> Option<&mut dyn Turns> {
+    fn online(&mut self) -> Option<&mut dyn OnlinePolicy> {
         Some(self)
     }
 }
 
-impl Turns for OracleIndividual {
+impl OnlinePolicy for OracleIndividual {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
         let dim = contexts.dim();
         // Of a user that nobody told it about it knows nothing.
@@ -53,12 +53,12 @@ impl Turns for OracleIndividual {
         argmax(contexts.iter().map(|x| dot(x, theta)))
     }
 
-    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
+    fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
         let dim = contexts.dim();
         let theta = self.thetas.get(user * dim..(user + 1) * dim);
-        for (x, judgement) in contexts.iter().zip(judgements) {
+        for (x, score) in contexts.iter().zip(scores) {
             let expected = theta.map_or(0.0, |theta| dot(x, theta));
-            *judgement = Judgement { expected, bonus: 0.0 };
+            *score = Score { expected, bonus: 0.0 };
         }
     }
 

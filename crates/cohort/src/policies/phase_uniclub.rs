@@ -29,9 +29,9 @@ use super::uniclub::{UNIFORM_PARAMS, exploration_turns};
 use crate::intercept::INTERCEPT;
 use crate::params::{NOT_NEGATIVE, POSITIVE, Param, Settings};
 use crate::registry::PolicyInfo;
-use crate::{Error, Policy, Problem, Turns};
+use crate::{Error, OnlinePolicy, Policy, Problem};
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "phase-uniclub",
     summary: "uniform exploration in phases for a gap that is not known (PhaseUniCLUB)",
@@ -92,7 +92,7 @@ impl Forced for PhaseUniClub {
         self.rclumb.turns
     }
 
-    fn otherwise(&mut self) -> &mut dyn Turns {
+    fn otherwise(&mut self) -> &mut dyn OnlinePolicy {
         &mut self.rclumb
     }
 }

@@ -27,7 +27,7 @@ use crate::registry::PolicyInfo;
 use crate::saved::{read_count, read_header, read_oful, write_count, write_header, write_oful};
 use crate::{Arm, Contexts, Error, Policy, Problem, Saved};
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "pmlb",
     summary: "learn the average user for √T rounds, then each user's difference (the letter)",

@@ -14,7 +14,7 @@ use crate::params::Settings;
 use crate::registry::PolicyInfo;
 use crate::{Error, Policy, Problem};
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "pmlb-compensated",
     summary: "PMLB that adds the average user back when it chooses",

@@ -25,7 +25,7 @@ use crate::saved::{
 };
 use crate::{Arm, Contexts, Error, Policy, Problem, Saved};
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "pmlb-warm",
     summary: "PMLB that shrinks each user to the average user and keeps every reward",

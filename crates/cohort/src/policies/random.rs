@@ -7,9 +7,9 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Judgement, Policy, Problem, Saved, Turns, saved};
+use crate::{Arm, Contexts, Error, OnlinePolicy, Policy, Problem, Saved, Score, saved};
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "random",
     summary: "an arm at random for every user, learning nothing",
@@ -35,18 +35,18 @@ impl Policy for Random {
 
     fn learn(&mut self, _contexts: &Contexts, _arms: &[Arm], _rewards: &[f64]) {}
 
-    fn turns(&mut self) -> Option<&mut dyn Turns> {
+    fn online(&mut self) -> Option<&mut dyn OnlinePolicy> {
         Some(self)
     }
 }
 
-impl Turns for Random {
+impl OnlinePolicy for Random {
     fn decide(&mut self, _user: usize, contexts: &Contexts) -> Arm {
         self.rng.random_range(0..contexts.arms())
     }
 
-    fn judge(&mut self, _user: usize, _contexts: &Contexts, judgements: &mut [Judgement]) {
-        judgements.fill(Judgement::default());
+    fn score(&mut self, _user: usize, _contexts: &Contexts, scores: &mut [Score]) {
+        scores.fill(Score::default());
     }
 
     fn learn_one(&mut self, _user: usize, _context: &[f64], _reward: f64) {}

@@ -34,9 +34,9 @@ use super::shared::served::{OneUser, Served, read_ofuls, write_ofuls};
 use crate::linear::{Oful, Symmetric, argmax, dot};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Judgement, Policy, Problem, Saved, Turns, saved};
+use crate::{Arm, Contexts, Error, OnlinePolicy, Policy, Problem, Saved, Score, saved};
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "rclumb",
     summary: "users learn from neighbours in a graph, rewards need not be linear (RCLUMB)",
@@ -78,7 +78,7 @@ impl Rclumb {
         self.edges.get(a.max(b)).is_none_or(|row| row[a.min(b)])
     }
 
-    fn judgements(&self, user: usize, contexts: &Contexts) -> Vec<Judgement> {
+    fn scores(&self, user: usize, contexts: &Contexts) -> Vec<Score> {
         let mut precision = Symmetric::identity(self.dim, LAMBDA);
         let (mut estimate, mut rewards) = (vec![0.0; self.dim], 0.0);
         for (l, other) in self.users.iter().enumerate() {
@@ -95,25 +95,25 @@ impl Rclumb {
             .unwrap_or_else(|| crate::linear::symmetric::Cholesky::identity(self.dim, LAMBDA));
         factor.solve(&mut estimate);
         let beta = self.robust.beta(self.dim, self.turns);
-        let judge = |x: &[f64]| {
+        let score = |x: &[f64]| {
             let mut gain = x.to_vec();
             factor.solve(&mut gain);
             let bonus = self.robust.bonus(x, &gain, rewards, beta);
-            Judgement { expected: dot(x, &estimate), bonus }
+            Score { expected: dot(x, &estimate), bonus }
         };
-        contexts.iter().map(judge).collect()
+        contexts.iter().map(score).collect()
     }
 }
 
 impl OneUser for Rclumb {}
 
-impl Turns for Rclumb {
+impl OnlinePolicy for Rclumb {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
-        argmax(self.judgements(user, contexts).iter().map(Judgement::score))
+        argmax(self.scores(user, contexts).iter().map(Score::total))
     }
 
-    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
-        judgements.copy_from_slice(&self.judgements(user, contexts));
+    fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
+        scores.copy_from_slice(&self.scores(user, contexts));
     }
 
     fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {

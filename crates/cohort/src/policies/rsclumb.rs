@@ -23,9 +23,9 @@ use super::shared::served::{OneUser, Served};
 use crate::linear::{argmax, dot};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Judgement, Policy, Problem, Saved, Turns};
+use crate::{Arm, Contexts, Error, OnlinePolicy, Policy, Problem, Saved, Score};
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "rsclumb",
     summary: "sets of users that split and merge, rewards need not be linear (RSCLUMB)",
@@ -52,16 +52,16 @@ fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Erro
 }
 
 impl Rsclumb {
-    fn judgements(&self, user: usize, contexts: &Contexts) -> Vec<Judgement> {
+    fn scores(&self, user: usize, contexts: &Contexts) -> Vec<Score> {
         let sums = self.phased.sets.sums_for(user);
         let beta = self.robust.beta(self.dim, self.phased.turns);
         let (rewards, mut gain) = (sums.progress().updates, vec![0.0; self.dim]);
-        let judge = |x: &[f64]| {
+        let score = |x: &[f64]| {
             sums.inverse().times(x, &mut gain);
             let bonus = self.robust.bonus(x, &gain, rewards, beta);
-            Judgement { expected: dot(x, sums.estimate()), bonus }
+            Score { expected: dot(x, sums.estimate()), bonus }
         };
-        contexts.iter().map(judge).collect()
+        contexts.iter().map(score).collect()
     }
 }
 
@@ -71,13 +71,13 @@ impl OneUser for Rsclumb {
     }
 }
 
-impl Turns for Rsclumb {
+impl OnlinePolicy for Rsclumb {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
-        argmax(self.judgements(user, contexts).iter().map(Judgement::score))
+        argmax(self.scores(user, contexts).iter().map(Score::total))
     }
 
-    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
-        judgements.copy_from_slice(&self.judgements(user, contexts));
+    fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
+        scores.copy_from_slice(&self.scores(user, contexts));
     }
 
     fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {

@@ -29,7 +29,7 @@ use crate::registry::PolicyInfo;
 use crate::saved::{read_count, read_header, read_labels, write_count, write_header, write_labels};
 use crate::{Arm, Contexts, Error, Policy, Problem, Saved};
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "sclb",
     summary: "a fresh CMLB in phases of 2, 4, 8, … rounds, told no gap and no sizes (the letter)",

@@ -20,7 +20,7 @@ use crate::registry::PolicyInfo;
 use crate::saved::{read_header, write_header};
 use crate::{Arm, Contexts, Error, Policy, Problem, Saved};
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "sclb-warm",
     summary: "SCLB that goes on with all that was learned in the phases before",

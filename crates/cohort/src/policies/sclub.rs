@@ -48,11 +48,11 @@ use super::shared::clubs::{EXPLORATION_PARAMS, exploration, width};
 use crate::linear::Oful;
 use crate::params::{POSITIVE, Param, Settings};
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Judgement, Order, Policy, Problem, Saved, Turns};
+use crate::{Arm, Contexts, Error, OnlinePolicy, Order, Policy, Problem, Saved, Score};
 pub(super) use phased::Phased;
 pub(super) use sets::Scales;
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "sclub",
     summary: "clusters are sets of users that split and merge in phases (SCLUB)",
@@ -115,7 +115,7 @@ impl Policy for Sclub {
         Some(self.phased.sets.labels())
     }
 
-    fn turns(&mut self) -> Option<&mut dyn Turns> {
+    fn online(&mut self) -> Option<&mut dyn OnlinePolicy> {
         Some(self)
     }
 
@@ -124,15 +124,15 @@ impl Policy for Sclub {
     }
 }
 
-impl Turns for Sclub {
+impl OnlinePolicy for Sclub {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
         self.phased.sets.grow_to(user + 1);
         self.best_arm(self.phased.sets.cluster_of(user).sums(), contexts)
     }
 
-    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
+    fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
         let width = self.exploration * width(self.phased.turns);
-        self.phased.sets.sums_for(user).judge(contexts, width, judgements);
+        self.phased.sets.sums_for(user).score(contexts, width, scores);
     }
 
     fn saved(&mut self) -> Option<&mut dyn Saved> {

@@ -32,9 +32,9 @@ use crate::intercept::INTERCEPT;
 use crate::linear::{argmax, dot};
 use crate::params::{POSITIVE, Param, SHARE, Settings};
 use crate::registry::PolicyInfo;
-use crate::{Arm, Contexts, Error, Judgement, Order, Policy, Problem, Saved, Turns};
+use crate::{Arm, Contexts, Error, OnlinePolicy, Order, Policy, Problem, Saved, Score};
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "squarecb",
     summary: "inverse-gap weighting: probabilities of arms are exact (SquareCB)",
@@ -85,7 +85,7 @@ impl OneUser for SquareCb {
     }
 }
 
-impl Turns for SquareCb {
+impl OnlinePolicy for SquareCb {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
         let mut chances = vec![0.0; contexts.arms()];
         self.probabilities(user, contexts, &mut chances);
@@ -99,10 +99,10 @@ impl Turns for SquareCb {
     }
 
     /// Nothing is added for being unsure: what is played is drawn.
-    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
+    fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
         let estimate = self.model.learner(user).estimate();
-        for (x, judgement) in contexts.iter().zip(judgements) {
-            *judgement = Judgement { expected: dot(x, estimate), bonus: 0.0 };
+        for (x, score) in contexts.iter().zip(scores) {
+            *score = Score { expected: dot(x, estimate), bonus: 0.0 };
         }
     }
 

@@ -31,7 +31,7 @@ use crate::params::{Kind, NOT_NEGATIVE, Param, Settings};
 use crate::registry::PolicyInfo;
 use crate::{Error, Policy, Problem};
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "trace-norm",
     summary: "users in a subspace of unknown dimension, by the trace norm",

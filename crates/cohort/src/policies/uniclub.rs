@@ -30,9 +30,9 @@ use super::shared::served::Served;
 use crate::linear::default_rho_min;
 use crate::params::{Kind, POSITIVE, PROBABILITY, Param, Settings};
 use crate::registry::PolicyInfo;
-use crate::{Arm, Error, Policy, Problem, Turns};
+use crate::{Arm, Error, OnlinePolicy, Policy, Problem};
 
-/// What is known of it before it is made.
+/// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "uniclub",
     summary: "uniform exploration first, then CLUB (UniCLUB)",
@@ -92,7 +92,7 @@ impl Forced for UniClub {
         self.club.turns
     }
 
-    fn otherwise(&mut self) -> &mut dyn Turns {
+    fn otherwise(&mut self) -> &mut dyn OnlinePolicy {
         &mut self.club
     }
 

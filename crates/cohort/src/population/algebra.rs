@@ -6,7 +6,7 @@
 
 use std::marker::PhantomData;
 
-use super::lanes::Lane;
+use super::lanes::F64x8;
 use crate::linear::symmetric::packed_len;
 use crate::simd::{self, Kernel, Simd};
 
@@ -51,14 +51,14 @@ pub(super) unsafe trait Sink: Copy {
 /// the arithmetic where matrices are small.
 #[derive(Clone, Copy)]
 pub(super) struct Packed<'a> {
-    lanes: *mut Lane,
+    lanes: *mut F64x8,
     dim: usize,
-    borrowed: PhantomData<&'a mut [Lane]>,
+    borrowed: PhantomData<&'a mut [F64x8]>,
 }
 
 impl<'a> Packed<'a> {
     #[inline(always)]
-    fn new(a: &'a mut [Lane], dim: usize) -> Self {
+    fn new(a: &'a mut [F64x8], dim: usize) -> Self {
         assert!(a.len() >= packed_len(dim), "{} lanes for dimension {dim}", a.len());
         Self { lanes: a.as_mut_ptr(), dim, borrowed: PhantomData }
     }
@@ -118,38 +118,38 @@ unsafe impl Sink for InPlace {
 }
 
 /// The factor L of A = LLᵀ in place, packed, with reciprocals on its diagonal, and ln det A.
-pub fn factor(a: &mut [Lane], dim: usize, log_det: &mut Lane) {
+pub fn factor(a: &mut [F64x8], dim: usize, log_det: &mut F64x8) {
     simd::run(Factor { a, dim, log_det });
 }
 
 /// A⁻¹ in place, packed, and ln det A, of positive definite matrices.
-pub fn invert(a: &mut [Lane], dim: usize, log_det: &mut Lane) {
+pub fn invert(a: &mut [F64x8], dim: usize, log_det: &mut F64x8) {
     simd::run(Invert { a, dim, log_det });
 }
 
 /// out = A b, A packed.
-pub fn times(a: &[Lane], b: &[Lane], out: &mut [Lane]) {
+pub fn times(a: &[F64x8], b: &[F64x8], out: &mut [F64x8]) {
     simd::run(Times { a, b, out });
 }
 
 /// x with Lx = b in place, L from [`factor`], and ‖x‖².
-pub fn solve_lower(l: &[Lane], b: &mut [Lane], square: &mut Lane) {
+pub fn solve_lower(l: &[F64x8], b: &mut [F64x8], square: &mut F64x8) {
     simd::run(SolveLower { l, b, square });
 }
 
 /// out = S C S of symmetric matrices, all packed.
-pub fn sandwich(s: &[Lane], c: &[Lane], dim: usize, out: &mut [Lane]) {
-    let mut full = vec![Lane::splat(0.0); 3 * dim * dim];
+pub fn sandwich(s: &[F64x8], c: &[F64x8], dim: usize, out: &mut [F64x8]) {
+    let mut full = vec![F64x8::splat(0.0); 3 * dim * dim];
     simd::run(Sandwich { s, c, dim, full: &mut full, out });
 }
 
 struct Sandwich<'a> {
-    s: &'a [Lane],
-    c: &'a [Lane],
+    s: &'a [F64x8],
+    c: &'a [F64x8],
     dim: usize,
     /// Room for three full matrices.
-    full: &'a mut [Lane],
-    out: &'a mut [Lane],
+    full: &'a mut [F64x8],
+    out: &'a mut [F64x8],
 }
 
 impl Kernel for Sandwich<'_> {
@@ -179,11 +179,11 @@ impl Kernel for Sandwich<'_> {
 #[inline(always)]
 fn rows_by_rows<S: Simd>(
     simd: S,
-    a: &[Lane],
-    b: &[Lane],
+    a: &[F64x8],
+    b: &[F64x8],
     dim: usize,
     place: impl Fn(usize) -> (usize, usize),
-    out: &mut [Lane],
+    out: &mut [F64x8],
 ) {
     let mut i = 0;
     while i < dim {
@@ -220,9 +220,9 @@ fn rows_by_rows<S: Simd>(
 }
 
 struct Factor<'a> {
-    a: &'a mut [Lane],
+    a: &'a mut [F64x8],
     dim: usize,
-    log_det: &'a mut Lane,
+    log_det: &'a mut F64x8,
 }
 
 impl Kernel for Factor<'_> {
@@ -236,9 +236,9 @@ impl Kernel for Factor<'_> {
 }
 
 struct Invert<'a> {
-    a: &'a mut [Lane],
+    a: &'a mut [F64x8],
     dim: usize,
-    log_det: &'a mut Lane,
+    log_det: &'a mut F64x8,
 }
 
 impl Kernel for Invert<'_> {
@@ -254,9 +254,9 @@ impl Kernel for Invert<'_> {
 }
 
 struct Times<'a> {
-    a: &'a [Lane],
-    b: &'a [Lane],
-    out: &'a mut [Lane],
+    a: &'a [F64x8],
+    b: &'a [F64x8],
+    out: &'a mut [F64x8],
 }
 
 impl Kernel for Times<'_> {
@@ -281,9 +281,9 @@ impl Kernel for Times<'_> {
 }
 
 struct SolveLower<'a> {
-    l: &'a [Lane],
-    b: &'a mut [Lane],
-    square: &'a mut Lane,
+    l: &'a [F64x8],
+    b: &'a mut [F64x8],
+    square: &'a mut F64x8,
 }
 
 impl Kernel for SolveLower<'_> {
@@ -343,7 +343,7 @@ struct LogDet<S: Simd> {
 #[inline(always)]
 pub(super) fn factor_from<S: Simd>(
     simd: S,
-    a: &mut [Lane],
+    a: &mut [F64x8],
     dim: usize,
     entries: impl Entries,
 ) -> S::V {
@@ -357,7 +357,7 @@ pub(super) fn factor_from<S: Simd>(
 
 /// L⁻¹ from L, in place.
 #[inline(always)]
-pub(super) fn invert_lower<S: Simd>(simd: S, a: &mut [Lane], dim: usize) {
+pub(super) fn invert_lower<S: Simd>(simd: S, a: &mut [F64x8], dim: usize) {
     let a = Packed::new(a, dim);
     // SAFETY: blocks end with the dimension.
     unsafe { for_each_block!(simd, dim, |first| invert_rows(a, first, ())) };
@@ -365,7 +365,7 @@ pub(super) fn invert_lower<S: Simd>(simd: S, a: &mut [Lane], dim: usize) {
 
 /// XᵀX from lower triangular X, in place.
 #[inline(always)]
-pub(super) fn square_into<S: Simd>(simd: S, a: &mut [Lane], dim: usize, sink: impl Sink) {
+pub(super) fn square_into<S: Simd>(simd: S, a: &mut [F64x8], dim: usize, sink: impl Sink) {
     assert!(sink.allows(dim), "a sink of another dimension");
     let a = Packed::new(a, dim);
     // SAFETY: blocks end with the dimension, which was checked.
@@ -399,8 +399,8 @@ impl<S: Simd> LogDet<S> {
 #[inline(always)]
 fn dots<S: Simd, const R: usize, const C: usize>(
     simd: S,
-    rows: [&[Lane]; R],
-    columns: [&[Lane]; C],
+    rows: [&[F64x8]; R],
+    columns: [&[F64x8]; C],
     len: usize,
 ) -> [[S::V; C]; R] {
     let mut sums = [[simd.splat(0.0); C]; R];
@@ -691,10 +691,10 @@ mod tests {
     fn eight_inverses_are_those_of_one_at_a_time() {
         for dim in [1, 2, 5, 16, 31] {
             let plain = matrices(dim);
-            let mut lanes: Vec<Lane> =
+            let mut lanes: Vec<F64x8> =
                 (0..packed_len(dim)).map(|at| each(|lane| plain[lane].packed()[at])).collect();
             let mut log_det = ZERO;
-            let vector: Vec<Lane> = (0..dim).map(|i| each(|lane| (i + lane) as f64)).collect();
+            let vector: Vec<F64x8> = (0..dim).map(|i| each(|lane| (i + lane) as f64)).collect();
             let mut product = vec![ZERO; dim];
             times(&lanes, &vector, &mut product);
             invert(&mut lanes, dim, &mut log_det);

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::algebra;
 use super::fit::{Fitting, inverse_work};
-use super::lanes::{LANES, Lane, ZERO, each};
+use super::lanes::{F64x8, LANES, ZERO, each};
 use super::maximise::Prior;
 use super::message::{Prepared, accumulate, likelihood, message_len, probe, write};
 use super::model::{Component, Population};
@@ -51,10 +51,10 @@ pub(super) struct CandidateSearch {
 
 /// Eight users.
 struct UserBlock {
-    messages: Vec<Lane>,
+    messages: Vec<F64x8>,
     /// ln p(y_i) under all that is there.
-    logs: Lane,
-    active: Lane,
+    logs: F64x8,
+    active: F64x8,
 }
 
 struct Candidate {
@@ -62,7 +62,7 @@ struct Candidate {
     user: bool,
     cohort: Component,
     /// ln p(y_i | the candidate) of the users it is compared with.
-    logs: Vec<Lane>,
+    logs: Vec<F64x8>,
 }
 
 impl CandidateSearch {
@@ -182,7 +182,7 @@ impl CandidateSearch {
             own[packed_len(j) + j] += self.prior.precision[j];
             own[packed_len(d) + j] += self.prior.precision[j] * self.prior.mean[j];
         }
-        let mut joint: Vec<Lane> = own.iter().map(|own| Lane::splat(*own)).collect();
+        let mut joint: Vec<F64x8> = own.iter().map(|own| F64x8::splat(*own)).collect();
         let (mut alone, mut together) = (ZERO, ZERO);
         half_square_less_log_det(&mut joint, d, &mut alone);
         let logs = (self.compared.iter())
@@ -215,7 +215,7 @@ impl CandidateSearch {
     }
 
     /// The cohort that a candidate becomes, what it gains, and users' logs with it.
-    fn grow(&self, candidate: &Candidate) -> (f64, Component, Vec<Lane>) {
+    fn grow(&self, candidate: &Candidate) -> (f64, Component, Vec<F64x8>) {
         let users: f64 = self.blocks.iter().flat_map(|block| block.active.0).sum();
         let mut cohort = candidate.cohort.clone();
         // First from the users it was compared with, by what the candidate alone says.
@@ -281,17 +281,17 @@ impl CandidateSearch {
 struct Trial {
     sums: Sums,
     gain: f64,
-    logs: Vec<Lane>,
+    logs: Vec<F64x8>,
 }
 
 impl UserBlock {
     /// With a new component of that weight and those log likelihoods: the gain of all, everyone's
     /// share in it, and everyone's logs.
-    fn join(&self, new: &Lane, weight: f64) -> (f64, Lane, Lane) {
+    fn join(&self, new: &F64x8, weight: f64) -> (f64, F64x8, F64x8) {
         simd::run(Join { block: self, new, go: weight.ln(), stay: (1.0 - weight).ln() })
     }
 
-    fn add(&self, shares: &Lane, sums: &mut Sums) {
+    fn add(&self, shares: &F64x8, sums: &mut Sums) {
         if shares.iter().any(|share| *share > 1e-6) {
             sums.users += shares.iter().sum::<f64>();
             accumulate(&mut sums.message, shares, &self.messages, 1e-6);
@@ -301,16 +301,16 @@ impl UserBlock {
 
 struct Join<'a> {
     block: &'a UserBlock,
-    new: &'a Lane,
+    new: &'a F64x8,
     go: f64,
     stay: f64,
 }
 
 impl Kernel for Join<'_> {
-    type Output = (f64, Lane, Lane);
+    type Output = (f64, F64x8, F64x8);
 
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) -> (f64, Lane, Lane) {
+    fn run<S: Simd>(self, simd: S) -> (f64, F64x8, F64x8) {
         let (logs, active) = (simd.load(&self.block.logs), simd.load(&self.block.active));
         let (zero, stay) = (simd.splat(0.0), simd.splat(self.stay));
         // ln((1 − w)·e^log + w·e^new) − log
@@ -329,7 +329,7 @@ impl Kernel for Join<'_> {
 }
 
 /// `½ (bᵀA⁻¹b − ln det A)` of eight packed matrices A followed by vectors b, in place.
-fn half_square_less_log_det(joint: &mut [Lane], dim: usize, out: &mut Lane) {
+fn half_square_less_log_det(joint: &mut [F64x8], dim: usize, out: &mut F64x8) {
     let (matrix, vector) = joint.split_at_mut(packed_len(dim));
     let mut log_det = ZERO;
     algebra::factor(matrix, dim, &mut log_det);
@@ -389,11 +389,11 @@ pub(super) fn deviations(
     component: &Component,
     variances: &[f64],
     noise: f64,
-) -> Vec<Lane> {
+) -> Vec<F64x8> {
     let dim = users.dim();
     let mut message = vec![ZERO; message_len(dim)];
     write(users, &Prepared::new(variances, noise), &mut message);
-    let mean: Vec<Lane> = component.mean.iter().map(|m| Lane::splat(*m)).collect();
+    let mean: Vec<F64x8> = component.mean.iter().map(|m| F64x8::splat(*m)).collect();
     let mut product = vec![ZERO; dim];
     algebra::times(&message[..packed_len(dim)], &mean, &mut product);
     (0..dim)

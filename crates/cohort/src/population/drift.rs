@@ -1,12 +1,12 @@
-//! Whether users changed: rewards of the panel foretold from all that was seen of their users, and from nothing but the
+//! Whether users changed: rewards of the panel predicted from all that was seen of their users, and from nothing but the
 //! last of them.
 //!
 //! The former start from the population without cohorts, so that cohorts which are not yet right are no reason to
-//! forget, the latter from one of which nothing is known. Where users are what they were, all that was seen foretells better than a part of it; where they are not, it
+//! forget, the latter from one of which nothing is known. Where users are what they were, all that was seen predicts better than a part of it; where they are not, it
 //! is worse than nothing.
 
-use super::believer::Outlook;
 use super::fitted::Gain;
+use super::inference::ScoringMode;
 use super::model::Population;
 use super::panel::{Panel, Recall};
 
@@ -33,17 +33,17 @@ fn vague(population: &Population) -> Population {
 }
 
 /// Whether what was seen of users before some of their last rewards misleads.
-pub fn has_jumped(panel: &Panel, population: &Population, outlook: Outlook) -> bool {
+pub fn has_jumped(panel: &Panel, population: &Population, scoring_mode: ScoringMode) -> bool {
     let longest = panel.longest();
     if longest < LEAST_LAST {
         return false;
     }
-    let from_all = panel.recall(population, outlook, Recall::ALL, USERS);
+    let from_all = panel.recall(population, scoring_mode, Recall::ALL, USERS);
     let unknown = vague(population);
     let mut last = LEAST_LAST;
     while last <= longest {
         let recall = Recall { most: 0.0, keep: 1.0, last };
-        let alone = panel.recall(&unknown, outlook, recall, USERS);
+        let alone = panel.recall(&unknown, scoring_mode, recall, USERS);
         let tail = |errors: &Vec<f64>| errors[errors.len().saturating_sub(last)..].to_vec();
         let all: Vec<Vec<f64>> = from_all.iter().map(tail).collect();
         let sum = |errors: &[Vec<f64>]| errors.iter().flatten().sum::<f64>();
@@ -63,7 +63,7 @@ mod tests {
 
     /// Rewards of users with a vector each, which all change their sign in one turn.
     fn jumps(users: usize, turns: usize, change: usize, noise: f64) -> bool {
-        let outlook = Outlook::default();
+        let scoring_mode = ScoringMode::default();
         let mut ledger = Ledger::new(3, 1.0);
         let (mut fitted, mut panel): (Option<Fitted>, Option<Panel>) = (None, None);
         for turn in 0..turns {
@@ -79,12 +79,12 @@ mod tests {
             }
             ledger.learn_one(user, &x, reward);
             if turn == turns / 2 {
-                fitted = Fitted::fit(&ledger, None, None, &Given::default(), outlook);
+                fitted = Fitted::fit(&ledger, None, None, &Given::default(), scoring_mode);
                 panel = Some(Panel::new(&ledger));
             }
         }
         let fitted = fitted.unwrap();
-        has_jumped(&panel.unwrap(), fitted.without_cohorts().unwrap(), outlook)
+        has_jumped(&panel.unwrap(), fitted.without_cohorts().unwrap(), scoring_mode)
     }
 
     #[test]

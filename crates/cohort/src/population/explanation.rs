@@ -1,7 +1,7 @@
 //! Why an arm is played for a user, in numbers that add up.
 
-use super::believer::Posterior;
-use super::lanes::Lane;
+use super::inference::Posterior;
+use super::lanes::F64x8;
 use super::message::Prepared;
 use super::model::{LEAST_VARIANCE, Population};
 use super::moments::{Moments, all};
@@ -102,7 +102,7 @@ impl Inherited {
                 component.doubt.times(&pulled, &mut from_population);
             }
             let shrink = |from: &mut dyn Iterator<Item = f64>, to: &mut [f64]| {
-                let centre: Vec<Lane> = from.map(all).collect();
+                let centre: Vec<F64x8> = from.map(all).collect();
                 for (to, mean) in to.iter_mut().zip(posterior.mean(&centre)) {
                     *to += membership.share * mean[0];
                 }

@@ -1,4 +1,4 @@
-//! Two populations, with cohorts and without, and which of them foretells rewards better.
+//! Two populations, with cohorts and without, and which of them predicts rewards better.
 //!
 //! ```text
 //! at a refit, over users i of the panel and their rewards t since the refit before:
@@ -13,11 +13,11 @@
 //! Evidence alone does not do: it takes the model for true, and with rewards that are not as it says
 //! (zeros and ones, stars) cohorts explain what is no difference between users. So cohorts that the evidence asks for
 //! are used where they were better (z), and not where they were worse. In between, as when cohorts are
-//! new, they must foretell those same rewards, which they were fitted to, clearly better from what their users had
-//! given before, beyond what so many parameters explain of anything: what does not even do that, will not foretell others.
+//! new, they must predict those same rewards, which they were fitted to, clearly better from what their users had
+//! given before, beyond what so many parameters explain of anything: what does not even do that, will not predict others.
 
-use super::believer::Outlook;
 use super::fit::Given;
+use super::inference::ScoringMode;
 use super::ledger::Ledger;
 use super::model::Population;
 use super::panel::Panel;
@@ -39,7 +39,7 @@ const CLEARLY: f64 = 2.5;
 /// σ² with cohorts is at least this part of σ² without: what cohorts explain, users with a vector each explain, too.
 const LEAST_NOISE: f64 = 0.5;
 
-/// How much better cohorts foretell.
+/// How much better cohorts predict.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Verdict {
     /// By how much, in mean squared errors.
@@ -61,7 +61,7 @@ pub struct Fitted {
     pub verdict: Verdict,
 }
 
-/// How much better one population foretells than another.
+/// How much better one population predicts than another.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Gain {
     pub sum: f64,
@@ -141,7 +141,7 @@ impl Fitted {
         before: Option<&Self>,
         panel: Option<&Panel>,
         given: &Given,
-        outlook: Outlook,
+        scoring_mode: ScoringMode,
     ) -> Option<Self> {
         let warm = before.map(|before| &before.found);
         let warm_plain = before.and_then(|before| match &before.plain {
@@ -176,13 +176,13 @@ impl Fitted {
         };
         if let (Some(before), Some(panel)) = (before, panel) {
             let every = if sure { FEWER } else { 1 };
-            let mut fitted_to = fitted.gain(panel, every, outlook);
+            let mut fitted_to = fitted.gain(panel, every, scoring_mode);
             // What parameters explain of what they were fitted to, and will not of anything else.
             let seen: f64 = slots.iter().map(|slot| ledger.count(*slot)).sum();
             let (cohorts, dim) = (fitted.found.cohorts().len(), ledger.dim() + 1);
             let leak = 2.0 * (cohorts * dim) as f64 * panel.rewards() as f64 / every as f64 / seen;
             fitted_to.sum -= leak;
-            fitted.verdict.hear(before.gain(panel, every, outlook), fitted_to);
+            fitted.verdict.hear(before.gain(panel, every, scoring_mode), fitted_to);
         }
         match &mut fitted.plain {
             None => fitted.found.polish(ledger, &slots, &alone),
@@ -192,11 +192,11 @@ impl Fitted {
         fitted.used().is_usable().then_some(fitted)
     }
 
-    /// By how much cohorts foretell the rewards of a panel better, by one of so many of its users.
-    fn gain(&self, panel: &Panel, every: usize, outlook: Outlook) -> Gain {
+    /// By how much cohorts predict the rewards of a panel better, by one of so many of its users.
+    fn gain(&self, panel: &Panel, every: usize, scoring_mode: ScoringMode) -> Gain {
         let Some(plain) = &self.plain else { return Gain::default() };
-        let foretell = |population| panel.foretell(population, every, outlook);
-        Gain::new(&foretell(&self.found), &foretell(plain))
+        let errors = |population| panel.prediction_errors(population, every, scoring_mode);
+        Gain::new(&errors(&self.found), &errors(plain))
     }
 }
 

@@ -1,13 +1,13 @@
 //! Eight users at once: every number of a block is one value per user.
 
-pub use crate::simd::{LANES, Lane};
+pub use crate::simd::{F64x8, LANES};
 
 /// Zero for everybody.
-pub const ZERO: Lane = Lane::splat(0.0);
+pub const ZERO: F64x8 = F64x8::splat(0.0);
 
 /// a + b·c, user by user.
 #[inline(always)]
-pub fn add_product(a: &mut Lane, b: &Lane, c: &Lane) {
+pub fn add_product(a: &mut F64x8, b: &F64x8, c: &F64x8) {
     for lane in 0..LANES {
         a[lane] += b[lane] * c[lane];
     }
@@ -15,7 +15,7 @@ pub fn add_product(a: &mut Lane, b: &Lane, c: &Lane) {
 
 /// a + b·c with one c for all users.
 #[inline(always)]
-pub fn add_scaled(a: &mut Lane, b: &Lane, c: f64) {
+pub fn add_scaled(a: &mut F64x8, b: &F64x8, c: f64) {
     for lane in 0..LANES {
         a[lane] += b[lane] * c;
     }
@@ -23,6 +23,6 @@ pub fn add_scaled(a: &mut Lane, b: &Lane, c: f64) {
 
 /// f of every user's number.
 #[inline(always)]
-pub fn each(f: impl Fn(usize) -> f64) -> Lane {
-    Lane(std::array::from_fn(f))
+pub fn each(f: impl Fn(usize) -> f64) -> F64x8 {
+    F64x8(std::array::from_fn(f))
 }

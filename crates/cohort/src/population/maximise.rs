@@ -1,11 +1,11 @@
 //! Maximisation: centres, weights, variances and noise from the sums of a pass.
 
-use super::lanes::{LANES, Lane, ZERO};
+use super::fisher_scoring::FisherScore;
+use super::lanes::{F64x8, LANES, ZERO};
 use super::message::{Prepared, message_len, write};
 use super::model::{Component, LEAST_VARIANCE, Population};
 use super::moments::{Moments, all};
 use super::pass::{ClassSums, PassSums, Sums};
-use super::scoring::Score;
 use super::{algebra, fit::Scales};
 use crate::linear::Symmetric;
 use crate::linear::symmetric::packed_len;
@@ -48,7 +48,7 @@ impl Population {
         if !stays.at_large {
             self.reach = next_reach(&before, &at_large, scales);
         }
-        self.score(&before, sums, &centres, scales, stays);
+        self.fisher_step(&before, sums, &centres, scales, stays);
     }
 
     /// A cohort's centre as one user of the population at large, whose rewards are its users'.
@@ -61,7 +61,7 @@ impl Population {
         for (sum, message) in to.message[..packed_len(dim) + dim].iter_mut().zip(&message) {
             *sum += message[0];
         }
-        let mean: Vec<Lane> = self.components[0].mean.iter().map(|m| all(*m)).collect();
+        let mean: Vec<F64x8> = self.components[0].mean.iter().map(|m| all(*m)).collect();
         let mut product = vec![ZERO; dim];
         algebra::times(&message[..packed_len(dim)], &mean, &mut product);
         let groups = self.groups().of_coordinates();
@@ -82,7 +82,7 @@ impl Population {
     }
 
     /// Variances and noise by one step of scoring.
-    fn score(
+    fn fisher_step(
         &mut self,
         before: &Population,
         sums: &PassSums,
@@ -94,7 +94,7 @@ impl Population {
         let per_class = groups.len();
         let classes = if before.components.len() > 1 { 2 } else { 1 };
         let noise = before.noise;
-        let mut score = Score::new(1 + classes * per_class);
+        let mut score = FisherScore::new(1 + classes * per_class);
         let mut now = vec![noise];
         let mut limits = vec![noise];
         let (mut square, mut rewards) = (0.0, 0.0);
@@ -196,7 +196,7 @@ impl ClassSums {
 /// Sums as the statistics of one user with noise 1: information as its Gram matrix.
 fn as_user(sums: &Sums) -> Moments {
     let dim = sums.pull().len();
-    let mut numbers: Vec<Lane> = sums.information().iter().map(|v| all(*v)).collect();
+    let mut numbers: Vec<F64x8> = sums.information().iter().map(|v| all(*v)).collect();
     numbers.extend(sums.pull().iter().map(|v| all(*v)));
     numbers.push(ZERO);
     Moments::new(dim - 1, numbers)
@@ -291,7 +291,7 @@ impl Prior {
         out
     }
 
-    fn load(&self, sums: &Sums, lane: usize, matrix: &mut [Lane], pull: &mut [Lane]) {
+    fn load(&self, sums: &Sums, lane: usize, matrix: &mut [F64x8], pull: &mut [F64x8]) {
         for (to, from) in matrix.iter_mut().zip(sums.information()) {
             to[lane] = *from;
         }
@@ -362,7 +362,7 @@ fn next_reach(before: &Population, at_large: &Sums, scales: &Scales) -> f64 {
     let dim = features + 1;
     let mut message = vec![ZERO; message_len(dim)];
     write(&users, &Prepared::new(&variances, 1.0), &mut message);
-    let mut score = Score::new(1);
+    let mut score = FisherScore::new(1);
     for i in 0..features {
         let g = message[packed_len(dim) + i][0];
         score.slope[0] += 0.5 * (g * g - message[packed_len(i) + i][0]);

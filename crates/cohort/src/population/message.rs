@@ -13,7 +13,7 @@
 //! know about variances follows from messages too.
 
 use super::algebra::{Entries, Packed, Sink, factor_from, invert_lower, square_into};
-use super::lanes::{LANES, Lane, ZERO, each};
+use super::lanes::{F64x8, LANES, ZERO, each};
 use super::model::Component;
 use super::moments::Moments;
 use crate::linear::symmetric::packed_len;
@@ -61,13 +61,13 @@ impl Prepared {
     }
 
     /// R as it is used for eight users.
-    pub fn roots(&self, gram: &[Lane], out: &mut [Lane]) {
+    pub fn roots(&self, gram: &[F64x8], out: &mut [F64x8]) {
         for (j, (out, root)) in out.iter_mut().zip(&self.roots).enumerate() {
             let seen = &gram[packed_len(j) + j];
             let enough = |seen: &f64| *seen >= self.seen[j] || *seen == 0.0;
             *out =
                 if seen.iter().all(enough) {
-                    Lane::splat(*root)
+                    F64x8::splat(*root)
                 } else {
                     // Where nothing was seen any number will do.
                     each(|lane| {
@@ -79,7 +79,7 @@ impl Prepared {
 }
 
 /// Writes the messages of eight users.
-pub fn write(users: &Moments, prepared: &Prepared, out: &mut [Lane]) {
+pub fn write(users: &Moments, prepared: &Prepared, out: &mut [F64x8]) {
     let d = users.dim();
     with_scratch(2 * d, |scratch| {
         let (roots, scaled) = scratch.split_at_mut(d);
@@ -91,18 +91,18 @@ pub fn write(users: &Moments, prepared: &Prepared, out: &mut [Lane]) {
 struct Write<'a> {
     users: &'a Moments,
     prepared: &'a Prepared,
-    out: &'a mut [Lane],
-    roots: &'a mut [Lane],
-    scaled: &'a mut [Lane],
+    out: &'a mut [F64x8],
+    roots: &'a mut [F64x8],
+    scaled: &'a mut [F64x8],
 }
 
 /// I + RVR.
 #[derive(Clone, Copy)]
 pub(super) struct Whitened<'a> {
     /// V, packed.
-    pub gram: &'a [Lane],
+    pub gram: &'a [F64x8],
     /// R.
-    pub roots: &'a [Lane],
+    pub roots: &'a [F64x8],
 }
 
 // SAFETY: `allows` has looked at how much there is.
@@ -130,7 +130,7 @@ unsafe impl Entries for Whitened<'_> {
 
 /// R⁻¹(I − G⁻¹)R⁻¹/σ²; R⁻¹/σ is at hand.
 #[derive(Clone, Copy)]
-struct Unwhitened<'a>(&'a [Lane]);
+struct Unwhitened<'a>(&'a [F64x8]);
 
 // SAFETY: `allows` has looked at how much there is.
 unsafe impl Sink for Unwhitened<'_> {
@@ -223,19 +223,19 @@ pub fn probe(component: &Component) -> Vec<f64> {
 }
 
 /// The expected log likelihood of eight users under one component.
-pub fn likelihood(message: &[Lane], probe: &[f64], out: &mut Lane) {
+pub fn likelihood(message: &[F64x8], probe: &[f64], out: &mut F64x8) {
     simd::run(Likelihoods { message, probes: &[probe], out: std::slice::from_mut(out) });
 }
 
 /// The expected log likelihoods of eight users under several components.
-pub fn likelihoods(message: &[Lane], probes: &[Vec<f64>], out: &mut [Lane]) {
+pub fn likelihoods(message: &[F64x8], probes: &[Vec<f64>], out: &mut [F64x8]) {
     simd::run(Likelihoods { message, probes, out });
 }
 
 struct Likelihoods<'a, P> {
-    message: &'a [Lane],
+    message: &'a [F64x8],
     probes: &'a [P],
-    out: &'a mut [Lane],
+    out: &'a mut [F64x8],
 }
 
 impl<P: AsRef<[f64]>> Kernel for Likelihoods<'_, P> {
@@ -282,7 +282,7 @@ impl<P: AsRef<[f64]>> Kernel for Likelihoods<'_, P> {
 }
 
 /// `sums += Σ share·message` over eight users.
-pub fn accumulate(sums: &mut [f64], share: &Lane, message: &[Lane], least: f64) {
+pub fn accumulate(sums: &mut [f64], share: &F64x8, message: &[F64x8], least: f64) {
     let some = share.iter().filter(|share| **share > least).count();
     if some > 2 {
         return accumulate_all(sums, share, message);
@@ -294,14 +294,14 @@ pub fn accumulate(sums: &mut [f64], share: &Lane, message: &[Lane], least: f64) 
     }
 }
 
-fn accumulate_all(sums: &mut [f64], share: &Lane, message: &[Lane]) {
+fn accumulate_all(sums: &mut [f64], share: &F64x8, message: &[F64x8]) {
     simd::run(AccumulateAll { sums, share, message });
 }
 
 struct AccumulateAll<'a> {
     sums: &'a mut [f64],
-    share: &'a Lane,
-    message: &'a [Lane],
+    share: &'a F64x8,
+    message: &'a [F64x8],
 }
 
 impl Kernel for AccumulateAll<'_> {

@@ -7,15 +7,15 @@
 //! | `moments` | what of that does a fit look at, eight users at a time? |
 //! | `message` | what does a user say about its component's centre? |
 //! | `pass` | who belongs where, and what do all users say together? |
-//! | `maximise`, `scoring` | what follows for centres, weights, variances and noise? |
+//! | `maximise`, `fisher_scoring` | what follows for centres, weights, variances and noise? |
 //! | `fit`, `sample` | how is a population fitted, and to whom? |
-//! | [`Fitted`], [`Panel`] | do cohorts foretell rewards that they were not fitted to? |
+//! | [`Fitted`], [`Panel`] | do cohorts predict rewards that they were not fitted to? |
 //! | `structure`, `candidates`, `proposal`, `splits` | how many cohorts are there? |
 //! | `drift` | are users still what they were? |
 //! | `covariance` | in which directions do users differ? |
 //! | `noise` | how noisy is each of them? |
 //! | [`Belief`] | what follows for one user? |
-//! | `judging` | … for many arms at once? |
+//! | `arm_scores` | … for many arms at once? |
 //! | [`Prior`] | … for one that comes alone? |
 //! | [`Explanation`] | why that arm? |
 //! | `algebra`, `lanes` | how is that done for eight users at once? |
@@ -23,14 +23,15 @@
 mod lanes;
 
 mod algebra;
-mod believer;
+mod arm_scores;
 mod candidates;
 mod covariance;
 mod drift;
 mod explanation;
+mod fisher_scoring;
 mod fit;
 mod fitted;
-mod judging;
+mod inference;
 mod ledger;
 mod maximise;
 mod message;
@@ -45,17 +46,16 @@ mod proposal;
 #[allow(dead_code, unused_imports)]
 mod rows_posterior;
 mod sample;
-mod scoring;
 mod splits;
 mod structure;
 
-pub use believer::{Believer, Outlook};
-pub(crate) use believer::{Certain, Eight};
 pub use drift::has_jumped;
 pub(crate) use explanation::Inherited;
 pub use explanation::{ArmReport, Explanation, Membership};
 pub use fit::Given;
 pub use fitted::{Fitted, Verdict};
+pub(crate) use inference::{Certain, EightBeliefs};
+pub use inference::{Inference, ScoringMode};
 pub use ledger::{Ledger, memory_of};
 pub use model::{Basis, Component, Population};
 pub use moments::Moments;

@@ -1,7 +1,7 @@
 //! The sufficient statistics of eight users, prepared for a fit or a posterior: in the population's
 //! basis, each user's rewards weighted by how noisy they are.
 
-use super::lanes::{LANES, Lane, ZERO, each};
+use super::lanes::{F64x8, LANES, ZERO, each};
 use super::model::Basis;
 use crate::linear::symmetric::packed_len;
 use crate::simd::{self, Kernel, Simd, with_scratch};
@@ -11,14 +11,14 @@ use crate::simd::{self, Kernel, Simd, with_scratch};
 #[derive(Clone, Debug)]
 pub struct Moments {
     dim: usize,
-    numbers: Vec<Lane>,
+    numbers: Vec<F64x8>,
     /// n, unweighted.
-    rewards: Lane,
+    rewards: F64x8,
 }
 
 impl Moments {
     /// Of users in R^d whose numbers are these, as the ledger has them.
-    pub fn new(features: usize, numbers: Vec<Lane>) -> Self {
+    pub fn new(features: usize, numbers: Vec<F64x8>) -> Self {
         let dim = features + 1;
         let rewards = numbers[packed_len(dim) - 1];
         Self { dim, numbers, rewards }
@@ -35,28 +35,28 @@ impl Moments {
     }
 
     /// Σ(x, 1)(x, 1)ᵀ, packed.
-    pub fn gram(&self) -> &[Lane] {
+    pub fn gram(&self) -> &[F64x8] {
         &self.numbers[..packed_len(self.dim)]
     }
 
     /// Σ(x, 1)y.
-    pub fn moment(&self) -> &[Lane] {
+    pub fn moment(&self) -> &[F64x8] {
         &self.numbers[packed_len(self.dim)..packed_len(self.dim) + self.dim]
     }
 
     /// Σy².
-    pub fn squares(&self) -> &Lane {
+    pub fn squares(&self) -> &F64x8 {
         &self.numbers[packed_len(self.dim + 1) - 1]
     }
 
     /// n.
-    pub fn rewards(&self) -> &Lane {
+    pub fn rewards(&self) -> &F64x8 {
         &self.rewards
     }
 
     /// 1 for users that have rewards, else 0.
-    pub fn active(&self) -> Lane {
-        Lane(self.rewards.map(|n| f64::from(n > 0.0)))
+    pub fn active(&self) -> F64x8 {
+        F64x8(self.rewards.map(|n| f64::from(n > 0.0)))
     }
 
     /// The same contexts, every reward zero.
@@ -67,7 +67,7 @@ impl Moments {
     }
 
     /// Multiplies every user's statistics by a weight: σ² over its own noise.
-    pub fn weigh(&mut self, weights: &Lane) {
+    pub fn weigh(&mut self, weights: &F64x8) {
         for number in &mut self.numbers {
             for lane in 0..LANES {
                 number[lane] *= weights[lane];
@@ -82,16 +82,16 @@ impl Moments {
 }
 
 /// UAUᵀ of packed matrices in place, where U turns the first `d` coordinates and leaves the others; its rows are these.
-pub fn rotate(numbers: &mut [Lane], rows: &[f64], d: usize) {
+pub fn rotate(numbers: &mut [F64x8], rows: &[f64], d: usize) {
     with_scratch(2 * d * d, |scratch| simd::run(Rotate { numbers, rows, d, scratch }));
 }
 
 struct Rotate<'a> {
-    numbers: &'a mut [Lane],
+    numbers: &'a mut [F64x8],
     rows: &'a [f64],
     d: usize,
     /// Room for two full matrices.
-    scratch: &'a mut [Lane],
+    scratch: &'a mut [F64x8],
 }
 
 impl Kernel for Rotate<'_> {
@@ -135,7 +135,7 @@ impl Kernel for Rotate<'_> {
 
 /// out = U x.
 #[inline(always)]
-fn turn<S: Simd>(simd: S, rows: &[f64], x: &[Lane], out: &mut [Lane]) {
+fn turn<S: Simd>(simd: S, rows: &[f64], x: &[F64x8], out: &mut [F64x8]) {
     let d = x.len();
     let mut i = 0;
     while i + 4 <= d {
@@ -165,6 +165,6 @@ fn turn<S: Simd>(simd: S, rows: &[f64], x: &[Lane], out: &mut [Lane]) {
 }
 
 /// All eight the same.
-pub fn all(value: f64) -> Lane {
+pub fn all(value: f64) -> F64x8 {
     each(|_| value)
 }

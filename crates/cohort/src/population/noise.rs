@@ -8,7 +8,7 @@
 //! and all of this is left out.
 
 use super::algebra::times;
-use super::lanes::{LANES, Lane, ZERO, each};
+use super::lanes::{F64x8, LANES, ZERO, each};
 use super::moments::Moments;
 use super::pass::{Lens, Messages};
 use crate::linear::symmetric::packed_len;
@@ -23,7 +23,7 @@ const NOTABLE: f64 = 1.0;
 const LEAST_REWARDS: f64 = 2.0;
 
 /// q_i of eight users, whose messages are these, under their likeliest components.
-fn residuals(lens: &Lens, messages: &Messages, shares: &[Lane]) -> Lane {
+fn residuals(lens: &Lens, messages: &Messages, shares: &[F64x8]) -> F64x8 {
     let population = lens.population();
     let dim = population.features() + 1;
     let mut out = ZERO;
@@ -76,7 +76,7 @@ fn says(users: &Moments) -> [bool; LANES] {
 }
 
 /// w of eight users; 1 where the population knows no difference.
-pub fn weights(lens: &Lens, users: &Moments) -> Option<Lane> {
+pub fn weights(lens: &Lens, users: &Moments) -> Option<F64x8> {
     let alike = lens.population().noise_alike;
     if alike.is_infinite() {
         return None;

@@ -1,6 +1,6 @@
 //! Some users, the panel: what was seen of them up to a refit, and the rewards they gave since.
 //!
-//! A population that was fitted at that refit has not seen those rewards. How well it foretells them, each one
+//! A population that was fitted at that refit has not seen those rewards. How well it predicts them, each one
 //! step ahead from all that was seen of its user before, is how good it is; two populations are compared
 //! user by user.
 
@@ -8,8 +8,8 @@ use std::collections::{HashMap, VecDeque};
 
 use rayon::prelude::*;
 
-use super::believer::{Believer, Outlook};
 use super::fit::inverse_work;
+use super::inference::{Inference, ScoringMode};
 use super::lanes::{LANES, each};
 use super::ledger::Ledger;
 use super::model::Population;
@@ -47,14 +47,14 @@ pub(crate) struct Member {
     pub since: VecDeque<f64>,
 }
 
-/// What of earlier rewards counts when others are foretold.
+/// What of earlier rewards counts when others are predicted.
 #[derive(Clone, Copy, Debug)]
 pub struct Recall {
     /// Rewards before those that are looked at count as so many at most.
     pub most: f64,
     /// What a reward still counts when the user gives another one.
     pub keep: f64,
-    /// How many of the rewards that are looked at are foretold: the last ones.
+    /// How many of the rewards that are looked at are predicted: the last ones.
     pub last: usize,
 }
 
@@ -132,42 +132,42 @@ impl Panel {
         }
     }
 
-    /// (y − E y)² of the rewards since the refit, user by user and reward by reward, as a population foretells them: of
+    /// (y − E y)² of the rewards since the refit, user by user and reward by reward, as a population predicts them: of
     /// one of so many users.
-    pub fn foretell(
+    pub fn prediction_errors(
         &self,
         population: &Population,
         every: usize,
-        outlook: Outlook,
+        scoring_mode: ScoringMode,
     ) -> Vec<Vec<f64>> {
         let some: Vec<&Member> = self.members.iter().step_by(every).collect();
-        self.recall_of(&some, population, outlook, Recall::ALL)
+        self.recall_of(&some, population, scoring_mode, Recall::ALL)
     }
 
     /// The same, of the first users only, and of what they gave before only so much.
     pub fn recall(
         &self,
         population: &Population,
-        outlook: Outlook,
+        scoring_mode: ScoringMode,
         recall: Recall,
         users: usize,
     ) -> Vec<Vec<f64>> {
         let some: Vec<&Member> = self.members.iter().take(users).collect();
-        self.recall_of(&some, population, outlook, recall)
+        self.recall_of(&some, population, scoring_mode, recall)
     }
 
     fn recall_of(
         &self,
         members: &[&Member],
         population: &Population,
-        outlook: Outlook,
+        scoring_mode: ScoringMode,
         recall: Recall,
     ) -> Vec<Vec<f64>> {
         let work = 5.0 * inverse_work(self.dim + 1);
         spend(members.len().div_ceil(LANES) as f64 * work);
-        let believer = Believer::new(population, outlook);
+        let inference = Inference::new(population, scoring_mode);
         let width = self.dim + 2;
-        let foretell = |(mut belief, member): (Belief, &Member)| {
+        let errors = |(mut belief, member): (Belief, &Member)| {
             let mut row = vec![0.0; width];
             let rows = member.since.len() / width;
             let foretell_one = |at: usize| {
@@ -175,7 +175,7 @@ impl Panel {
                 row.iter_mut().zip(numbers).for_each(|(to, from)| *to = *from);
                 let (x, y) = row.split_at(self.dim + 1);
                 belief.doubt(recall.keep);
-                let error = y[0] - belief.foretell(x);
+                let error = y[0] - belief.predict_reward(x);
                 belief.learn(x, y[0]);
                 error * error
             };
@@ -183,8 +183,8 @@ impl Panel {
         };
         (members.par_chunks(LANES).with_min_len(8))
             .flat_map_iter(|members| {
-                let beliefs = believer.believe(self.moments(members, recall.most));
-                beliefs.into_iter().zip(members.iter().copied()).map(foretell).collect::<Vec<_>>()
+                let beliefs = inference.infer(self.moments(members, recall.most));
+                beliefs.into_iter().zip(members.iter().copied()).map(errors).collect::<Vec<_>>()
             })
             .collect()
     }
@@ -233,10 +233,10 @@ mod tests {
         (user, x.clone(), 5.0 + kind * x[0] - 0.5 * kind * x[1] + 0.1 * (turn as f64 * 2.9).sin())
     }
 
-    /// What is foretold of a reward is what the ledger says of its user just before it.
+    /// What is predicted of a reward is what the ledger says of its user just before it.
     #[test]
     fn every_reward_is_foretold_from_all_before_it() {
-        let outlook = Outlook { doubt: false, ..Outlook::default() };
+        let scoring_mode = ScoringMode { doubt: false, ..ScoringMode::default() };
         let mut ledger = Ledger::new(2, 1.0);
         let learn = |ledger: &mut Ledger, turn: usize| {
             let (user, x, y) = reward(turn);
@@ -247,18 +247,19 @@ mod tests {
         let population = Population::fit(&ledger, None, &given).unwrap();
         assert!(population.components.len() > 1);
         let mut panel = Panel::new(&ledger);
-        let prior = Prior::new(population.clone(), outlook);
+        let prior = Prior::new(population.clone(), scoring_mode);
         let mut plain = vec![Vec::new(); 30];
         for turn in 300..400 {
             let (user, x, y) = reward(turn);
             let slot = ledger.slot_of(user).unwrap();
             let (y, z) = (y - ledger.origin(), [x[0], x[1], 1.0]);
-            plain[user].push((y - prior.believe(&ledger, slot).foretell(&z)).powi(2));
+            plain[user].push((y - prior.infer(&ledger, slot).predict_reward(&z)).powi(2));
             panel.see(user, &x, y + ledger.origin(), &ledger);
             learn(&mut ledger, turn);
         }
         assert_eq!(panel.members().len(), 30);
-        for (member, errors) in panel.members().iter().zip(panel.foretell(&population, 1, outlook))
+        for (member, errors) in
+            panel.members().iter().zip(panel.prediction_errors(&population, 1, scoring_mode))
         {
             let plain = &plain[member.user];
             assert_eq!(errors.len(), plain.len());

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::algebra::times;
 use super::fit::inverse_work;
-use super::lanes::{LANES, Lane, ZERO, each};
+use super::lanes::{F64x8, LANES, ZERO, each};
 use super::message::{Prepared, accumulate, likelihoods, message_len, probe, write};
 use super::model::Population;
 use super::moments::Moments;
@@ -153,7 +153,7 @@ fn add(a: &mut [f64], b: &[f64]) {
 }
 
 /// The messages of eight users, one for each class of components.
-pub type Messages = [Vec<Lane>; 2];
+pub type Messages = [Vec<F64x8>; 2];
 
 /// A population prepared for looking at users.
 pub struct Lens<'a> {
@@ -219,7 +219,7 @@ impl<'a> Lens<'a> {
     }
 
     /// The shares of eight users in every component; returns the logs of their evidence.
-    pub fn shares(&self, messages: &Messages, shares: &mut [Lane]) -> Lane {
+    pub fn shares(&self, messages: &Messages, shares: &mut [F64x8]) -> F64x8 {
         let (at_large, cohorts) = shares.split_at_mut(1);
         likelihoods(&messages[0], &self.probes[..1], at_large);
         likelihoods(&messages[1], &self.probes[1..], cohorts);
@@ -235,8 +235,8 @@ impl<'a> Lens<'a> {
     fn add(
         &self,
         messages: &Messages,
-        users: (&Lane, &Lane),
-        shares: &[Lane],
+        users: (&F64x8, &F64x8),
+        shares: &[F64x8],
         whole: bool,
         to: &mut Accumulator,
     ) {
@@ -266,14 +266,14 @@ impl<'a> Lens<'a> {
         &self,
         messages: &Messages,
         class: usize,
-        shares: &[Lane],
+        shares: &[F64x8],
         whole: bool,
-        scratch: &mut Vec<Lane>,
+        scratch: &mut Vec<F64x8>,
         sums: &mut ClassSums,
     ) {
         let dim = self.population.features() + 1;
         let message = &messages[class];
-        let total: Lane = each(|lane| shares.iter().map(|share| share[lane]).sum());
+        let total: F64x8 = each(|lane| shares.iter().map(|share| share[lane]).sum());
         if total.iter().all(|share| *share < SLIGHT) {
             return;
         }
@@ -329,11 +329,11 @@ impl<'a> Lens<'a> {
 }
 
 widest! {
-    fn add_pairs(information: &[Lane], groups: &[usize], pairs: &mut [Lane]) = add_pairs_kernel
+    fn add_pairs(information: &[F64x8], groups: &[usize], pairs: &mut [F64x8]) = add_pairs_kernel
 }
 
 #[inline(always)]
-fn add_pairs_kernel(information: &[Lane], groups: &[usize], pairs: &mut [Lane]) {
+fn add_pairs_kernel(information: &[F64x8], groups: &[usize], pairs: &mut [F64x8]) {
     let mut at = 0;
     for (i, &p) in groups.iter().enumerate() {
         for (j, &q) in groups[..=i].iter().enumerate() {
@@ -351,16 +351,16 @@ fn add_pairs_kernel(information: &[Lane], groups: &[usize], pairs: &mut [Lane]) 
 }
 
 widest! {
-    fn add_outer(share: &Lane, g: &[Lane], outer: &mut [f64]) = add_outer_kernel
+    fn add_outer(share: &F64x8, g: &[F64x8], outer: &mut [f64]) = add_outer_kernel
 }
 
 #[inline(always)]
-fn add_outer_kernel(share: &Lane, g: &[Lane], outer: &mut [f64]) {
+fn add_outer_kernel(share: &F64x8, g: &[F64x8], outer: &mut [f64]) {
     let mut at = 0;
     for i in 0..g.len() {
-        let scaled: Lane = each(|lane| share[lane] * g[i][lane]);
+        let scaled: F64x8 = each(|lane| share[lane] * g[i][lane]);
         for other in &g[..=i] {
-            let p: Lane = each(|lane| scaled[lane] * other[lane]);
+            let p: F64x8 = each(|lane| scaled[lane] * other[lane]);
             outer[at] += ((p[0] + p[4]) + (p[1] + p[5])) + ((p[2] + p[6]) + (p[3] + p[7]));
             at += 1;
         }
@@ -368,17 +368,17 @@ fn add_outer_kernel(share: &Lane, g: &[Lane], outer: &mut [f64]) {
 }
 
 /// Logs to shares, user by user; returns the logs of their sums.
-pub(super) fn softmax(logs: &mut [Lane]) -> Lane {
+pub(super) fn softmax(logs: &mut [F64x8]) -> F64x8 {
     simd::run(Softmax(logs))
 }
 
-struct Softmax<'a>(&'a mut [Lane]);
+struct Softmax<'a>(&'a mut [F64x8]);
 
 impl Kernel for Softmax<'_> {
-    type Output = Lane;
+    type Output = F64x8;
 
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) -> Lane {
+    fn run<S: Simd>(self, simd: S) -> F64x8 {
         let mut most = simd.splat(f64::NEG_INFINITY);
         for log in self.0.iter() {
             most = simd.larger(simd.load(log), most);
@@ -403,7 +403,7 @@ impl Kernel for Softmax<'_> {
 
 /// Adds Σ ln(1 − share) over eight users to each component's sum.
 struct Absence<'a> {
-    shares: &'a [Lane],
+    shares: &'a [F64x8],
     sums: &'a mut [f64],
 }
 
@@ -425,9 +425,9 @@ impl Kernel for Absence<'_> {
 /// Sums of one task while they are being made: eight users at a time where that fits into the cache.
 struct Accumulator {
     sums: PassSums,
-    lanes: Vec<Lane>,
+    lanes: Vec<F64x8>,
     stride: usize,
-    scratch: Vec<Lane>,
+    scratch: Vec<F64x8>,
 }
 
 /// Lanes of an accumulator at most.
@@ -441,7 +441,7 @@ impl Accumulator {
         Self { sums: PassSums::new(population), lanes, stride, scratch: Vec::new() }
     }
 
-    fn add(&mut self, component: usize, share: &Lane, message: &[Lane]) {
+    fn add(&mut self, component: usize, share: &F64x8, message: &[F64x8]) {
         let some = share.iter().filter(|share| **share > NEGLIGIBLE).count();
         if some > 2 && !self.lanes.is_empty() {
             let to = &mut self.lanes[component * self.stride..][..self.stride];
@@ -464,14 +464,14 @@ impl Accumulator {
     }
 }
 
-fn add_lanes(sums: &mut [Lane], share: &Lane, message: &[Lane]) {
+fn add_lanes(sums: &mut [F64x8], share: &F64x8, message: &[F64x8]) {
     simd::run(AddLanes { sums, share, message });
 }
 
 struct AddLanes<'a> {
-    sums: &'a mut [Lane],
-    share: &'a Lane,
-    message: &'a [Lane],
+    sums: &'a mut [F64x8],
+    share: &'a F64x8,
+    message: &'a [F64x8],
 }
 
 impl Kernel for AddLanes<'_> {
@@ -491,9 +491,9 @@ pub struct Pass {
     /// The sums.
     pub sums: PassSums,
     /// ln Σ_c π_c p(y_i | c) of every user, block by block.
-    pub logs: Vec<Lane>,
+    pub logs: Vec<F64x8>,
     /// The share of users in component c at `block·components + c`.
-    pub shares: Vec<Lane>,
+    pub shares: Vec<F64x8>,
     /// Σ_i ln(1 − share): what every component's absence would cost.
     pub absence: Vec<f64>,
 }
@@ -570,7 +570,7 @@ impl Pass {
     }
 }
 
-fn keep_active(shares: &mut [Lane], active: &Lane) {
+fn keep_active(shares: &mut [F64x8], active: &F64x8) {
     for share in shares {
         for lane in 0..LANES {
             share[lane] *= active[lane];

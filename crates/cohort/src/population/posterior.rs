@@ -135,7 +135,7 @@ impl Belief {
     }
 
     /// E ⟨x, θ⟩ + level, for (x, 1).
-    pub fn foretell(&self, x: &[f64]) -> f64 {
+    pub fn predict_reward(&self, x: &[f64]) -> f64 {
         self.guesses().map(|guess| guess.share * dot(x, &guess.mean)).sum()
     }
 

@@ -1,6 +1,6 @@
 //! What is believed of one user that comes alone.
 
-use super::believer::{Believer, Outlook};
+use super::inference::{Inference, ScoringMode};
 use super::ledger::Ledger;
 use super::model::Population;
 use super::moments::Moments;
@@ -13,16 +13,16 @@ use super::posterior::Belief;
 #[derive(Clone, Debug)]
 pub struct Prior {
     population: Population,
-    outlook: Outlook,
+    scoring_mode: ScoringMode,
     newcomer: Belief,
 }
 
 impl Prior {
     /// For a population.
-    pub fn new(population: Population, outlook: Outlook) -> Self {
+    pub fn new(population: Population, scoring_mode: ScoringMode) -> Self {
         let users = Moments::unseen(population.features());
-        let [newcomer, ..] = Believer::new(&population, outlook).believe(users);
-        Self { newcomer, population, outlook }
+        let [newcomer, ..] = Inference::new(&population, scoring_mode).infer(users);
+        Self { newcomer, population, scoring_mode }
     }
 
     /// The population.
@@ -36,9 +36,9 @@ impl Prior {
     }
 
     /// What is believed of a user, from all that was seen of it.
-    pub fn believe(&self, ledger: &Ledger, slot: usize) -> Belief {
+    pub fn infer(&self, ledger: &Ledger, slot: usize) -> Belief {
         let [belief, ..] =
-            Believer::new(&self.population, self.outlook).believe(ledger.moments(&[slot]));
+            Inference::new(&self.population, self.scoring_mode).infer(ledger.moments(&[slot]));
         belief
     }
 }

@@ -4,7 +4,7 @@
 
 use super::candidates::{deviations, evenly};
 use super::fit::Fitting;
-use super::lanes::{LANES, Lane, ZERO};
+use super::lanes::{F64x8, LANES, ZERO};
 use super::maximise::Prior;
 use super::message::{Prepared, accumulate, message_len, write};
 use super::pass::{Pass, Sums};
@@ -81,7 +81,7 @@ fn split(fitting: &mut Fitting, pass: &Pass, c: usize, axis: &[f64], variances: 
     visit(fitting, pass, |block, lane, of, share, far| {
         if of == c {
             write(&fitting.users[block], &prepared, &mut messages);
-            let mut shares: Lane = ZERO;
+            let mut shares: F64x8 = ZERO;
             shares[lane] = share;
             let side = &mut sides[usize::from(dot(axis, far) > 0.0)];
             side.users += share;

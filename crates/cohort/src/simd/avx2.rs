@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Kernel, Lane, Rows, Simd};
+use super::{F64x8, Kernel, Rows, Simd};
 
 /// Proof that the machine has AVX2 and FMA.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ impl Avx2 {
     }
 }
 
-// SAFETY of every block below: `self` exists only where AVX2 and FMA were detected, and a `Lane`
+// SAFETY of every block below: `self` exists only where AVX2 and FMA were detected, and a `F64x8`
 // is 64 bytes aligned to 64.
 impl Simd for Avx2 {
     type V = [__m256d; 2];
@@ -40,13 +40,13 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
-    fn load(self, lane: &Lane) -> Self::V {
+    fn load(self, lane: &F64x8) -> Self::V {
         let (low, high) = lane.0.split_at(4);
         unsafe { [_mm256_load_pd(low.as_ptr()), _mm256_load_pd(high.as_ptr())] }
     }
 
     #[inline(always)]
-    fn store(self, value: Self::V, lane: &mut Lane) {
+    fn store(self, value: Self::V, lane: &mut F64x8) {
         let (low, high) = lane.0.split_at_mut(4);
         unsafe {
             _mm256_store_pd(low.as_mut_ptr(), value[0]);
@@ -148,7 +148,7 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
-    fn prefetch(self, lane: *const Lane) {
+    fn prefetch(self, lane: *const F64x8) {
         unsafe { _mm_prefetch::<_MM_HINT_T0>(lane.cast()) }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Kernel, Lane, Rows, Simd};
+use super::{F64x8, Kernel, Rows, Simd};
 
 /// Proof that the machine has AVX-512F.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ impl Avx512 {
     }
 }
 
-// SAFETY of every block below: `self` exists only where AVX-512F was detected, and a `Lane` is
+// SAFETY of every block below: `self` exists only where AVX-512F was detected, and a `F64x8` is
 // 64 bytes aligned to 64.
 impl Simd for Avx512 {
     type V = __m512d;
@@ -40,12 +40,12 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
-    fn load(self, lane: &Lane) -> Self::V {
+    fn load(self, lane: &F64x8) -> Self::V {
         unsafe { _mm512_load_pd(lane.0.as_ptr()) }
     }
 
     #[inline(always)]
-    fn store(self, value: Self::V, lane: &mut Lane) {
+    fn store(self, value: Self::V, lane: &mut F64x8) {
         unsafe { _mm512_store_pd(lane.0.as_mut_ptr(), value) }
     }
 
@@ -120,7 +120,7 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
-    fn prefetch(self, lane: *const Lane) {
+    fn prefetch(self, lane: *const F64x8) {
         unsafe { _mm_prefetch::<_MM_HINT_T0>(lane.cast()) }
     }
 }

@@ -28,9 +28,9 @@ pub const LANES: usize = 8;
 /// One number for each of eight users: a register, a cache line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C, align(64))]
-pub struct Lane(pub [f64; LANES]);
+pub struct F64x8(pub [f64; LANES]);
 
-impl Lane {
+impl F64x8 {
     /// The same number for all.
     #[inline(always)]
     pub const fn splat(value: f64) -> Self {
@@ -38,7 +38,7 @@ impl Lane {
     }
 }
 
-impl std::ops::Deref for Lane {
+impl std::ops::Deref for F64x8 {
     type Target = [f64; LANES];
 
     #[inline(always)]
@@ -47,7 +47,7 @@ impl std::ops::Deref for Lane {
     }
 }
 
-impl std::ops::DerefMut for Lane {
+impl std::ops::DerefMut for F64x8 {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [f64; LANES] {
         &mut self.0
@@ -55,14 +55,14 @@ impl std::ops::DerefMut for Lane {
 }
 
 /// The numbers of lanes one after the other.
-pub(crate) fn flat(lanes: &[Lane]) -> &[f64] {
-    // SAFETY: a `Lane` is eight f64 in a row (`repr(C)`), without gaps, since 64 bytes is its alignment.
+pub(crate) fn flat(lanes: &[F64x8]) -> &[f64] {
+    // SAFETY: a `F64x8` is eight f64 in a row (`repr(C)`), without gaps, since 64 bytes is its alignment.
     unsafe { std::slice::from_raw_parts(lanes.as_ptr().cast(), lanes.len() * LANES) }
 }
 
 /// The numbers of lanes one after the other, to write to.
-pub(crate) fn flat_mut(lanes: &mut [Lane]) -> &mut [f64] {
-    // SAFETY: as above; every f64 is a valid part of a `Lane`.
+pub(crate) fn flat_mut(lanes: &mut [F64x8]) -> &mut [f64] {
+    // SAFETY: as above; every f64 is a valid part of a `F64x8`.
     unsafe { std::slice::from_raw_parts_mut(lanes.as_mut_ptr().cast(), lanes.len() * LANES) }
 }
 
@@ -203,8 +203,8 @@ pub(crate) trait Simd: Copy {
     const TILE: usize;
 
     fn splat(self, value: f64) -> Self::V;
-    fn load(self, lane: &Lane) -> Self::V;
-    fn store(self, value: Self::V, lane: &mut Lane);
+    fn load(self, lane: &F64x8) -> Self::V;
+    fn store(self, value: Self::V, lane: &mut F64x8);
 
     /// Coordinate `k` of eight rows.
     fn gather(self, rows: &Rows, k: usize) -> Self::V;
@@ -242,7 +242,7 @@ pub(crate) trait Simd: Copy {
     }
 
     /// Tells the machine that a lane will be needed soon. The address need not be valid.
-    fn prefetch(self, lane: *const Lane);
+    fn prefetch(self, lane: *const F64x8);
 
     /// ln(1 + v) for v ≥ 0 and finite, to a few units in the last place.
     ///

@@ -1,6 +1,6 @@
 //! Eight f64 as an array: what any machine can do, and what the compiler makes of it.
 
-use super::{LANES, Lane, Rows, Simd};
+use super::{F64x8, LANES, Rows, Simd};
 
 /// Plain arithmetic; multiply and add as one operation or as two.
 #[derive(Clone, Copy, Debug)]
@@ -18,12 +18,12 @@ impl<const FUSED: bool> Simd for Portable<FUSED> {
     }
 
     #[inline(always)]
-    fn load(self, lane: &Lane) -> Self::V {
+    fn load(self, lane: &F64x8) -> Self::V {
         lane.0
     }
 
     #[inline(always)]
-    fn store(self, value: Self::V, lane: &mut Lane) {
+    fn store(self, value: Self::V, lane: &mut F64x8) {
         lane.0 = value;
     }
 
@@ -102,5 +102,5 @@ impl<const FUSED: bool> Simd for Portable<FUSED> {
     }
 
     #[inline(always)]
-    fn prefetch(self, _lane: *const Lane) {}
+    fn prefetch(self, _lane: *const F64x8) {}
 }

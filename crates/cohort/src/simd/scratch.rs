@@ -3,17 +3,17 @@
 
 use std::cell::Cell;
 
-use super::Lane;
+use super::F64x8;
 
 thread_local! {
-    static SCRATCH: Cell<Vec<Lane>> = const { Cell::new(Vec::new()) };
+    static SCRATCH: Cell<Vec<F64x8>> = const { Cell::new(Vec::new()) };
 }
 
 /// Lends `lanes` lanes, with whatever is in them.
-pub fn with_scratch<R>(lanes: usize, work: impl FnOnce(&mut [Lane]) -> R) -> R {
+pub fn with_scratch<R>(lanes: usize, work: impl FnOnce(&mut [F64x8]) -> R) -> R {
     let mut scratch = SCRATCH.take();
     if scratch.len() < lanes {
-        scratch.resize(lanes, Lane::splat(0.0));
+        scratch.resize(lanes, F64x8::splat(0.0));
     }
     let result = work(&mut scratch[..lanes]);
     SCRATCH.set(scratch);

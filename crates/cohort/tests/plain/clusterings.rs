@@ -43,7 +43,7 @@ impl Users {
         arms.iter().map(score).collect()
     }
 
-    fn everybody(&self) -> Vec<usize> {
+    fn all(&self) -> Vec<usize> {
         (0..self.of.len()).collect()
     }
 }
@@ -68,7 +68,7 @@ impl Cab {
             let served = !self.users.of[*j].is_empty();
             *j == user || served && (own.0 - other.0).abs() <= own.1 + other.1
         };
-        self.users.everybody().into_iter().filter(near).collect()
+        self.users.all().into_iter().filter(near).collect()
     }
 }
 
@@ -210,9 +210,8 @@ pub struct Rclumb {
 
 impl Plain for Rclumb {
     fn scores(&mut self, user: usize, arms: &[Vec<f64>]) -> Vec<f64> {
-        let near: Vec<usize> = (self.users.everybody().into_iter())
-            .filter(|j| *j == user || self.edges[user][*j])
-            .collect();
+        let near: Vec<usize> =
+            (self.users.all().into_iter()).filter(|j| *j == user || self.edges[user][*j]).collect();
         self.robust.scores(&self.users, &near, arms)
     }
 
@@ -220,7 +219,7 @@ impl Plain for Rclumb {
         let user = reward.user;
         self.users.learn(user, reward);
         self.users.turns += 1;
-        for j in self.users.everybody() {
+        for j in self.users.all() {
             let apart = distance(&self.users.estimate(user), &self.users.estimate(j));
             let (own, other) = (self.users.of[user].len(), self.users.of[j].len());
             if apart > self.robust.allowed(own, other) {

@@ -27,7 +27,7 @@ impl Plain {
     }
 
     /// The posterior mean of the reward for a context.
-    pub fn expect(&self, x: &[f64]) -> f64 {
+    pub fn expected(&self, x: &[f64]) -> f64 {
         let n = self.history.len();
         let mut joint = vec![vec![0.0; n]; n];
         for (i, (a, _)) in self.history.iter().enumerate() {

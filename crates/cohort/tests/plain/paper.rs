@@ -39,7 +39,7 @@ pub fn invert(matrix: &Matrix) -> (Matrix, f64) {
 
 /// What OFUL is told.
 #[derive(Clone, Copy)]
-pub struct Told {
+pub struct OfulParams {
     pub delta: f64,
     pub lambda: f64,
     pub norm_bound: f64,
@@ -49,10 +49,10 @@ pub struct Told {
     pub ball: Option<(f64, usize)>,
 }
 
-impl Told {
+impl OfulParams {
     /// The same for a run of so many rounds.
-    pub fn lasting(self, rounds: usize) -> Told {
-        Told { ball: self.ball.map(|(rho_min, _)| (rho_min, rounds)), ..self }
+    pub fn lasting(self, rounds: usize) -> OfulParams {
+        OfulParams { ball: self.ball.map(|(rho_min, _)| (rho_min, rounds)), ..self }
     }
 }
 
@@ -79,7 +79,7 @@ impl Oful {
     }
 
     /// V⁻¹, θ̂ and the radius β.
-    pub fn solve(&self, dim: usize, told: &Told) -> (Matrix, Vec<f64>, f64) {
+    pub fn solve(&self, dim: usize, told: &OfulParams) -> (Matrix, Vec<f64>, f64) {
         let (inverse, log_det) = invert(&self.precision(dim, told.lambda));
         let mut b = vec![0.0; dim];
         for (x, y) in &self.history {
@@ -102,7 +102,7 @@ impl Oful {
         (inverse, theta, radius)
     }
 
-    pub fn choose(&self, contexts: &[Vec<f64>], told: &Told, shift: &[f64]) -> usize {
+    pub fn choose(&self, contexts: &[Vec<f64>], told: &OfulParams, shift: &[f64]) -> usize {
         let (inverse, theta, radius) = self.solve(contexts[0].len(), told);
         let score = |x: &Vec<f64>| {
             let length = match told.ball {
@@ -126,12 +126,12 @@ impl Oful {
 
     /// max ‖θ‖ over the confidence set, by climbing to the farthest point in the direction of the
     /// present one, from many starts.
-    pub fn largest_norm(&self, dim: usize, told: &Told) -> f64 {
+    pub fn largest_norm(&self, dim: usize, told: &OfulParams) -> f64 {
         let centre = self.solve(dim, told).1;
         self.largest_norm_around(&centre, told)
     }
 
-    pub fn largest_norm_around(&self, centre: &[f64], told: &Told) -> f64 {
+    pub fn largest_norm_around(&self, centre: &[f64], told: &OfulParams) -> f64 {
         let dim = centre.len();
         let (inverse, _, radius) = self.solve(dim, told);
         if told.ball.is_some() {
@@ -186,7 +186,7 @@ pub trait Plain {
 
 pub struct LinUcbInd {
     pub users: Vec<Oful>,
-    pub told: Told,
+    pub told: OfulParams,
 }
 
 impl Plain for LinUcbInd {
@@ -206,11 +206,11 @@ impl Plain for LinUcbInd {
 pub struct PerCluster {
     pub labels: Vec<usize>,
     pub ofuls: Vec<Oful>,
-    pub told: Told,
+    pub told: OfulParams,
 }
 
 impl PerCluster {
-    pub fn new(labels: Vec<usize>, told: Told) -> Self {
+    pub fn new(labels: Vec<usize>, told: OfulParams) -> Self {
         Self { ofuls: vec![Oful::default(); labels.len()], labels, told }
     }
 
@@ -229,7 +229,8 @@ impl Plain for PerCluster {
                 continue;
             }
             let sigma = self.told.sigma / (members.len() as f64).sqrt();
-            let arm = self.ofuls[cluster].choose(contexts, &Told { sigma, ..self.told }, &zero);
+            let arm =
+                self.ofuls[cluster].choose(contexts, &OfulParams { sigma, ..self.told }, &zero);
             for member in members {
                 arms[member] = arm;
             }
@@ -267,7 +268,7 @@ impl Cmlb {
         alpha: f64,
         c: f64,
         min_share: f64,
-        told: Told,
+        told: OfulParams,
     ) -> Self {
         let nt = (n * t) as f64;
         Self {
@@ -313,7 +314,7 @@ pub struct Sclb {
     pub d: usize,
     pub alpha: f64,
     pub c: f64,
-    pub told: Told,
+    pub told: OfulParams,
     pub phase: i32,
     pub left: usize,
     pub cmlb: Option<Cmlb>,
@@ -326,7 +327,8 @@ impl Plain for Sclb {
         if self.left == 0 {
             self.phase += 1;
             let rounds = 1usize << self.phase;
-            let told = Told { delta: self.told.delta / rounds as f64, ..self.told }.lasting(rounds);
+            let told =
+                OfulParams { delta: self.told.delta / rounds as f64, ..self.told }.lasting(rounds);
             let share = f64::from(self.phase).powi(-2);
             self.left = rounds;
             self.cmlb = Some(Cmlb::new(self.n, self.d, rounds, self.alpha, self.c, share, told));
@@ -349,12 +351,12 @@ pub struct AlbNorm {
     pub epoch_length: usize,
     pub epoch_left: usize,
     pub left: usize,
-    pub told: Told,
+    pub told: OfulParams,
     pub oful: Oful,
 }
 
 impl AlbNorm {
-    pub fn new(horizon: usize, told: Told) -> Self {
+    pub fn new(horizon: usize, told: OfulParams) -> Self {
         let first = (horizon as f64).sqrt().ceil() as usize;
         let told = told.lasting(first);
         Self { epoch_length: first, epoch_left: first, left: horizon, told, oful: Oful::default() }
@@ -400,20 +402,20 @@ impl Plain for AlbNormEach {
 pub struct Pmlb {
     pub common_left: usize,
     pub common: Oful,
-    pub told: Told,
+    pub told: OfulParams,
     pub users: Vec<AlbNorm>,
     pub compensated: bool,
 }
 
 impl Pmlb {
-    pub fn new(n: usize, t: usize, told: Told, compensated: bool) -> Self {
+    pub fn new(n: usize, t: usize, told: OfulParams, compensated: bool) -> Self {
         let common = (t as f64).sqrt().floor() as usize;
         let users = (0..n).map(|_| AlbNorm::new(t - common, told)).collect();
         Self { common_left: common, common: Oful::default(), told, users, compensated }
     }
 
-    fn common_told(&self) -> Told {
-        Told { sigma: self.told.sigma / (self.users.len() as f64).sqrt(), ..self.told }
+    fn common_told(&self) -> OfulParams {
+        OfulParams { sigma: self.told.sigma / (self.users.len() as f64).sqrt(), ..self.told }
     }
 }
 
@@ -447,7 +449,7 @@ impl Plain for Pmlb {
 /// `cmlb-warm` and `sclb-warm`: whole histories per user; a cluster's is all its members'.
 pub struct Warm {
     pub users: Vec<Oful>,
-    pub told: Told,
+    pub told: OfulParams,
     pub explore: usize,
     pub gamma: f64,
     pub min_share: f64,
@@ -465,7 +467,7 @@ impl Warm {
         alpha: f64,
         c: f64,
         min_share: f64,
-        told: Told,
+        told: OfulParams,
     ) -> Self {
         let plan = Cmlb::new(n, d, t, alpha, c, min_share, told);
         Self {
@@ -480,7 +482,7 @@ impl Warm {
         }
     }
 
-    pub fn sclb(n: usize, d: usize, alpha: f64, c: f64, told: Told) -> Self {
+    pub fn sclb(n: usize, d: usize, alpha: f64, c: f64, told: OfulParams) -> Self {
         let mut warm = Self::cmlb(n, d, 2, alpha, c, 1.0, told);
         warm.phases = Some((alpha, c, told.delta, 0, 0));
         warm
@@ -545,7 +547,7 @@ impl Plain for Warm {
 pub struct PmlbWarm {
     pub users: Vec<Oful>,
     pub bounds: Vec<f64>,
-    pub told: Told,
+    pub told: OfulParams,
     pub mean: Vec<f64>,
     pub common_left: usize,
     pub epoch_length: usize,
@@ -554,7 +556,7 @@ pub struct PmlbWarm {
 }
 
 impl PmlbWarm {
-    pub fn new(n: usize, d: usize, t: usize, told: Told) -> Self {
+    pub fn new(n: usize, d: usize, t: usize, told: OfulParams) -> Self {
         let common = (t as f64).sqrt().floor() as usize;
         Self {
             users: vec![Oful::default(); n],
@@ -568,7 +570,7 @@ impl PmlbWarm {
         }
     }
 
-    fn everybody(&self) -> Oful {
+    fn pooled(&self) -> Oful {
         Oful { history: self.users.iter().flat_map(|user| user.history.clone()).collect() }
     }
 
@@ -589,26 +591,26 @@ impl Plain for PmlbWarm {
     fn choose(&mut self, contexts: &[Vec<f64>]) -> Vec<usize> {
         let d = contexts[0].len();
         if self.common_left > 0 {
-            let arm = self.everybody().choose(contexts, &self.told, &vec![0.0; d]);
+            let arm = self.pooled().choose(contexts, &self.told, &vec![0.0; d]);
             return vec![arm; self.users.len()];
         }
         if self.epoch_left == 0 {
             if !self.in_common {
                 for i in 0..self.users.len() {
                     let centre = self.difference(&self.users[i]);
-                    let told = Told { norm_bound: self.bounds[i], ..self.told };
+                    let told = OfulParams { norm_bound: self.bounds[i], ..self.told };
                     self.bounds[i] = self.users[i].largest_norm_around(&centre, &told);
                 }
                 self.told.delta /= 2.0;
                 self.epoch_length *= 2;
             }
             self.in_common = false;
-            self.mean = self.everybody().solve(d, &self.told).1;
+            self.mean = self.pooled().solve(d, &self.told).1;
             self.epoch_left = self.epoch_length;
         }
         (0..self.users.len())
             .map(|i| {
-                let told = Told { norm_bound: self.bounds[i], ..self.told };
+                let told = OfulParams { norm_bound: self.bounds[i], ..self.told };
                 let corrected = Oful {
                     history: (self.users[i].history.iter())
                         .map(|(x, y)| (x.clone(), y - dot(x, &self.mean)))

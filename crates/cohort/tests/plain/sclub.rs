@@ -61,14 +61,14 @@ impl PlainSclub {
             served: 0.0,
             checked: false,
         };
-        let everybody =
+        let all_users =
             Cluster { members: (0..users).collect(), pivot_estimate: zero, pivot_served: 0.0 };
         Self {
             alpha,
             alpha_theta,
             alpha_p,
             users: vec![user; users],
-            clusters: vec![everybody],
+            clusters: vec![all_users],
             turns: 0.0,
             phase: 0,
             turns_left: 0.0,

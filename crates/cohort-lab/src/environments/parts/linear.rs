@@ -2,7 +2,7 @@
 
 use cohort::{Arm, Contexts, Law, Truth};
 
-use crate::environment::{Outcome, World};
+use crate::environment::{Feedback, World};
 
 /// Who the users are.
 #[derive(Default)]
@@ -70,7 +70,7 @@ pub struct LinearWorld<R> {
     sigma: f64,
     rounds: R,
     contexts: Vec<f64>,
-    lanes: Vec<Lane>,
+    lanes: Vec<Lanes>,
     noise: Vec<f64>,
     absent: Vec<bool>,
     /// Where the users of every cluster are the same: what they expect in this round.
@@ -112,7 +112,7 @@ impl Kinds {
 
 /// The same coordinate of several arms at once: a user's expected rewards for all arms are needed
 /// in every round (regret is measured against the best), and so come eight at a time.
-type Lane = [f64; LANES];
+type Lanes = [f64; LANES];
 const LANES: usize = 8;
 
 impl<R: Rounds> LinearWorld<R> {
@@ -156,7 +156,7 @@ impl<R: Rounds> LinearWorld<R> {
     }
 
     /// What a user expects of every arm, eight at a time.
-    fn expectations(&self, user: usize) -> impl Iterator<Item = Lane> {
+    fn expectations(&self, user: usize) -> impl Iterator<Item = Lanes> {
         let theta = &self.users.thetas[user * self.dim..(user + 1) * self.dim];
         self.lanes.chunks_exact(self.dim).map(move |arms| {
             let mut values = [0.0; LANES];
@@ -240,10 +240,10 @@ impl<R: Rounds> World for LinearWorld<R> {
         Contexts::new(&self.contexts, self.dim).expect("laws and tables give finite contexts")
     }
 
-    fn play(&self, user: usize, arm: Arm) -> Outcome {
+    fn play(&self, user: usize, arm: Arm) -> Feedback {
         let (played, best) = self.expected(user, arm);
         let level = self.users.levels.get(user).copied().unwrap_or(0.0);
-        Outcome {
+        Feedback {
             reward: self.rounds.answer(played, self.noise[user]) + level,
             regret: self.rounds.worth() * (best - played),
         }

@@ -5,7 +5,7 @@
 
 use cohort::{Arm, Contexts, Law, Truth};
 
-use crate::environment::{Outcome, Visitors, World};
+use crate::environment::{Feedback, Visitors, World};
 
 /// The words of [`When`].
 pub const VISITORS_WHEN: &[&str] = &["before", "between", "after"];
@@ -112,7 +112,7 @@ impl<W: World> World for Visited<W> {
         place >= self.ordinary || self.world.is_absent(place)
     }
 
-    fn play(&self, user: usize, arm: Arm) -> Outcome {
+    fn play(&self, user: usize, arm: Arm) -> Feedback {
         self.world.play(self.places[user], arm)
     }
 }

@@ -11,12 +11,12 @@
 //! Reference: Dudík, Langford and Li, *Doubly Robust Policy Evaluation and Learning*, ICML 2011;
 //! cross-fitting: Chernozhukov et al., *Double/Debiased Machine Learning*, 2018.
 
-use super::{Estimate, Estimator, Judged};
+use super::{Estimate, Estimator, WeightedRow};
 
 /// The estimate.
-pub fn estimate(judged: &[Judged]) -> Estimate {
+pub fn estimate(weighted: &[WeightedRow]) -> Estimate {
     let number =
-        |row: &Judged| row.model_of_policy + row.weight * (row.reward - row.model_of_chosen);
-    let numbers: Vec<f64> = judged.iter().map(number).collect();
-    Estimate::mean(Estimator::Dr, &numbers, judged)
+        |row: &WeightedRow| row.model_of_policy + row.weight * (row.reward - row.model_of_chosen);
+    let numbers: Vec<f64> = weighted.iter().map(number).collect();
+    Estimate::mean(Estimator::Dr, &numbers, weighted)
 }

@@ -11,10 +11,10 @@
 //! Universe*, JASA 1952; for policies: Strehl, Langford, Li and Kakade, *Learning from Logged
 //! Implicit Exploration Data*, NIPS 2010.
 
-use super::{Estimate, Estimator, Judged};
+use super::{Estimate, Estimator, WeightedRow};
 
 /// The estimate.
-pub fn estimate(judged: &[Judged]) -> Estimate {
-    let numbers: Vec<f64> = judged.iter().map(|row| row.weight * row.reward).collect();
-    Estimate::mean(Estimator::Ips, &numbers, judged)
+pub fn estimate(weighted: &[WeightedRow]) -> Estimate {
+    let numbers: Vec<f64> = weighted.iter().map(|row| row.weight * row.reward).collect();
+    Estimate::mean(Estimator::Ips, &numbers, weighted)
 }

@@ -56,7 +56,7 @@ impl fmt::Display for Estimator {
 
 /// One row as the policy judged sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Judged {
+pub struct WeightedRow {
     /// w = π(a|x)/p.
     pub weight: f64,
     /// r.
@@ -89,7 +89,7 @@ const LEAST_INFORMATIVE_ROWS: usize = 20;
 
 impl Estimate {
     /// Of an estimator that is the mean of one number a row, over `rows` rows that count.
-    fn mean(estimator: Estimator, numbers: &[f64], counted: &[Judged]) -> Self {
+    fn mean(estimator: Estimator, numbers: &[f64], counted: &[WeightedRow]) -> Self {
         let value =
             (!numbers.is_empty()).then(|| numbers.iter().sum::<f64>() / numbers.len() as f64);
         let half = half_width_95(numbers);
@@ -111,9 +111,9 @@ impl Estimate {
 }
 
 /// How many rows count, and how many of these differ from the most common reward.
-fn informative(judged: &[Judged]) -> (usize, usize) {
+fn informative(weighted: &[WeightedRow]) -> (usize, usize) {
     let mut rewards: Vec<f64> =
-        judged.iter().filter(|row| row.weight > 0.0).map(|row| row.reward).collect();
+        weighted.iter().filter(|row| row.weight > 0.0).map(|row| row.reward).collect();
     rewards.sort_unstable_by(f64::total_cmp);
     let most_common = rewards.chunk_by(|a, b| a == b).map(<[f64]>::len).max().unwrap_or(0);
     (rewards.len(), rewards.len() - most_common)

@@ -14,7 +14,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{Estimate, Estimator, Judged};
+use super::{Estimate, Estimator, WeightedRow};
 use crate::Error;
 use crate::evaluate::log::Log;
 use crate::evaluate::target::Target;
@@ -28,7 +28,7 @@ pub fn estimate(log: &Log, target: &mut dyn Target, seed: u64) -> Result<Estimat
     for (at, row) in log.rows.iter().enumerate() {
         target.probabilities(log, at, &mut probabilities)?;
         if draw(&probabilities, &mut rng) == row.chosen {
-            kept.push(Judged { weight: 1.0, reward: row.reward, ..Judged::default() });
+            kept.push(WeightedRow { weight: 1.0, reward: row.reward, ..WeightedRow::default() });
             target.learn(log, at);
         }
     }

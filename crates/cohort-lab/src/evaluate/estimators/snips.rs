@@ -11,22 +11,22 @@
 //! Learning*, NIPS 2015; the variance as in Owen, *Monte Carlo theory, methods and examples*,
 //! equation 9.9.
 
-use super::{Estimate, Estimator, Judged, informative};
+use super::{Estimate, Estimator, WeightedRow, informative};
 use crate::results::t_two_sided_95;
 
 /// The estimate.
-pub fn estimate(judged: &[Judged]) -> Estimate {
-    let weights: f64 = judged.iter().map(|row| row.weight).sum();
+pub fn estimate(weighted: &[WeightedRow]) -> Estimate {
+    let weights: f64 = weighted.iter().map(|row| row.weight).sum();
     let value = (weights > 0.0)
-        .then(|| judged.iter().map(|row| row.weight * row.reward).sum::<f64>() / weights);
-    let half = value.filter(|_| judged.len() > 1).map(|value| {
-        let n = judged.len() as f64;
-        let spread = |row: &Judged| (row.weight * (row.reward - value)).powi(2);
-        let squares: f64 = judged.iter().map(spread).sum();
-        t_two_sided_95(judged.len() - 1) * (n / (n - 1.0) * squares).sqrt() / weights
+        .then(|| weighted.iter().map(|row| row.weight * row.reward).sum::<f64>() / weights);
+    let half = value.filter(|_| weighted.len() > 1).map(|value| {
+        let n = weighted.len() as f64;
+        let spread = |row: &WeightedRow| (row.weight * (row.reward - value)).powi(2);
+        let squares: f64 = weighted.iter().map(spread).sum();
+        t_two_sided_95(weighted.len() - 1) * (n / (n - 1.0) * squares).sqrt() / weights
     });
     let with = |sign: f64| Some(value? + sign * half?);
-    let (rows, informative_rows) = informative(judged);
+    let (rows, informative_rows) = informative(weighted);
     Estimate {
         estimator: Estimator::Snips,
         value,

@@ -34,7 +34,7 @@ pub(super) struct Queue {
 
 #[derive(Default)]
 struct Waiting {
-    lanes: HashMap<String, Lane>,
+    queues: HashMap<String, AppQueue>,
     /// Apps that have something waiting, the next one first.
     turns: VecDeque<String>,
     count: usize,
@@ -48,7 +48,7 @@ struct Waiting {
 }
 
 #[derive(Default)]
-struct Lane {
+struct AppQueue {
     messages: VecDeque<(Cost, Message)>,
     credit: u64,
 }
@@ -87,7 +87,7 @@ impl Queue {
     /// to others.
     pub fn push(&self, app: &str, cost: Cost, message: Message) -> Result<(), NotTaken> {
         let waiting = self.locked();
-        let theirs = waiting.lanes.get(app).map_or(0, |lane| lane.messages.len());
+        let theirs = waiting.queues.get(app).map_or(0, |app_queue| app_queue.messages.len());
         let is_full = waiting.count >= self.most
             || theirs >= self.most.div_ceil(4) * 3
             || (waiting.bytes + cost.bytes > MOST_BYTES && waiting.count > 0);
@@ -151,9 +151,9 @@ impl Queue {
         waiting.is_gone = true;
         (waiting.count, waiting.bytes) = (0, 0);
         waiting.turns.clear();
-        let lanes = std::mem::take(&mut waiting.lanes);
+        let queues = std::mem::take(&mut waiting.queues);
         drop(waiting);
-        drop(lanes);
+        drop(queues);
     }
 
     /// How many wait.
@@ -166,31 +166,31 @@ impl Waiting {
     fn add(&mut self, app: &str, cost: Cost, message: Message) {
         self.count += 1;
         self.bytes += cost.bytes;
-        if let Some(lane) = self.lanes.get_mut(app) {
-            lane.messages.push_back((cost, message));
+        if let Some(app_queue) = self.queues.get_mut(app) {
+            app_queue.messages.push_back((cost, message));
             return;
         }
         self.turns.push_back(app.to_owned());
-        let lane = Lane { messages: VecDeque::from([(cost, message)]), credit: TURN };
-        self.lanes.insert(app.to_owned(), lane);
+        let app_queue = AppQueue { messages: VecDeque::from([(cost, message)]), credit: TURN };
+        self.queues.insert(app.to_owned(), app_queue);
     }
 
     fn take(&mut self) -> Option<(Cost, Message)> {
         loop {
-            let lane = self.lanes.get_mut(self.turns.front()?)?;
-            let (cost, _) = lane.messages.front()?;
+            let app_queue = self.queues.get_mut(self.turns.front()?)?;
+            let (cost, _) = app_queue.messages.front()?;
             let price = cost.work.min(TURN * MOST_TURNS);
             // Whoever is alone need not wait for its turn.
-            if lane.credit < price && self.turns.len() > 1 {
-                lane.credit += TURN;
+            if app_queue.credit < price && self.turns.len() > 1 {
+                app_queue.credit += TURN;
                 self.turns.rotate_left(1);
                 continue;
             }
-            lane.credit = lane.credit.saturating_sub(price);
-            let taken = lane.messages.pop_front();
-            if lane.messages.is_empty() {
+            app_queue.credit = app_queue.credit.saturating_sub(price);
+            let taken = app_queue.messages.pop_front();
+            if app_queue.messages.is_empty() {
                 let app = self.turns.pop_front()?;
-                self.lanes.remove(&app);
+                self.queues.remove(&app);
             }
             self.count -= 1;
             self.bytes -= taken.as_ref().map_or(0, |(cost, _)| cost.bytes);

@@ -18,7 +18,7 @@ pub(super) fn start(engine: Arc<Queue>) -> std::io::Result<Sender<Refit>> {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(1)
         .thread_name(|_| "refit".to_owned())
-        .start_handler(|_| priority::step_aside())
+        .start_handler(|_| priority::run_when_idle())
         .build()
         .map_err(std::io::Error::other)?;
     std::thread::Builder::new()

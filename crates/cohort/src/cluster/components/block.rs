@@ -5,7 +5,7 @@ use super::near::Near;
 
 /// Up to [`MOST_POINTS`] points by lanes, in units, relative to their centre. What is far from the
 /// origin but near each other keeps its digits in f32 that way.
-pub(super) struct Block {
+pub(super) struct PointBlock {
     pub count: usize,
     /// `Lanes` in a row.
     pub vectors: usize,
@@ -18,7 +18,7 @@ pub(super) struct Block {
     pub bounds: Vec<f64>,
 }
 
-impl Block {
+impl PointBlock {
     pub fn new(near: &Near, points: &[u32]) -> Self {
         debug_assert!((1..=MOST_POINTS).contains(&points.len()));
         let (dim, scale) = (near.dim(), near.unit().scale);

@@ -1,6 +1,6 @@
 //! All points made ready for searching: the tree, its boxes, and a block a leaf.
 
-use super::block::{Block, empty_box};
+use super::block::{PointBlock, empty_box};
 use super::lanes::Processor;
 use super::near::Near;
 use super::tree::Tree;
@@ -13,7 +13,7 @@ pub(super) struct Index<'a> {
     /// The leaves' nodes.
     pub leaves: Vec<usize>,
     /// The leaves' points.
-    blocks: Vec<Block>,
+    blocks: Vec<PointBlock>,
     /// The number among the leaves of every node that is one.
     leaf_number: Vec<u32>,
     /// The box of every node.
@@ -25,9 +25,9 @@ impl<'a> Index<'a> {
         let tree = Tree::grow(&near);
         let nodes = tree.nodes.len();
         let leaves: Vec<usize> = (0..nodes).filter(|&n| tree.children(n).is_none()).collect();
-        let blocks: Vec<Block> = leaves
+        let blocks: Vec<PointBlock> = leaves
             .par_iter()
-            .map(|&leaf| Block::new(&near, &tree.order[tree.nodes[leaf].positions()]))
+            .map(|&leaf| PointBlock::new(&near, &tree.order[tree.nodes[leaf].positions()]))
             .collect();
         let mut leaf_number = vec![u32::MAX; nodes];
         for (number, &leaf) in leaves.iter().enumerate() {
@@ -40,7 +40,7 @@ impl<'a> Index<'a> {
     }
 
     /// The points of a leaf.
-    pub fn block(&self, leaf: usize) -> &Block {
+    pub fn block(&self, leaf: usize) -> &PointBlock {
         &self.blocks[self.leaf_number[leaf] as usize]
     }
 

@@ -1,6 +1,6 @@
 //! Who hangs together within one leaf.
 
-use super::block::{Block, half_square};
+use super::block::{PointBlock, half_square};
 use super::disjoint::DisjointSets;
 use super::index::Index;
 use super::lanes::{Lanes, MOST_VECTORS, Mask, MeetAll, Row, Shift, first, members};
@@ -19,11 +19,11 @@ pub(super) fn join_within(index: &Index, sets: &DisjointSets, leaf: usize) {
         let mut to_ask: Mask = 1 << block.nearest_to_centre(unreached);
         unreached &= !to_ask;
         while to_ask != 0 && unreached != 0 {
-            let asker = to_ask.trailing_zeros() as usize;
+            let query = to_ask.trailing_zeros() as usize;
             to_ask &= to_ask - 1;
-            for other in members(row.proposed(index, block, asker) & unreached) {
-                if index.near.near(points[asker], points[other]) {
-                    sets.join(node.start + asker as u32, node.start + other as u32);
+            for other in members(row.proposed(index, block, query) & unreached) {
+                if index.near.near(points[query], points[other]) {
+                    sets.join(node.start + query as u32, node.start + other as u32);
                     to_ask |= 1 << other;
                     unreached &= !(1 << other);
                 }
@@ -39,7 +39,7 @@ struct Rows {
 }
 
 impl Rows {
-    fn new(index: &Index, block: &Block) -> Self {
+    fn new(index: &Index, block: &PointBlock) -> Self {
         let dim = index.near.dim();
         let mut moved = vec![[Lanes::all(0.0); MOST_VECTORS]; dim];
         let mut limits = [Lanes::all(0.0); MOST_VECTORS];
@@ -56,13 +56,13 @@ impl Rows {
         Self { moved, limits }
     }
 
-    /// Those who may be neighbours of an asker.
-    fn proposed(&self, index: &Index, block: &Block, asker: usize) -> Mask {
+    /// Those who may be neighbours of a query.
+    fn proposed(&self, index: &Index, block: &PointBlock, query: usize) -> Mask {
         index.processor.run(MeetAll {
             lanes: &block.lanes,
             vectors: block.vectors,
             moved: &self.moved,
-            askers: &[asker as u8],
+            queries: &[query as u8],
             limits: &self.limits,
         })[0]
     }

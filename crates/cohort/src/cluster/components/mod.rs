@@ -17,16 +17,16 @@
 //! | `tree`, `block`, `index` | where are the points? |
 //! | `leaf` | who are neighbours within a leaf? |
 //! | `census`, `passes` | who has to ask in other leaves? |
-//! | `search`, `meeting` | how are other leaves asked? |
+//! | `search`, `join` | how are other leaves asked? |
 //! | `lanes` | how are many distances computed at once? |
 
 mod block;
 mod census;
 mod disjoint;
 mod index;
+mod join;
 mod lanes;
 mod leaf;
-mod meeting;
 mod near;
 mod passes;
 mod search;
@@ -41,7 +41,7 @@ use index::Index;
 use lanes::Processor;
 use leaf::join_within;
 use near::Near;
-use passes::{ask_everybody, ask_near_leaves};
+use passes::{search_all_leaves, search_near_leaves};
 use rayon::prelude::*;
 
 /// The component of every point, numbered by smallest member, where points within `gamma` of
@@ -67,7 +67,7 @@ fn components_on(processor: Processor, points: &[f64], dim: usize, gamma: f64) -
     index.leaves.par_iter().for_each(|&leaf| join_within(&index, &sets, leaf));
     let census = join_most(&index, &sets);
     if census.components > 1 {
-        ask_everybody(&index, &sets, &census);
+        search_all_leaves(&index, &sets, &census);
     }
     labels(&index, &sets)
 }
@@ -82,7 +82,7 @@ fn join_most(index: &Index, sets: &DisjointSets) -> Census {
     let mut census = Census::take(index, sets);
     let mut visits = FIRST_VISITS;
     while visits < leaves / 2 && census.components > leaves / 4 {
-        ask_near_leaves(index, sets, &census, visits);
+        search_near_leaves(index, sets, &census, visits);
         let before = census.components;
         census = Census::take(index, sets);
         if census.components > before - before / 10 {

@@ -1,17 +1,22 @@
 //! Who has to ask in other leaves: first a few, in near leaves; then all that must, everywhere.
 
-use super::block::Block;
+use super::block::PointBlock;
 use super::census::Census;
 use super::disjoint::DisjointSets;
 use super::index::Index;
+use super::join::{BlockPoints, Scratch};
 use super::lanes::{MOST_POINTS, Mask, first};
-use super::meeting::{Desk, Party};
-use super::search::{Askers, Ranks, Search};
+use super::search::{QueryBlock, Ranks, Search};
 use rayon::prelude::*;
 
 /// From every leaf, those outside its leading component ask in near leaves, and one point asks for
 /// all of the leading component: one edge is enough to join it to another.
-pub(super) fn ask_near_leaves(index: &Index, sets: &DisjointSets, census: &Census, visits: usize) {
+pub(super) fn search_near_leaves(
+    index: &Index,
+    sets: &DisjointSets,
+    census: &Census,
+    visits: usize,
+) {
     let search = Search::new(index, sets, census, census.led_by(index));
     index.leaves.par_iter().for_each(|&leaf| {
         let node = index.tree.nodes[leaf];
@@ -21,25 +26,25 @@ pub(super) fn ask_near_leaves(index: &Index, sets: &DisjointSets, census: &Censu
         for (l, root) in census.roots[node.positions()].iter().enumerate() {
             led |= Mask::from(*root == census.leader(leaf)) << l;
         }
-        let asking = first(block.count) & !led | 1 << block.nearest_to_centre(led);
-        let mut askers = Askers {
-            party: Party::new(block, &positions),
+        let active = first(block.count) & !led | 1 << block.nearest_to_centre(led);
+        let mut queries = QueryBlock {
+            points: BlockPoints::new(block, &positions),
             ranks: None,
             own: Some(leaf),
             visits,
-            desk: Desk::new(index.near.dim()),
+            scratch: Scratch::new(index.near.dim()),
         };
-        search.ask(&mut askers, 0, asking);
+        search.descend(&mut queries, 0, active);
     });
 }
 
 /// Of two components the lower asks the higher, in all leaves within reach: that finds every edge
 /// between components, and the largest component never asks.
-pub(super) fn ask_everybody(index: &Index, sets: &DisjointSets, census: &Census) {
+pub(super) fn search_all_leaves(index: &Index, sets: &DisjointSets, census: &Census) {
     let search = Search::new(index, sets, census, census.together(index));
     let top = census.highest[0];
     let asks = |at: &usize| census.rank(*at) < top;
-    parties(index, asks).par_iter().for_each(|&node| {
+    query_nodes(index, asks).par_iter().for_each(|&node| {
         let is_leaf = index.tree.children(node).is_none();
         let members = index.tree.nodes[node].positions();
         let positions: Vec<u32> =
@@ -50,34 +55,34 @@ pub(super) fn ask_everybody(index: &Index, sets: &DisjointSets, census: &Census)
         } else {
             let points: Vec<u32> =
                 positions.iter().map(|at| index.tree.order[*at as usize]).collect();
-            gathered = Block::new(&index.near, &points);
+            gathered = PointBlock::new(&index.near, &points);
             &gathered
         };
         let ranks = positions.iter().map(|at| census.rank(*at as usize)).collect();
-        let mut askers = Askers {
-            party: Party::new(block, &positions),
+        let mut queries = QueryBlock {
+            points: BlockPoints::new(block, &positions),
             ranks: Some(Ranks::new(ranks)),
             own: is_leaf.then_some(node),
             visits: usize::MAX,
-            desk: Desk::new(index.near.dim()),
+            scratch: Scratch::new(index.near.dim()),
         };
-        search.ask(&mut askers, 0, first(positions.len()));
+        search.descend(&mut queries, 0, first(positions.len()));
     });
 }
 
-/// Nodes that hold all askers, each as many as one party may have: the fewer they are, the more
+/// Nodes that hold all queries, each as many as one block may have: the fewer they are, the more
 /// leaves go together.
-fn parties(index: &Index, asks: impl Fn(&usize) -> bool) -> Vec<usize> {
-    let askers =
+fn query_nodes(index: &Index, asks: impl Fn(&usize) -> bool) -> Vec<usize> {
+    let queries =
         index.tree.fold(|leaf| leaf.positions().filter(&asks).count(), |left, right| left + right);
-    let mut parties = vec![];
+    let mut query_nodes = vec![];
     let mut to_split = vec![0];
     while let Some(node) = to_split.pop() {
         match index.tree.children(node) {
-            Some([left, right]) if askers[node] > MOST_POINTS => to_split.extend([right, left]),
-            _ if askers[node] > 0 => parties.push(node),
+            Some([left, right]) if queries[node] > MOST_POINTS => to_split.extend([right, left]),
+            _ if queries[node] > 0 => query_nodes.push(node),
             _ => {}
         }
     }
-    parties
+    query_nodes
 }

@@ -190,7 +190,7 @@ fn every_pass_is_exact_from_no_edge_to_one_component() {
 }
 
 /// Few dimensions, many leaves, and γ where large components hang together by single points: no
-/// point may stop asking too early.
+/// point may stop too early.
 #[test]
 fn single_links_between_large_components_are_found() {
     let count = 3000;

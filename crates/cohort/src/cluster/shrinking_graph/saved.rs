@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 
 use super::{Bits, Edges, ShrinkingGraph};
 use crate::Error;
-use crate::saved::{expect, read_array, read_count, read_places, write_count, write_places};
+use crate::saved::{check_equal, read_array, read_count, read_places, write_count, write_places};
 
 impl ShrinkingGraph {
     /// Writes it.
@@ -35,7 +35,7 @@ impl ShrinkingGraph {
     pub fn load(&self, from: &mut dyn Read, what: &'static str) -> Result<Self, Error> {
         let vertices = read_count(from, what)?;
         let listed = matches!(self.edges, Edges::Only(_));
-        expect(what, "graphs with all edges listed", read_count(from, what)?, listed.into())?;
+        check_equal(what, "graphs with all edges listed", read_count(from, what)?, listed.into())?;
         let edges = match listed {
             false => Edges::AllBut(read_each(vertices, || read_bits(from, what))?),
             true => Edges::Only(read_each(vertices, || read_list(from, what, vertices))?),
@@ -56,14 +56,14 @@ fn places(
 ) -> Result<Vec<(u32, u32)>, Error> {
     let mut places = vec![None; vertices];
     for (component, members) in members.iter().enumerate() {
-        expect(what, "components without members", members.is_empty(), false)?;
+        check_equal(what, "components without members", members.is_empty(), false)?;
         for (at, vertex) in members.iter().enumerate() {
             let before = places[*vertex as usize].replace((component as u32, at as u32));
-            expect(what, "vertices in two components", before.is_some(), false)?;
+            check_equal(what, "vertices in two components", before.is_some(), false)?;
         }
     }
     let placed: Option<Vec<(u32, u32)>> = places.into_iter().collect();
-    expect(what, "vertices in no component", placed.is_none(), false)?;
+    check_equal(what, "vertices in no component", placed.is_none(), false)?;
     Ok(placed.unwrap_or_default())
 }
 

@@ -3,7 +3,7 @@
 //! Every coefficient of a block is loaded once for a whole tile of arms, whose sums stay in
 //! registers; two blocks at once share the weights of the arms.
 
-use super::layout::{Lane, Layout};
+use super::layout::{F64x8, Layout};
 use super::offer::Offer;
 use crate::simd::{Kernel, Simd};
 
@@ -22,18 +22,18 @@ pub struct Choose<'a> {
     /// What there is to choose from.
     pub offer: &'a Offer,
     /// The blocks, side by side.
-    pub blocks: &'a [Lane],
+    pub blocks: &'a [F64x8],
     /// Where the blocks that come next may be: fetched on the way.
-    pub next: *const Lane,
+    pub next: *const F64x8,
     /// The radius of every learner.
-    pub radii: &'a [Lane; MOST_BLOCKS],
+    pub radii: &'a [F64x8; MOST_BLOCKS],
     /// [`scratch_lanes`] lanes.
-    pub scratch: &'a mut [Lane],
+    pub scratch: &'a mut [F64x8],
 }
 
 impl Kernel for Choose<'_> {
     /// The arm of every learner, as a number.
-    type Output = [Lane; MOST_BLOCKS];
+    type Output = [F64x8; MOST_BLOCKS];
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> Self::Output {
@@ -59,7 +59,7 @@ impl Choose<'_> {
     fn choose<S: Simd, const ARMS: usize, const BLOCKS: usize>(
         self,
         simd: S,
-    ) -> [Lane; MOST_BLOCKS] {
+    ) -> [F64x8; MOST_BLOCKS] {
         let Self { layout, offer, blocks, next, radii, scratch } = self;
         let per_tile = ARMS * BLOCKS;
         let (length, rest) = scratch.split_at_mut(offer.tiles * per_tile);
@@ -77,7 +77,7 @@ impl Choose<'_> {
         // xᵀV⁻¹x of tile after tile, and the roots of one tile while the next is summed: the
         // divider works while the multipliers do. As many tiles as there are blocks fetch one of
         // the next blocks each.
-        let mut roots: &mut [Lane] = &mut [];
+        let mut roots: &mut [F64x8] = &mut [];
         if offer.length.is_empty() {
             let mut rest = &mut *length;
             for (tile, weights) in offer.outer.chunks_exact(offer.layout.packed * ARMS).enumerate()
@@ -89,7 +89,7 @@ impl Choose<'_> {
             }
         } else {
             for (lanes, length) in length.chunks_exact_mut(BLOCKS).zip(&offer.length) {
-                lanes.fill(Lane::splat(*length));
+                lanes.fill(F64x8::splat(*length));
             }
         }
         // ⟨x, θ̂⟩ of tile after tile, and the last roots meanwhile.
@@ -117,7 +117,7 @@ impl Choose<'_> {
                 best[b] = simd.where_greater(score, best[b], score, best[b]);
             }
         }
-        let mut arms = [Lane::splat(0.0); MOST_BLOCKS];
+        let mut arms = [F64x8::splat(0.0); MOST_BLOCKS];
         for b in 0..BLOCKS {
             simd.store(chosen[b], &mut arms[b]);
         }
@@ -130,11 +130,11 @@ impl Choose<'_> {
 #[inline(always)]
 fn add_up<S: Simd, const ARMS: usize, const BLOCKS: usize>(
     simd: S,
-    coefficients: [&[Lane]; BLOCKS],
+    coefficients: [&[F64x8]; BLOCKS],
     weights: &[f64],
-    next: *const Lane,
-    roots: &mut [Lane],
-    sums: &mut [Lane],
+    next: *const F64x8,
+    roots: &mut [F64x8],
+    sums: &mut [F64x8],
 ) {
     let weights = weights.as_chunks::<ARMS>().0;
     let coefficients = coefficients.map(|lanes| &lanes[..weights.len()]);

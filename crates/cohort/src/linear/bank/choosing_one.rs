@@ -3,7 +3,7 @@
 //! It adds the same products in the same order as [`choosing`](super::choosing) does for many, so
 //! that a learner that is asked alone gives the arm it would give in a round, to the last bit.
 
-use super::layout::{Block, LANES, Lane, Layout};
+use super::layout::{F64x8, LANES, Layout, LearnerBlock};
 use super::offer::euclidean;
 use crate::linear::{Shape, argmax};
 use crate::simd::{Kernel, Simd};
@@ -12,7 +12,7 @@ use crate::{Arm, Contexts};
 /// Chooses for one learner; arms are lanes.
 pub struct ChooseOne<'a> {
     /// The learner's block.
-    pub block: Block<'a>,
+    pub block: LearnerBlock<'a>,
     /// The learner's place in it.
     pub lane: usize,
     /// What there is to choose from.
@@ -22,7 +22,7 @@ pub struct ChooseOne<'a> {
     /// Its radius.
     pub radius: f64,
     /// [`ChooseOne::scratch_lanes`] lanes.
-    pub scratch: &'a mut [Lane],
+    pub scratch: &'a mut [F64x8],
 }
 
 /// How many lanes of arms [`ChooseOne`] works on at once: their sums are independent, so that
@@ -60,7 +60,7 @@ impl Kernel for ChooseOne<'_> {
 
 /// One learner of a block.
 struct Learner<'a> {
-    block: Block<'a>,
+    block: LearnerBlock<'a>,
     lane: usize,
     shape: Shape,
     radius: f64,
@@ -74,8 +74,8 @@ impl Learner<'_> {
         simd: S,
         contexts: &Contexts,
         first: Arm,
-        x: &mut [Lane],
-        scores: &mut [Lane],
+        x: &mut [F64x8],
+        scores: &mut [F64x8],
     ) {
         let dim = self.block.estimate.len();
         let x = &mut x.as_chunks_mut::<WIDTH>().0[..dim];
@@ -84,10 +84,10 @@ impl Learner<'_> {
         for w in 0..WIDTH {
             let rows: [&[f64]; LANES] = std::array::from_fn(|l| arm(w * LANES + l));
             for k in 0..dim {
-                x[k][w] = Lane(rows.map(|row| row[k]));
+                x[k][w] = F64x8(rows.map(|row| row[k]));
             }
         }
-        let Block { inverse, estimate, .. } = self.block;
+        let LearnerBlock { inverse, estimate, .. } = self.block;
         let lane = self.lane;
 
         let mut length = [simd.splat(0.0); WIDTH];
@@ -122,7 +122,7 @@ impl Learner<'_> {
             Shape::Ball { .. } => {
                 for w in 0..WIDTH {
                     let lengths = std::array::from_fn(|l| euclidean(arm(w * LANES + l)));
-                    length[w] = simd.load(&Lane(lengths));
+                    length[w] = simd.load(&F64x8(lengths));
                 }
             }
         }

@@ -11,7 +11,7 @@
 
 use crate::linear::symmetric::packed_len;
 use crate::linear::{Progress, Symmetric};
-pub use crate::simd::{LANES, Lane};
+pub use crate::simd::{F64x8, LANES};
 
 /// Lanes per run, roughly: 256 KiB, some tens of microseconds of work.
 const RUN_LANES: usize = 4096;
@@ -27,27 +27,27 @@ pub struct Layout {
 
 /// A block to look at.
 #[derive(Clone, Copy)]
-pub struct Block<'a> {
+pub struct LearnerBlock<'a> {
     /// V⁻¹ packed.
-    pub inverse: &'a [Lane],
+    pub inverse: &'a [F64x8],
     /// θ̂.
-    pub estimate: &'a [Lane],
+    pub estimate: &'a [F64x8],
     /// ln det V − d ln λ.
-    pub log_det: &'a Lane,
+    pub log_det: &'a F64x8,
     /// How many updates.
-    pub updates: &'a Lane,
+    pub updates: &'a F64x8,
 }
 
 /// A block to write to.
 pub struct BlockMut<'a> {
     /// V⁻¹ packed.
-    pub inverse: &'a mut [Lane],
+    pub inverse: &'a mut [F64x8],
     /// θ̂.
-    pub estimate: &'a mut [Lane],
+    pub estimate: &'a mut [F64x8],
     /// ln det V − d ln λ.
-    pub log_det: &'a mut Lane,
+    pub log_det: &'a mut F64x8,
     /// How many updates.
-    pub updates: &'a mut Lane,
+    pub updates: &'a mut F64x8,
 }
 
 impl Layout {
@@ -72,14 +72,14 @@ impl Layout {
     }
 
     /// The parts of a block.
-    pub fn view(self, lanes: &[Lane]) -> Block<'_> {
+    pub fn view(self, lanes: &[F64x8]) -> LearnerBlock<'_> {
         let (inverse, rest) = lanes.split_at(self.packed);
         let (estimate, rest) = rest.split_at(self.dim);
-        Block { inverse, estimate, log_det: &rest[0], updates: &rest[1] }
+        LearnerBlock { inverse, estimate, log_det: &rest[0], updates: &rest[1] }
     }
 
     /// The parts of a block, to write to.
-    pub fn view_mut(self, lanes: &mut [Lane]) -> BlockMut<'_> {
+    pub fn view_mut(self, lanes: &mut [F64x8]) -> BlockMut<'_> {
         let (inverse, rest) = lanes.split_at_mut(self.packed);
         let (estimate, rest) = rest.split_at_mut(self.dim);
         let (log_det, updates) = rest.split_at_mut(1);
@@ -87,7 +87,7 @@ impl Layout {
     }
 
     /// Adds blocks of learners that have seen nothing until there are `blocks` of them.
-    pub fn grow(self, runs: &mut Vec<Vec<Lane>>, blocks: usize, lambda: f64) {
+    pub fn grow(self, runs: &mut Vec<Vec<F64x8>>, blocks: usize, lambda: f64) {
         let (stride, per_run) = (self.stride(), self.run_blocks());
         let in_last = runs.last().map_or(per_run, |run| run.len() / stride);
         let mut have = runs.len() * per_run + in_last - per_run;
@@ -98,10 +98,10 @@ impl Layout {
             }
             let Some(run) = runs.last_mut() else { return };
             let start = run.len();
-            run.resize(start + added * stride, Lane::splat(0.0));
+            run.resize(start + added * stride, F64x8::splat(0.0));
             for block in run[start..].chunks_exact_mut(stride) {
                 for k in 0..self.dim {
-                    block[packed_len(k) + k] = Lane::splat(1.0 / lambda);
+                    block[packed_len(k) + k] = F64x8::splat(1.0 / lambda);
                 }
             }
             have += added;
@@ -109,7 +109,7 @@ impl Layout {
     }
 }
 
-impl Block<'_> {
+impl LearnerBlock<'_> {
     /// How far one learner has come.
     pub fn progress(&self, lane: usize) -> Progress {
         Progress { log_det: self.log_det.0[lane], updates: self.updates.0[lane] }

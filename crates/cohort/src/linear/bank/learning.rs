@@ -7,7 +7,7 @@
 //!
 //! A learner whose x is zero and whose count is zero stays as it is, to the bit.
 
-use super::layout::{LANES, Lane, Layout};
+use super::layout::{F64x8, LANES, Layout};
 use super::long_way::learn_the_long_way;
 use crate::linear::oful::LARGEST_STEP;
 use crate::simd::{Kernel, Rows, Simd};
@@ -38,17 +38,17 @@ pub struct Learn<'a> {
     /// The form of a block.
     pub layout: Layout,
     /// The block.
-    pub block: &'a mut [Lane],
+    pub block: &'a mut [F64x8],
     /// Contexts, row by row.
     pub contexts: &'a [f64],
     /// Which of them each learner played.
     pub played: [u32; LANES],
     /// The rewards.
-    pub rewards: Lane,
+    pub rewards: F64x8,
     /// 1 for a learner that learns, 0 for one that does not.
-    pub count: Lane,
+    pub count: F64x8,
     /// [`scratch_lanes`] lanes.
-    pub scratch: &'a mut [Lane],
+    pub scratch: &'a mut [F64x8],
 }
 
 /// How many lanes of scratch memory [`Learn`] needs.
@@ -82,7 +82,7 @@ impl Kernel for Learn<'_> {
         let set_aside = if simd.all_up_to(step, LARGEST_STEP) {
             [false; LANES]
         } else {
-            let (mut steps, mut surprises) = (Lane::splat(0.0), Lane::splat(0.0));
+            let (mut steps, mut surprises) = (F64x8::splat(0.0), F64x8::splat(0.0));
             simd.store(step, &mut steps);
             simd.store(surprise, &mut surprises);
             let set_aside = set_aside(&mut steps, &mut surprises, &mut count, gain);
@@ -117,10 +117,10 @@ impl Kernel for Learn<'_> {
 #[cold]
 #[inline(never)]
 fn set_aside(
-    steps: &mut Lane,
-    surprises: &mut Lane,
-    count: &mut Lane,
-    gain: &mut [Lane],
+    steps: &mut F64x8,
+    surprises: &mut F64x8,
+    count: &mut F64x8,
+    gain: &mut [F64x8],
 ) -> [bool; LANES] {
     let aside = steps.0.map(|step| !(0.0..=LARGEST_STEP).contains(&step));
     for lane in (0..LANES).filter(|lane| aside[*lane]) {
@@ -137,12 +137,12 @@ fn set_aside(
 #[inline(always)]
 fn gain_of_rows<S: Simd, const R: usize>(
     simd: S,
-    rest: &mut &[Lane],
+    rest: &mut &[F64x8],
     start: usize,
-    x: &[Lane],
-    gain: &mut [Lane],
+    x: &[F64x8],
+    gain: &mut [F64x8],
 ) -> S::V {
-    let mut row: [&[Lane]; R] = [&[]; R];
+    let mut row: [&[F64x8]; R] = [&[]; R];
     for r in 0..R {
         row[r] = rest.split_off(..=start + r).expect("a packed row is as long as its number");
     }
@@ -182,12 +182,12 @@ fn gain_of_rows<S: Simd, const R: usize>(
 #[inline(always)]
 fn shrink_rows<S: Simd, const R: usize>(
     simd: S,
-    rest: &mut &mut [Lane],
+    rest: &mut &mut [F64x8],
     start: usize,
-    gain: &[Lane],
+    gain: &[F64x8],
     shrink: S::V,
 ) {
-    let row: [&mut [Lane]; R] = std::array::from_fn(|r| {
+    let row: [&mut [F64x8]; R] = std::array::from_fn(|r| {
         rest.split_off_mut(..=start + r).expect("a packed row is as long as its number")
     });
     let mut scaled = [simd.splat(0.0); R];

@@ -1,7 +1,7 @@
 //! Learning by way of V: where a rank-one update would cancel many digits at once, because a
 //! context is far larger than all before it.
 
-use super::layout::{BlockMut, LANES, Lane};
+use super::layout::{BlockMut, F64x8, LANES};
 use crate::linear::Symmetric;
 
 /// Teaches the learners named. The others' contexts and rewards are not looked at.
@@ -10,9 +10,10 @@ use crate::linear::Symmetric;
 /// coordinates — leaves nothing to factor, and teaches nothing.
 #[cold]
 #[inline(never)]
-pub fn learn_the_long_way(mut block: BlockMut, x: &[Lane], y: &Lane, learners: [bool; LANES]) {
+pub fn learn_the_long_way(mut block: BlockMut, x: &[F64x8], y: &F64x8, learners: [bool; LANES]) {
     for lane in (0..LANES).filter(|lane| learners[*lane]) {
-        let of = |lanes: &[Lane]| -> Vec<f64> { lanes.iter().map(|lanes| lanes.0[lane]).collect() };
+        let of =
+            |lanes: &[F64x8]| -> Vec<f64> { lanes.iter().map(|lanes| lanes.0[lane]).collect() };
         let inverse = Symmetric::from_packed(x.len(), of(block.inverse));
         if let Some(solved) = solve(&inverse, &of(block.estimate), &of(x), y.0[lane]) {
             block.write(lane, &solved);

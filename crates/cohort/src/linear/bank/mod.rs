@@ -42,10 +42,10 @@ use super::{Progress, Shape};
 pub use crate::simd::InstructionSet;
 use crate::simd::with_scratch;
 use crate::{Arm, Contexts};
-use layout::{Block, LANES, Lane, Layout};
+use layout::{F64x8, LANES, Layout, LearnerBlock};
 use offer::Offer;
 use pending::Pending;
-use round::Round;
+use round::RoundChoice;
 
 /// Many learners of the same dimension and regulariser.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ pub struct Bank {
     layout: Layout,
     lambda: f64,
     learners: usize,
-    runs: Vec<Vec<Lane>>,
+    runs: Vec<Vec<F64x8>>,
     /// The last round's rewards, which are learned when the next round chooses.
     pending: Pending,
     set: InstructionSet,
@@ -118,7 +118,7 @@ impl Bank {
         }
         let (layout, set, pending) = (self.layout, self.set, &self.pending);
         let offer = Offer::new(contexts, shape, offsets, set.arms_at_once());
-        let round = Round { layout, set, pending, offer, radius: &radius };
+        let round = RoundChoice { layout, set, pending, offer, radius: &radius };
         let per_run = layout.run_learners();
         let runs = self.runs.iter_mut().zip(arms.chunks_mut(per_run));
         for_each(runs.enumerate(), |(run, (lanes, arms))| round.choose(run * per_run, lanes, arms));
@@ -172,7 +172,7 @@ impl Bank {
     }
 
     /// Looks at the block of a learner as it is once it has learned what is waiting for it.
-    fn with_block<R>(&self, learner: usize, look: impl FnOnce(Block) -> R) -> R {
+    fn with_block<R>(&self, learner: usize, look: impl FnOnce(LearnerBlock) -> R) -> R {
         let layout = self.layout;
         let (run, start) = self.place(learner);
         let block = &self.runs[run][start..start + layout.stride()];
@@ -189,7 +189,7 @@ impl Bank {
     }
 
     /// The block of a learner, to write to. What was waiting is learned before.
-    fn block_mut(&mut self, learner: usize) -> &mut [Lane] {
+    fn block_mut(&mut self, learner: usize) -> &mut [F64x8] {
         self.settle();
         let (run, start) = self.place(learner);
         &mut self.runs[run][start..start + self.layout.stride()]

@@ -2,7 +2,7 @@
 
 use super::Bank;
 use super::choosing_one::ChooseOne;
-use super::layout::{LANES, Lane};
+use super::layout::{F64x8, LANES};
 use super::learning::{self, Learn};
 use crate::linear::{Confidence, Oful, Progress, Shape, Symmetric, dot, largest_norm};
 use crate::simd::with_scratch;
@@ -39,7 +39,7 @@ impl Bank {
         let (layout, set, lane) = (self.layout, self.set, learner % LANES);
         // Row 0 is what this one played, row 1 what the others did not.
         let mut played = [1; LANES];
-        let (mut rewards, mut count) = (Lane::splat(0.0), Lane::splat(0.0));
+        let (mut rewards, mut count) = (F64x8::splat(0.0), F64x8::splat(0.0));
         (played[lane], rewards.0[lane], count.0[lane]) = (0, y, 1.0);
         let mut contexts = std::mem::take(&mut self.lesson);
         contexts[..layout.dim].copy_from_slice(x);
@@ -89,19 +89,19 @@ impl Bank {
     pub(crate) fn set_eight(
         &mut self,
         first: usize,
-        estimate: &[Lane],
-        inverse: &[Lane],
-        scale: &Lane,
-        updates: &Lane,
+        estimate: &[F64x8],
+        inverse: &[F64x8],
+        scale: &F64x8,
+        updates: &F64x8,
     ) {
         assert!(first.is_multiple_of(LANES) && first + LANES <= self.learners);
         let layout = self.layout;
         let block = layout.view_mut(self.block_mut(first));
         for (lanes, value) in block.inverse.iter_mut().zip(inverse) {
-            *lanes = Lane(std::array::from_fn(|lane| value[lane] * scale[lane]));
+            *lanes = F64x8(std::array::from_fn(|lane| value[lane] * scale[lane]));
         }
         block.estimate.copy_from_slice(estimate);
-        *block.log_det = Lane::splat(0.0);
+        *block.log_det = F64x8::splat(0.0);
         *block.updates = *updates;
     }
 

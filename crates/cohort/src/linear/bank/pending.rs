@@ -4,7 +4,7 @@
 //! chooses: then every block is fetched once, learns, chooses, and is done with. Learning at once
 //! would fetch all blocks a second time, and for many learners memory is what takes the time.
 
-use super::layout::{LANES, Lane, Layout};
+use super::layout::{F64x8, LANES, Layout};
 use super::learning::Learn;
 use crate::simd::InstructionSet;
 use crate::{Arm, Contexts};
@@ -59,8 +59,8 @@ impl Pending {
         set: InstructionSet,
         layout: Layout,
         first: usize,
-        block: &mut [Lane],
-        scratch: &mut [Lane],
+        block: &mut [F64x8],
+        scratch: &mut [F64x8],
     ) {
         let waiting = first.min(self.arms.len())..(first + LANES).min(self.arms.len());
         if waiting.is_empty() {
@@ -69,7 +69,7 @@ impl Pending {
         let (arms, rewards) = (&self.arms[waiting.clone()], &self.rewards[waiting]);
         let contexts = &self.contexts;
         let mut played = [(contexts.len() / layout.dim - 1) as u32; LANES];
-        let (mut earned, mut count) = (Lane::splat(0.0), Lane::splat(0.0));
+        let (mut earned, mut count) = (F64x8::splat(0.0), F64x8::splat(0.0));
         played[..arms.len()].copy_from_slice(arms);
         earned.0[..arms.len()].copy_from_slice(rewards);
         count.0[..arms.len()].fill(1.0);

@@ -2,7 +2,7 @@
 //! cache.
 
 use super::choosing::{self, Choose, MOST_BLOCKS};
-use super::layout::{Block, LANES, Lane, Layout};
+use super::layout::{F64x8, LANES, Layout, LearnerBlock};
 use super::learning;
 use super::offer::Offer;
 use super::pending::Pending;
@@ -11,7 +11,7 @@ use crate::linear::Progress;
 use crate::simd::{InstructionSet, with_scratch};
 
 /// What all runs of a round share.
-pub struct Round<'a, R> {
+pub struct RoundChoice<'a, R> {
     /// The form of a block.
     pub layout: Layout,
     /// The instructions to use.
@@ -24,15 +24,15 @@ pub struct Round<'a, R> {
     pub radius: R,
 }
 
-impl<R: Fn(usize, Progress) -> f64> Round<'_, R> {
+impl<R: Fn(usize, Progress) -> f64> RoundChoice<'_, R> {
     /// Chooses for the learners of a run, of whom `first` is the first.
-    pub fn choose(&self, mut first: usize, lanes: &mut [Lane], arms: &mut [Arm]) {
+    pub fn choose(&self, mut first: usize, lanes: &mut [F64x8], arms: &mut [Arm]) {
         let (stride, together) = (self.layout.stride(), self.set.blocks_at_once());
         let needed = choosing::scratch_lanes(&self.offer);
         with_scratch(needed.max(learning::scratch_lanes(self.layout)), |scratch| {
             let blocks = lanes.chunks_mut(together * stride);
             for (blocks, arms) in blocks.zip(arms.chunks_mut(together * LANES)) {
-                let mut radii = [Lane::splat(0.0); MOST_BLOCKS];
+                let mut radii = [F64x8::splat(0.0); MOST_BLOCKS];
                 let of_block = blocks.chunks_exact_mut(stride).zip(arms.chunks(LANES));
                 for ((block, arms), radii) in of_block.zip(&mut radii) {
                     self.pending.teach(self.set, self.layout, first, block, scratch);
@@ -55,13 +55,13 @@ impl<R: Fn(usize, Progress) -> f64> Round<'_, R> {
     }
 
     /// The radii of the learners of a block, of whom the last may have less than eight.
-    fn radii(&self, first: usize, block: Block, learners: usize) -> Lane {
+    fn radii(&self, first: usize, block: LearnerBlock, learners: usize) -> F64x8 {
         let radius = |lane| (self.radius)(first + lane, block.progress(lane));
         if learners == LANES {
             // Nothing is stored in between, so what the radii have in common is worked out once.
-            Lane(std::array::from_fn(radius))
+            F64x8(std::array::from_fn(radius))
         } else {
-            Lane(std::array::from_fn(|lane| if lane < learners { radius(lane) } else { 0.0 }))
+            F64x8(std::array::from_fn(|lane| if lane < learners { radius(lane) } else { 0.0 }))
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::Bank;
 use super::layout::LANES;
 use crate::linear::{Shape, Symmetric, dot};
-use crate::{Contexts, Judgement};
+use crate::{Contexts, Score};
 
 impl Bank {
     /// d.
@@ -13,13 +13,13 @@ impl Bank {
 
     /// What [`Bank::choose_one`] compares, for every arm: ⟨x, θ̂⟩ and radius·‖x‖. A learner that is
     /// not there yet has seen nothing.
-    pub fn judge_one(
+    pub fn score_one(
         &self,
         learner: usize,
         contexts: &Contexts,
         shape: Shape,
         radius: f64,
-        judgements: &mut [Judgement],
+        scores: &mut [Score],
     ) {
         let (estimate, inverse) = match learner < self.learners {
             true => self.with_block(learner, |block| {
@@ -28,13 +28,13 @@ impl Bank {
             }),
             false => (vec![0.0; self.dim()], Symmetric::identity(self.dim(), 1.0 / self.lambda)),
         };
-        for (x, judgement) in contexts.iter().zip(judgements) {
+        for (x, score) in contexts.iter().zip(scores) {
             let square = match shape {
                 Shape::Ellipsoid => inverse.quadratic(x),
                 Shape::Ball { .. } => dot(x, x),
             };
-            judgement.expected = dot(x, &estimate);
-            judgement.bonus = radius * square.max(0.0).sqrt();
+            score.expected = dot(x, &estimate);
+            score.bonus = radius * square.max(0.0).sqrt();
         }
     }
 

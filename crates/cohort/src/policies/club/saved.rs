@@ -2,11 +2,11 @@
 
 use std::io::{self, Read, Write};
 
-use super::leashes::Leashes;
+use super::edge_slack::EdgeSlacks;
 use super::{Club, INFO, LAMBDA};
 use crate::linear::Oful;
 use crate::saved::{
-    expect, read_array, read_count, read_header, read_numbers, write_count, write_header,
+    check_equal, read_array, read_count, read_header, read_numbers, write_count, write_header,
     write_numbers,
 };
 use crate::{Error, Saved};
@@ -23,7 +23,7 @@ impl Saved for Club {
         write_count(out, self.users.len())?;
         self.users.iter().try_for_each(|user| user.save(out))?;
         self.components.iter().try_for_each(|component| component.save(out))?;
-        self.leashes.save(out)?;
+        self.slacks.save(out)?;
         let drawn = self.rng.as_ref().map_or(0, |rng| rng.get_word_pos());
         out.write_all(&drawn.to_le_bytes())
     }
@@ -31,11 +31,11 @@ impl Saved for Club {
     fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         let what = INFO.name;
         read_header(from, what, VERSION)?;
-        expect(what, "dimension", read_count(from, what)?, self.dim)?;
+        check_equal(what, "dimension", read_count(from, what)?, self.dim)?;
         let mut turns = [0.0];
         read_numbers(from, what, &mut turns)?;
         let graph = self.graph.load(from, what)?;
-        expect(what, "users", read_count(from, what)?, graph.vertices())?;
+        check_equal(what, "users", read_count(from, what)?, graph.vertices())?;
         let mut read = |count: usize| -> Result<Vec<Oful>, Error> {
             let mut all = Vec::new();
             for _ in 0..count {
@@ -44,25 +44,25 @@ impl Saved for Club {
             Ok(all)
         };
         let (users, components) = (read(graph.vertices())?, read(graph.components())?);
-        let leashes = Leashes::load(from, what, &self.leashes, users.len())?;
+        let slacks = EdgeSlacks::load(from, what, &self.slacks, users.len())?;
         let drawn = u128::from_le_bytes(read_array(from, what)?);
         if let Some(rng) = &mut self.rng {
             rng.set_word_pos(drawn);
         }
         self.turns = turns[0];
         (self.graph, self.users, self.components) = (graph, users, components);
-        self.leashes = leashes;
+        self.slacks = slacks;
         Ok(())
     }
 }
 
-impl Leashes {
+impl EdgeSlacks {
     fn save(&self, out: &mut dyn Write) -> io::Result<()> {
         write_numbers(out, &[self.alpha2])?;
-        (0..self.users.len()).try_for_each(|user| write_numbers(out, self.anchor(user)))?;
-        for leash in &self.users {
-            write_numbers(out, &[leash.reach, leash.anchor_reach, leash.strain])?;
-            crate::saved::write_bound(out, leash.length)?;
+        (0..self.users.len()).try_for_each(|user| write_numbers(out, self.reference(user)))?;
+        for slack in &self.users {
+            write_numbers(out, &[slack.reach, slack.reference_reach, slack.drift_bound])?;
+            crate::saved::write_bound(out, slack.length)?;
         }
         Ok(())
     }
@@ -75,16 +75,16 @@ impl Leashes {
     ) -> Result<Self, Error> {
         let mut alpha2 = [0.0];
         read_numbers(from, what, &mut alpha2)?;
-        expect(what, "alpha2", alpha2[0], like.alpha2)?;
-        let mut leashes = Self::new(users, like.dim, like.alpha2);
-        (0..users).try_for_each(|user| read_numbers(from, what, leashes.anchor_mut(user)))?;
-        leashes.find_middle();
-        for leash in &mut leashes.users {
+        check_equal(what, "alpha2", alpha2[0], like.alpha2)?;
+        let mut slacks = Self::new(users, like.dim, like.alpha2);
+        (0..users).try_for_each(|user| read_numbers(from, what, slacks.reference_mut(user)))?;
+        slacks.find_middle();
+        for slack in &mut slacks.users {
             let mut numbers = [0.0; 3];
             read_numbers(from, what, &mut numbers)?;
-            [leash.reach, leash.anchor_reach, leash.strain] = numbers;
-            leash.length = crate::saved::read_bound(from, what)?;
+            [slack.reach, slack.reference_reach, slack.drift_bound] = numbers;
+            slack.length = crate::saved::read_bound(from, what)?;
         }
-        Ok(leashes)
+        Ok(slacks)
     }
 }

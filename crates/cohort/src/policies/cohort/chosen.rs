@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use crate::params::{Kind, NOT_NEGATIVE, POSITIVE, Param, Settings};
-use crate::population::{Given, Outlook};
+use crate::population::{Given, ScoringMode};
 
 const RATIO: Kind = Kind::Real(Bound::Excluded(1.0), Bound::Included(10.0));
 
@@ -44,7 +44,7 @@ pub(super) struct Chosen {
     /// Whether everything is forgotten when users change.
     pub watched: bool,
     pub given: Given,
-    pub outlook: Outlook,
+    pub scoring_mode: ScoringMode,
 }
 
 impl Chosen {
@@ -64,7 +64,7 @@ impl Chosen {
                 sigma: set("sigma"),
                 least_noise: 0.0,
             },
-            outlook: Outlook {
+            scoring_mode: ScoringMode {
                 soft: settings.choice("labels") == "soft",
                 doubt: settings.choice("doubt") == "kept",
             },

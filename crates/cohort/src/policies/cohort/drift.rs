@@ -1,7 +1,7 @@
 //! Users who change: what was seen of them before is forgotten.
 
 use super::Cohort;
-use super::everybody::Everybody;
+use super::posteriors::Posteriors;
 use crate::population::{Ledger, has_jumped, memory_of};
 
 /// From one look to the next the rewards grow by this share, and by so many at least.
@@ -27,7 +27,7 @@ impl Cohort {
         self.watch.next = rewards + (GROWTH * rewards).max(LEAST_GROWTH);
         let (Some(panel), Some(fitted)) = (&self.panel, &self.fitted) else { return };
         let Some(population) = fitted.without_cohorts() else { return };
-        if has_jumped(panel, population, self.settings.outlook) {
+        if has_jumped(panel, population, self.settings.scoring_mode) {
             self.restart();
         }
     }
@@ -40,10 +40,10 @@ impl Cohort {
         (self.fitted_rewards, self.fitted_frequent) = (0.0, 0.0);
         self.carried.clear();
         self.asked.clear();
-        if let Some(everybody) = &mut self.everybody {
-            let users = everybody.users();
-            *everybody = Everybody::new(dim);
-            everybody.grow(users);
+        if let Some(posteriors) = &mut self.posteriors {
+            let users = posteriors.users();
+            *posteriors = Posteriors::new(dim);
+            posteriors.grow(users);
         }
         self.watch = Watch { next: 0.0, restarts: self.watch.restarts + 1 };
     }

@@ -2,7 +2,7 @@
 
 use super::Cohort;
 use crate::Contexts;
-use crate::insight::{Insight, Portrait, Whereabouts};
+use crate::insight::{Insight, Position, UserSummary};
 use crate::population::{
     ArmReport, Belief, Explanation, Inherited, Membership, Moments, Population,
 };
@@ -42,17 +42,17 @@ impl Insight for Cohort {
         Cohort::population(self)
     }
 
-    fn whereabouts(&self, user: usize) -> Option<Whereabouts> {
+    fn position(&self, user: usize) -> Option<Position> {
         if !self.knows(user) {
             return None;
         }
         let belief = self.belief(user)?;
         let rewards = self.ledger.rewards_of(user);
         let membership = Some(likeliest(&belief));
-        Some(Whereabouts { estimate: mean(&belief), membership, rewards })
+        Some(Position { estimate: mean(&belief), membership, rewards })
     }
 
-    fn portrait(&self, user: usize) -> Option<Portrait> {
+    fn user_summary(&self, user: usize) -> Option<UserSummary> {
         if !self.knows(user) {
             return None;
         }
@@ -71,7 +71,7 @@ impl Insight for Cohort {
             .collect();
         memberships.sort_by(|a, b| b.share.total_cmp(&a.share));
         let rewards = self.ledger.rewards_of(user);
-        Some(Portrait { estimate, deviations, memberships, rewards })
+        Some(UserSummary { estimate, deviations, memberships, rewards })
     }
 
     fn explain(&self, user: usize, contexts: &Contexts) -> Option<Explanation> {

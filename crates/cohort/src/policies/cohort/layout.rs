@@ -13,7 +13,7 @@ use crate::population::{
     Basis, Belief, ClassBelief, Component, Guess, Member, Panel, Population, Verdict,
 };
 use crate::saved::{
-    expect, read_bound, read_count, read_numbers, write_bound, write_count, write_numbers,
+    check_equal, read_bound, read_count, read_numbers, write_bound, write_count, write_numbers,
 };
 
 /// Something numbers go to or come from.
@@ -186,7 +186,7 @@ pub(super) fn read_panel(from: &mut dyn Read, dim: usize) -> Result<Option<Panel
     let mut all = Vec::new();
     members(&mut Reader(from), &mut all, dim)?;
     let whole = all.iter().all(|one| one.since.len().is_multiple_of(dim + 2));
-    expect(INFO.name, "whole rewards of a panel", whole, true)?;
+    check_equal(INFO.name, "whole rewards of a panel", whole, true)?;
     Ok(Some(Panel::of(dim, all)))
 }
 
@@ -260,13 +260,13 @@ pub(super) fn read_belief(
 ) -> Result<Option<Belief>, Error> {
     let mut found = Belief { classes: Vec::new(), noise: 1.0 };
     belief(&mut Reader(from), &mut found, dim)?;
-    expect(INFO.name, "noise that is positive", found.noise > 0.0, true)?;
+    check_equal(INFO.name, "noise that is positive", found.noise > 0.0, true)?;
     if found.classes.is_empty() {
         return Ok(None);
     }
     let some = found.classes.iter().all(|class| !class.guesses.is_empty());
     let known = found.guesses().all(|guess| guess.component < components);
-    expect(INFO.name, "components there are", some && known, true)?;
+    check_equal(INFO.name, "components there are", some && known, true)?;
     debug_assert!(found.classes.iter().all(|c| c.covariance.packed().len() == packed_len(dim + 1)));
     Ok(Some(found))
 }

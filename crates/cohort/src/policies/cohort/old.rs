@@ -8,7 +8,7 @@ use crate::Error;
 use crate::linear::Symmetric;
 use crate::linear::symmetric::packed_len;
 use crate::population::{Component, Population};
-use crate::saved::{expect, read_bank, read_count};
+use crate::saved::{check_equal, read_bank, read_count};
 
 /// Their layout of all that is kept …
 pub(super) const VERSION: u32 = 2;
@@ -43,7 +43,7 @@ pub(super) fn read(from: &mut dyn Read, dim: usize) -> Result<Old, Error> {
     }
     let in_rounds = match read_count(from, INFO.name)? {
         0 => None,
-        _ => Some(read_everybody(from, dim)?),
+        _ => Some(read_posteriors(from, dim)?),
     };
     Ok(Old { fitted_rewards, population, draws, in_rounds })
 }
@@ -79,12 +79,12 @@ fn read_population(from: &mut dyn Read, dim: usize, origin: f64) -> Result<Popul
         components.push(Component { weight, mean, doubt: Symmetric::from_packed(dim + 1, packed) });
         spreads.push(spread);
     }
-    expect(INFO.name, "a population at large", !components.is_empty(), true)?;
+    check_equal(INFO.name, "a population at large", !components.is_empty(), true)?;
     let fits = noise > 0.0
         && reach >= 0.0
         && components.iter().all(|component| component.weight > 0.0)
         && spreads.iter().all(|spread| *spread >= 0.0);
-    expect(INFO.name, "variances that are positive", fits, true)?;
+    check_equal(INFO.name, "variances that are positive", fits, true)?;
     let variances = |spread: f64| {
         let mut variances = vec![spread; dim];
         variances.push(level_variance);
@@ -112,7 +112,7 @@ fn read_belief(from: &mut dyn Read, dim: usize) -> Result<(), Error> {
 }
 
 /// How many users were served in rounds.
-fn read_everybody(from: &mut dyn Read, dim: usize) -> Result<usize, Error> {
+fn read_posteriors(from: &mut dyn Read, dim: usize) -> Result<usize, Error> {
     let [_noise, _level] = read_some(from)?;
     if read_count(from, INFO.name)? != 0 {
         read_belief(from, dim)?;

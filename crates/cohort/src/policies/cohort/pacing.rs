@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use super::Cohort;
-use crate::Turns;
+use crate::OnlinePolicy;
 use crate::pace::Paced;
 use crate::population::Fitted;
 
@@ -28,7 +28,7 @@ impl Cohort {
         if self.refit.is_none() {
             let dim = (self.ledger.dim() + 1) as f64;
             let small = self.ledger.answered() as f64 * dim.powi(3) < AT_ONCE;
-            if small || self.everybody.is_some() || !self.is_due() {
+            if small || self.posteriors.is_some() || !self.is_due() {
                 return self.refit_if_due();
             }
             self.begin_refit();
@@ -51,11 +51,12 @@ impl Cohort {
 
     fn begin_refit(&mut self) {
         let (rewards, frequent) =
-            (self.ledger.rewards(), self.ledger.top_total(super::turns::FREQUENT));
+            (self.ledger.rewards(), self.ledger.top_total(super::online::FREQUENT));
         let ledger = self.ledger().clone();
         let (before, panel) = (self.fitted.clone(), self.panel.clone());
-        let (given, outlook) = (self.settings.given, self.settings.outlook);
-        let fit = move || Fitted::fit(&ledger, before.as_ref(), panel.as_ref(), &given, outlook);
+        let (given, scoring_mode) = (self.settings.given, self.settings.scoring_mode);
+        let fit =
+            move || Fitted::fit(&ledger, before.as_ref(), panel.as_ref(), &given, scoring_mode);
         match Paced::new(fit) {
             Ok(work) => self.refit = Some(Refit { work: Mutex::new(work), rewards, frequent }),
             // Without a thread it is done here and now.

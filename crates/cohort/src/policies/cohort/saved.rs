@@ -16,12 +16,13 @@ use std::io::{self, Read, Write};
 
 use super::beliefs::Beliefs;
 use super::drift::Watch;
-use super::everybody::Everybody;
 use super::layout::{self, Layout, Reader, Writer};
+use super::posteriors::Posteriors;
 use super::{Cohort, INFO, old};
 use crate::population::{Fitted, Ledger, Panel, Population, Prior};
 use crate::saved::{
-    expect, not_alike, read_array, read_bank, read_count, write_bank, write_count, write_header,
+    check_equal, not_alike, read_array, read_bank, read_count, write_bank, write_count,
+    write_header,
 };
 use crate::{Error, Frozen, Saved, Shared};
 
@@ -48,7 +49,7 @@ struct Kept {
     panel: Option<Panel>,
     watch: Watch,
     carried: Beliefs,
-    everybody: Option<Everybody>,
+    posteriors: Option<Posteriors>,
 }
 
 impl Cohort {
@@ -61,20 +62,21 @@ impl Cohort {
             panel: self.panel.clone(),
             watch: self.watch,
             carried: self.carried.clone(),
-            everybody: self.everybody.clone(),
+            posteriors: self.posteriors.clone(),
         }
     }
 
     /// Knows this and nothing else.
     fn take(&mut self, kept: Kept) {
         self.refit = None;
-        let Kept { ledger, fitted, draws, learned, panel, watch, carried, everybody } = kept;
-        let outlook = self.settings.outlook;
-        self.prior = learned.as_ref().map(|learned| Prior::new(learned.used().clone(), outlook));
+        let Kept { ledger, fitted, draws, learned, panel, watch, carried, posteriors } = kept;
+        let scoring_mode = self.settings.scoring_mode;
+        self.prior =
+            learned.as_ref().map(|learned| Prior::new(learned.used().clone(), scoring_mode));
         (self.fitted, self.panel, self.watch) = (learned, panel, watch);
         [self.fitted_rewards, self.fitted_frequent] = fitted;
         (self.ledger, self.draws) = (ledger, draws);
-        (self.carried, self.everybody) = (carried, everybody);
+        (self.carried, self.posteriors) = (carried, posteriors);
         self.asked.clear();
     }
 
@@ -97,36 +99,36 @@ impl Cohort {
         let mut carried = self.carried.empty();
         for _ in 0..read_count(from, what)? {
             let slot = read_count(from, what)?;
-            expect(what, "a user that is known", slot < ledger.slots(), true)?;
+            check_equal(what, "a user that is known", slot < ledger.slots(), true)?;
             if let Some(belief) = layout::read_belief(from, dim, components)? {
                 carried.get_or(slot, || belief);
             }
         }
-        let everybody = match read_count(from, what)? {
+        let posteriors = match read_count(from, what)? {
             0 => None,
-            _ => Some(read_everybody(from, dim, components)?),
+            _ => Some(read_posteriors(from, dim, components)?),
         };
-        Ok(Kept { ledger, fitted, draws, learned, panel, watch, carried, everybody })
+        Ok(Kept { ledger, fitted, draws, learned, panel, watch, carried, posteriors })
     }
 
     fn load_old(&self, from: &mut dyn Read) -> Result<Kept, Error> {
         let ledger = self.ledger.load_old(from, INFO.name)?;
         let old::Old { fitted_rewards, population, draws, in_rounds } =
             old::read(from, ledger.dim())?;
-        let mut everybody = None;
+        let mut posteriors = None;
         if let Some(users) = in_rounds {
-            let mut all = Everybody::new(ledger.dim());
+            let mut all = Posteriors::new(ledger.dim());
             all.grow(users);
             if let Some(population) = &population {
-                all.take_on(population, &ledger, self.settings.outlook);
+                all.take_on(population, &ledger, self.settings.scoring_mode);
             }
-            everybody = Some(all);
+            posteriors = Some(all);
         }
         let carried = self.carried.empty();
-        let fitted = [fitted_rewards, ledger.top_total(super::turns::FREQUENT)];
+        let fitted = [fitted_rewards, ledger.top_total(super::online::FREQUENT)];
         let learned = population.map(Fitted::only);
         let (panel, watch) = (None, Watch::default());
-        Ok(Kept { ledger, fitted, draws, learned, panel, watch, carried, everybody })
+        Ok(Kept { ledger, fitted, draws, learned, panel, watch, carried, posteriors })
     }
 }
 
@@ -143,8 +145,8 @@ fn write(kept: &Kept, out: &mut dyn Write) -> io::Result<()> {
         write_count(out, slot)?;
         layout::write_belief(out, Some(belief))?;
     }
-    write_count(out, kept.everybody.iter().len())?;
-    kept.everybody.as_ref().map_or(Ok(()), |everybody| write_everybody(out, everybody))
+    write_count(out, kept.posteriors.iter().len())?;
+    kept.posteriors.as_ref().map_or(Ok(()), |posteriors| write_posteriors(out, posteriors))
 }
 
 impl Saved for Cohort {
@@ -162,7 +164,7 @@ impl Saved for Cohort {
             old::VERSION => self.load_old(from)?,
             version @ (VERSION_OF_ONE | VERSION_UNWATCHED) => self.load_present(from, version)?,
             version => {
-                expect(INFO.name, "layout version", version, VERSION)?;
+                check_equal(INFO.name, "layout version", version, VERSION)?;
                 self.load_present(from, VERSION)?
             }
         };
@@ -211,7 +213,12 @@ pub(super) fn read_fitted(
         }
         version => {
             let known = [FITTED_VERSION_OF_ONE, FITTED_VERSION_UNWATCHED, FITTED_VERSION];
-            expect(INFO.name, "a layout version that is known", known.contains(&version), true)?;
+            check_equal(
+                INFO.name,
+                "a layout version that is known",
+                known.contains(&version),
+                true,
+            )?;
             let mut rewards = 0.0;
             Reader(&mut from).numbers(std::slice::from_mut(&mut rewards))?;
             let seen = match version {
@@ -225,7 +232,7 @@ pub(super) fn read_fitted(
             if seen == restarts { (rewards, fitted) } else { (0.0, None) }
         }
     };
-    expect(INFO.name, "bytes after a fit", from.len(), 0)?;
+    check_equal(INFO.name, "bytes after a fit", from.len(), 0)?;
     Ok(found)
 }
 
@@ -258,12 +265,12 @@ fn read_population(from: &mut dyn Read, dim: usize) -> Result<Option<Population>
     }
     let mut population = layout::no_population(dim);
     layout::population(&mut Reader(from), &mut population)?;
-    expect(INFO.name, "variances that are positive", layout::is_sound(&population), true)?;
+    check_equal(INFO.name, "variances that are positive", layout::is_sound(&population), true)?;
     Ok(Some(population))
 }
 
-fn write_everybody(out: &mut dyn Write, everybody: &Everybody) -> io::Result<()> {
-    let Everybody { bank, components, undecided, newcomer, noises, origin, .. } = everybody;
+fn write_posteriors(out: &mut dyn Write, posteriors: &Posteriors) -> io::Result<()> {
+    let Posteriors { bank, components, undecided, newcomer, noises, origin, .. } = posteriors;
     Writer(out).numbers(&mut [*origin])?;
     layout::write_belief(out, newcomer.as_ref())?;
     write_bank(out, bank, 1.0)?;
@@ -275,7 +282,7 @@ fn write_everybody(out: &mut dyn Write, everybody: &Everybody) -> io::Result<()>
     Ok(())
 }
 
-fn read_everybody(from: &mut dyn Read, dim: usize, limit: usize) -> Result<Everybody, Error> {
+fn read_posteriors(from: &mut dyn Read, dim: usize, limit: usize) -> Result<Posteriors, Error> {
     let mut origin = [0.0];
     Reader(from).numbers(&mut origin)?;
     let newcomer = layout::read_belief(from, dim, limit)?;
@@ -283,14 +290,14 @@ fn read_everybody(from: &mut dyn Read, dim: usize, limit: usize) -> Result<Every
     let (mut components, mut noises, mut undecided) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..bank.learners() {
         let component = read_count(from, INFO.name)?;
-        expect(INFO.name, "a component there is", component < limit.max(1), true)?;
+        check_equal(INFO.name, "a component there is", component < limit.max(1), true)?;
         components.push(component);
         let mut noise = [0.0];
         Reader(from).numbers(&mut noise)?;
-        expect(INFO.name, "noise that is positive", noise[0] > 0.0, true)?;
+        check_equal(INFO.name, "noise that is positive", noise[0] > 0.0, true)?;
         noises.push(noise[0]);
         undecided.push(layout::read_belief(from, dim, limit)?.map(Box::new));
     }
     let [origin] = origin;
-    Ok(Everybody { bank, components, undecided, newcomer, noises, origin, ..Everybody::new(dim) })
+    Ok(Posteriors { bank, components, undecided, newcomer, noises, origin, ..Posteriors::new(dim) })
 }

@@ -6,7 +6,7 @@ use super::sets::{Cluster, Sets, User};
 use super::{INFO, Phased, Sclub};
 use crate::linear::Oful;
 use crate::saved::{
-    expect, read_bound, read_count, read_header, read_numbers, read_places, write_bound,
+    check_equal, read_bound, read_count, read_header, read_numbers, read_places, write_bound,
     write_count, write_header, write_numbers, write_places,
 };
 use crate::{Error, Saved};
@@ -41,7 +41,7 @@ impl Phased {
         let mut numbers = [0.0; 2];
         read_numbers(from, what, &mut numbers)?;
         let phase = read_count(from, what)?;
-        expect(what, "phases that have been", phase < 1024, true)?;
+        check_equal(what, "phases that have been", phase < 1024, true)?;
         self.sets.load(from, what)?;
         [self.turns, self.turns_left] = numbers;
         self.phase = phase as i32;
@@ -66,7 +66,7 @@ impl Sets {
     }
 
     fn load(&mut self, from: &mut dyn Read, what: &'static str) -> Result<(), Error> {
-        expect(what, "dimension", read_count(from, what)?, self.dim)?;
+        check_equal(what, "dimension", read_count(from, what)?, self.dim)?;
         let mut sets = Self::new(0, self.dim, self.scales);
         for _ in 0..read_count(from, what)? {
             let sums = Oful::load(from, what, self.dim, super::sets::LAMBDA)?;
@@ -79,13 +79,13 @@ impl Sets {
             sets.outlines.set(at, &cluster.sums);
             for (place, member) in cluster.members.iter().enumerate() {
                 let user = &mut sets.users[*member];
-                expect(what, "users in two clusters", user.cluster != usize::MAX, false)?;
+                check_equal(what, "users in two clusters", user.cluster != usize::MAX, false)?;
                 (user.cluster, user.place) = (at, place);
             }
             sets.clusters.push(cluster);
         }
         let lost = sets.users.iter().any(|user| user.cluster == usize::MAX);
-        expect(what, "users in no cluster", lost, false)?;
+        check_equal(what, "users in no cluster", lost, false)?;
         sets.free = read_places(from, what, sets.clusters.len())?;
         sets.checked = read_places(from, what, sets.clusters.len())?;
         sets.numbers = read_count(from, what)? as u64;

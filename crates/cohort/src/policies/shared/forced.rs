@@ -5,7 +5,7 @@ use rand::RngExt;
 
 use super::served::OneUser;
 use crate::policies::draws::stream;
-use crate::{Arm, Contexts, Judgement, Saved, Turns};
+use crate::{Arm, Contexts, OnlinePolicy, Saved, Score};
 
 /// What is played, and when it is not.
 pub(crate) trait Forced: Send {
@@ -16,7 +16,7 @@ pub(crate) trait Forced: Send {
     fn learned(&self) -> f64;
 
     /// What decides otherwise, and learns from everything.
-    fn otherwise(&mut self) -> &mut dyn Turns;
+    fn otherwise(&mut self) -> &mut dyn OnlinePolicy;
 
     /// The clusters of that, where there are any.
     fn clusters(&self) -> Option<Vec<usize>> {
@@ -41,7 +41,7 @@ impl<F: Forced> OneUser for Forcing<F> {
     }
 }
 
-impl<F: Forced> Turns for Forcing<F> {
+impl<F: Forced> OnlinePolicy for Forcing<F> {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
         match self.forced.explores() {
             true => random_arm(self.seed, user, self.forced.learned(), contexts.arms()),
@@ -50,10 +50,10 @@ impl<F: Forced> Turns for Forcing<F> {
     }
 
     /// All arms are the same where they are drawn at random.
-    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
+    fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
         match self.forced.explores() {
-            true => judgements.fill(Judgement::default()),
-            false => self.forced.otherwise().judge(user, contexts, judgements),
+            true => scores.fill(Score::default()),
+            false => self.forced.otherwise().score(user, contexts, scores),
         }
     }
 

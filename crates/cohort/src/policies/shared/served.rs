@@ -3,11 +3,11 @@
 use std::io::{self, Read, Write};
 
 use crate::linear::{Oful, Ridge};
-use crate::saved::{expect, read_count, write_count};
-use crate::{Arm, Contexts, Error, Order, Policy, Turns};
+use crate::saved::{check_equal, read_count, write_count};
+use crate::{Arm, Contexts, Error, OnlinePolicy, Order, Policy};
 
 /// What a policy says besides its turns.
-pub(crate) trait OneUser: Turns + Send {
+pub(crate) trait OneUser: OnlinePolicy + Send {
     /// The cluster of every user, numbered by smallest member, where there are any.
     fn clusters(&self) -> Option<Vec<usize>> {
         None
@@ -40,7 +40,7 @@ impl<T: OneUser> Policy for Served<T> {
         self.0.clusters()
     }
 
-    fn turns(&mut self) -> Option<&mut dyn Turns> {
+    fn online(&mut self) -> Option<&mut dyn OnlinePolicy> {
         Some(&mut self.0)
     }
 
@@ -88,7 +88,7 @@ fn read_all<T>(
     dim: usize,
     mut read: impl FnMut(&mut dyn Read) -> Result<T, Error>,
 ) -> Result<Vec<T>, Error> {
-    expect(what, "dimension", read_count(from, what)?, dim)?;
+    check_equal(what, "dimension", read_count(from, what)?, dim)?;
     let mut all = Vec::new();
     for _ in 0..read_count(from, what)? {
         all.push(read(from)?);

@@ -9,10 +9,10 @@ use super::served::OneUser;
 use crate::linear::{Statistics, argmax, dot};
 use crate::policies::draws::stream;
 use crate::saved::{
-    expect, read_counts, read_header, read_numbers, read_some, write_counts, write_header,
+    check_equal, read_counts, read_header, read_numbers, read_some, write_counts, write_header,
     write_numbers,
 };
-use crate::{Arm, Contexts, Error, Judgement, Order, Saved, Turns};
+use crate::{Arm, Contexts, Error, OnlinePolicy, Order, Saved, Score};
 
 /// What was seen of every user.
 pub(crate) struct Tasks {
@@ -78,7 +78,7 @@ impl<F: Fit> OneUser for Greedy<F> {
     }
 }
 
-impl<F: Fit> Turns for Greedy<F> {
+impl<F: Fit> OnlinePolicy for Greedy<F> {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
         if self.fit.explores(self.tasks.rewards) {
             let mut rng = stream(self.seed, user, self.rewards_of(user));
@@ -91,13 +91,13 @@ impl<F: Fit> Turns for Greedy<F> {
     }
 
     /// All arms are the same where they are drawn at random.
-    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
-        judgements.fill(Judgement::default());
+    fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
+        scores.fill(Score::default());
         if let Some(estimate) = self.estimate(user)
             && !self.fit.explores(self.tasks.rewards)
         {
-            for (x, judgement) in contexts.iter().zip(judgements) {
-                judgement.expected = dot(x, estimate);
+            for (x, score) in contexts.iter().zip(scores) {
+                score.expected = dot(x, estimate);
             }
         }
     }
@@ -160,8 +160,8 @@ impl<F: Fit> Saved for Greedy<F> {
             let expected = "three sizes".to_owned();
             return Err(Error::Saved { what, found: format!("{} sizes", sizes.len()), expected });
         };
-        expect(what, "dimension", found_dim, dim)?;
-        expect(what, "numbers of the fit", kept, self.fit.kept().len())?;
+        check_equal(what, "dimension", found_dim, dim)?;
+        check_equal(what, "numbers of the fit", kept, self.fit.kept().len())?;
         let totals = read_some(from, what, 2)?;
         let kept = read_some(from, what, kept)?;
         let (mut users, mut estimates) = (Vec::new(), Vec::new());

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::sums::{TILE, Tile, add_to_lane};
-use super::{Home, LANES, Lane, Ledger, NONE};
+use super::{F64x8, Home, LANES, Ledger, NONE};
 use crate::{Arm, Contexts};
 
 /// Rounds that wait at most.
@@ -18,14 +18,14 @@ const MOST_WAITING: usize = 24;
 
 /// One reward for each of the users 0, 1, 2, ….
 #[derive(Debug)]
-pub struct Round {
+pub struct PendingRound {
     contexts: Vec<f64>,
     arms: Vec<u32>,
     /// Relative to the origin.
     rewards: Vec<f64>,
 }
 
-impl Round {
+impl PendingRound {
     /// How many users answered.
     pub fn users(&self) -> usize {
         self.rewards.len()
@@ -44,12 +44,12 @@ pub fn count_after(count: f64, memory: f64, rewards: usize) -> f64 {
 
 /// Adds rounds to the sums of eight users, of whom `users` says the ids.
 fn write_down(
-    rounds: &[Arc<Round>],
+    rounds: &[Arc<PendingRound>],
     users: &[Option<usize>; LANES],
     dim: usize,
     memory: f64,
     tile: &mut Tile,
-    sums: &mut [Lane],
+    sums: &mut [F64x8],
 ) {
     for rounds in rounds.chunks(TILE) {
         tile.clear();
@@ -73,7 +73,7 @@ impl Ledger {
         let origin = *self.origin.get_or_insert(*first);
         self.rewards += rewards.len() as f64;
         self.admit(rewards.len());
-        self.waiting.push(Arc::new(Round {
+        self.waiting.push(Arc::new(PendingRound {
             contexts: contexts.iter().flatten().copied().collect(),
             arms: arms.iter().map(|arm| *arm as u32).collect(),
             rewards: rewards.iter().map(|reward| reward - origin).collect(),
@@ -139,7 +139,7 @@ impl Ledger {
     }
 
     /// Rewards of rounds in the counts.
-    fn count_rounds(&mut self, rounds: &[Arc<Round>], longest: usize) {
+    fn count_rounds(&mut self, rounds: &[Arc<PendingRound>], longest: usize) {
         let shortest = rounds.iter().map(|round| round.users()).min().unwrap_or(0);
         // Slots in a row with the same count change the histogram together.
         let (mut run, mut before, mut after) = (0, 0.0, 0.0);

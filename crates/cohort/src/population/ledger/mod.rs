@@ -40,10 +40,10 @@ use std::sync::Arc;
 
 use self::histogram::Histogram;
 use self::index::{Index, NONE};
-use self::learning::Round;
+use self::learning::PendingRound;
 use self::pieces::Pieces;
 use self::rows::{Circle, RowPool};
-use super::lanes::{LANES, Lane};
+use super::lanes::{F64x8, LANES};
 use crate::linear::symmetric::packed_len;
 
 pub use rows::Rows;
@@ -66,7 +66,7 @@ pub struct Ledger {
     straight: usize,
     index: Index,
     rows: RowPool,
-    blocks: Pieces<Lane>,
+    blocks: Pieces<F64x8>,
     /// The slot of every lane of the blocks that was ever taken.
     owners: Pieces<u32>,
     free_lanes: BTreeSet<u32>,
@@ -74,7 +74,7 @@ pub struct Ledger {
     /// Users below this have packed sums.
     in_rounds: usize,
     /// Rounds that are not yet in the sums.
-    waiting: Vec<Arc<Round>>,
+    waiting: Vec<Arc<PendingRound>>,
 }
 
 /// Where the numbers of a slot are.

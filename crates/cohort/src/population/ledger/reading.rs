@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::sums::{TILE, Tile, add_one};
-use super::{Home, LANES, Lane, Ledger, Rows};
+use super::{F64x8, Home, LANES, Ledger, Rows};
 use crate::linear::symmetric::packed_len;
 use crate::population::Moments;
 use crate::population::lanes::ZERO;
@@ -19,32 +19,32 @@ pub struct Walk<'a> {
 
 /// The statistics of eight users.
 #[derive(Clone, Copy, Debug)]
-pub struct Block<'a> {
+pub struct SumBlock<'a> {
     dim: usize,
     /// The slot of each lane; the numbers of a lane without one are zeros.
     pub slots: [Option<u32>; LANES],
     /// The packed sums.
-    pub numbers: &'a [Lane],
+    pub numbers: &'a [F64x8],
 }
 
-impl<'a> Block<'a> {
+impl<'a> SumBlock<'a> {
     /// Σ(x, 1)(x, 1)ᵀ, packed.
-    pub fn gram(&self) -> &'a [Lane] {
+    pub fn gram(&self) -> &'a [F64x8] {
         &self.numbers[..packed_len(self.dim + 1)]
     }
 
     /// n.
-    pub fn count(&self) -> &'a Lane {
+    pub fn count(&self) -> &'a F64x8 {
         &self.numbers[packed_len(self.dim + 1) - 1]
     }
 
     /// Σ(x, 1)y.
-    pub fn moment(&self) -> &'a [Lane] {
+    pub fn moment(&self) -> &'a [F64x8] {
         &self.numbers[packed_len(self.dim + 1)..][..self.dim + 1]
     }
 
     /// Σy².
-    pub fn squares(&self) -> &'a Lane {
+    pub fn squares(&self) -> &'a F64x8 {
         &self.numbers[self.numbers.len() - 1]
     }
 }
@@ -56,18 +56,18 @@ impl Walk<'_> {
     }
 
     /// One of the blocks; `scratch` is used where users have rows.
-    pub fn block<'b>(&'b self, at: usize, scratch: &'b mut Vec<Lane>) -> Block<'b> {
+    pub fn block<'b>(&'b self, at: usize, scratch: &'b mut Vec<F64x8>) -> SumBlock<'b> {
         let (ledger, packed) = (self.ledger, self.ledger.blocks.len());
         if at < packed {
             let (slots, numbers) = (ledger.owners_of(at), ledger.blocks.get(at));
-            return Block { dim: ledger.dim, slots, numbers };
+            return SumBlock { dim: ledger.dim, slots, numbers };
         }
         let rest = &self.rows[(at - packed) * LANES..];
         let group = &rest[..rest.len().min(LANES)];
         scratch.resize(ledger.packed_len(), ZERO);
         ledger.gather(group, scratch);
         let slots = std::array::from_fn(|lane| group.get(lane).map(|slot| *slot as u32));
-        Block { dim: ledger.dim, slots, numbers: scratch }
+        SumBlock { dim: ledger.dim, slots, numbers: scratch }
     }
 }
 
@@ -111,7 +111,7 @@ impl Ledger {
 
     /// The packed sums of up to eight slots, a lane each; zeros in lanes without a slot and in
     /// those of users that were removed. Settle first.
-    pub fn gather(&self, slots: &[usize], out: &mut [Lane]) {
+    pub fn gather(&self, slots: &[usize], out: &mut [F64x8]) {
         assert!(slots.len() <= LANES && out.len() == self.packed_len(), "eight slots, packed sums");
         debug_assert!(self.waiting.is_empty(), "rounds wait to be settled");
         out.fill(ZERO);
@@ -127,7 +127,7 @@ impl Ledger {
     }
 
     /// Adds the rows of slots that have rows.
-    fn expand(&self, slots: &[usize], out: &mut [Lane]) {
+    fn expand(&self, slots: &[usize], out: &mut [F64x8]) {
         let mut rows: Vec<(usize, Rows)> = (slots.iter().enumerate())
             .filter_map(|(lane, slot)| Some((lane, self.rows(*slot)?)))
             .collect();

@@ -10,7 +10,7 @@
 
 use std::io::{self, Read, Write};
 
-use super::{Home, LANES, Lane, Ledger, NONE};
+use super::{F64x8, Home, LANES, Ledger, NONE};
 use crate::linear::symmetric::packed_len;
 use crate::population::lanes::ZERO;
 use crate::simd::{flat, flat_mut};
@@ -75,8 +75,8 @@ impl Ledger {
 
     /// Refuses another dimension and another memory: sums of one are none of the other.
     pub fn expect_like(&self, found: &Self, what: &'static str) -> Result<(), Error> {
-        saved::expect(what, "dimension", found.dim, self.dim)?;
-        saved::expect(what, "memory (of half_life)", found.memory, self.memory)
+        saved::check_equal(what, "dimension", found.dim, self.dim)?;
+        saved::check_equal(what, "memory (of half_life)", found.memory, self.memory)
     }
 
     /// The ledger that was saved; it must be of the same dimension and memory as this one.
@@ -85,7 +85,7 @@ impl Ledger {
         let mut numbers = [0.0; 3];
         saved::read_numbers(from, what, &mut numbers)?;
         let [memory, rewards, origin] = numbers;
-        saved::expect(what, "dimension", dim, self.dim)?;
+        saved::check_equal(what, "dimension", dim, self.dim)?;
         let mut ledger = Self { rewards, ..Self::new(dim, memory) };
         self.expect_like(&ledger, what)?;
         ledger.origin = (saved::read_count(from, what)? != 0).then_some(origin);
@@ -100,7 +100,7 @@ impl Ledger {
             ledger.load_block(LANES.min(lanes - first), from, what)?;
         }
         let lost = ledger.homes.pieces().flatten().any(|home| *home == Home::Packed(NONE));
-        saved::expect(what, "users without their sums", lost, false)?;
+        saved::check_equal(what, "users without their sums", lost, false)?;
         Ok(ledger)
     }
 
@@ -116,15 +116,20 @@ impl Ledger {
             self.new_gone_slot();
             return Ok(());
         }
-        saved::expect(what, "a user that is there twice", self.slot_of(user).is_some(), false)?;
-        saved::expect(what, "slots", slot < NONE as usize, true)?;
+        saved::check_equal(
+            what,
+            "a user that is there twice",
+            self.slot_of(user).is_some(),
+            false,
+        )?;
+        saved::check_equal(what, "slots", slot < NONE as usize, true)?;
         self.new_slot(user);
         if rows == PACKED {
             self.homes.set(slot, Home::Packed(NONE));
             return Ok(());
         }
         let fit = rows as usize <= self.most_rows();
-        saved::expect(what, "rows that are fewer numbers than sums", fit, true)?;
+        saved::check_equal(what, "rows that are fewer numbers than sums", fit, true)?;
         let (mut row, mut circle) = (vec![0.0; self.dim + 1], None);
         for _ in 0..rows {
             saved::read_numbers(from, what, &mut row)?;
@@ -143,7 +148,7 @@ impl Ledger {
     }
 
     fn load_count(&mut self, slot: usize, count: f64, what: &'static str) -> Result<(), Error> {
-        saved::expect(what, "rewards of a user that are not negative", count >= 0.0, true)?;
+        saved::check_equal(what, "rewards of a user that are not negative", count >= 0.0, true)?;
         self.set_count(slot, count);
         Ok(())
     }
@@ -164,7 +169,7 @@ impl Ledger {
                     && self.homes.value(*owner as usize) == Home::Packed(NONE)
         };
         let fit = owners.iter().all(expected) && owners[lanes..].iter().all(|o| *o == NONE);
-        saved::expect(what, "blocks of users that have sums", fit, true)?;
+        saved::check_equal(what, "blocks of users that have sums", fit, true)?;
         let mut sums = vec![ZERO; self.packed_len()];
         let there = (0..LANES).filter(|lane| owners[*lane] != NONE);
         if there.clone().count() == LANES {
@@ -185,7 +190,7 @@ impl Ledger {
     fn take_block(
         &mut self,
         owners: &[u32],
-        sums: &[Lane],
+        sums: &[F64x8],
         what: &'static str,
     ) -> Result<(), Error> {
         self.blocks.push(sums);
@@ -198,7 +203,7 @@ impl Ledger {
             }
             let slot = *owner as usize;
             let new = self.homes.value(slot) == Home::Packed(NONE);
-            saved::expect(what, "sums of a user that are there twice", !new, false)?;
+            saved::check_equal(what, "sums of a user that are there twice", !new, false)?;
             self.homes.set(slot, Home::Packed(place));
             self.load_count(slot, sums[packed_len(self.dim + 1) - 1][lane], what)?;
         }
@@ -222,7 +227,7 @@ impl Ledger {
         let mut numbers = [0.0; 2];
         saved::read_numbers(from, what, &mut numbers)?;
         let [memory, rewards] = numbers;
-        saved::expect(what, "dimension", dim, self.dim)?;
+        saved::check_equal(what, "dimension", dim, self.dim)?;
         let mut ledger = Self { rewards, ..Self::new(dim, memory) };
         self.expect_like(&ledger, what)?;
         ledger.origin = (rewards > 0.0).then_some(0.0);
@@ -248,7 +253,7 @@ impl Ledger {
 }
 
 /// Packed sums of (x, 1, y) from those of (x, y, 1).
-fn reorder(dim: usize, old: &[Lane], lane: usize) -> Vec<f64> {
+fn reorder(dim: usize, old: &[F64x8], lane: usize) -> Vec<f64> {
     let of = |at: usize| old[at][lane];
     let (y, one) = (packed_len(dim), packed_len(dim + 1));
     (0..y) // V

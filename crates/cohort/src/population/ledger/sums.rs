@@ -3,13 +3,13 @@
 //! A sum is `S ← keep·S + zzᵀ` row by row in the order of arrival, whichever way it is worked out,
 //! so that all ways end in the same bits.
 
-use crate::population::lanes::{LANES, Lane, ZERO};
+use crate::population::lanes::{F64x8, LANES, ZERO};
 
 /// Rows that are worked on together: their lanes stay close to the processor.
 pub const TILE: usize = 8;
 
 /// One number for each user and row.
-type Tall = [Lane; TILE];
+type Tall = [F64x8; TILE];
 
 /// Several rows of eight users. Where there are fewer, the rest is zeros, which change no sum.
 #[derive(Debug)]
@@ -27,14 +27,14 @@ impl Tile {
     pub fn new(coordinates: usize, weighted: bool) -> Self {
         let right = vec![[ZERO; TILE]; coordinates];
         let left = if weighted { right.clone() } else { Vec::new() };
-        Self { right, left, keep: [Lane::splat(1.0); TILE] }
+        Self { right, left, keep: [F64x8::splat(1.0); TILE] }
     }
 
     /// Rows of zeros.
     pub fn clear(&mut self) {
         self.right.fill([ZERO; TILE]);
         self.left.fill([ZERO; TILE]);
-        self.keep = [Lane::splat(1.0); TILE];
+        self.keep = [F64x8::splat(1.0); TILE];
     }
 
     /// One row of one user: z = (x, 1, y).
@@ -56,7 +56,7 @@ impl Tile {
     }
 
     /// All rows into the sums of the eight users.
-    pub fn add_to(&self, sums: &mut [Lane]) {
+    pub fn add_to(&self, sums: &mut [F64x8]) {
         let left = if self.left.is_empty() { &self.right } else { &self.left };
         add(sums, left, &self.right, &self.keep);
     }
@@ -64,11 +64,11 @@ impl Tile {
 
 widest! {
     /// `sums ← keep·sums + left rightᵀ`, row after row, packed.
-    fn add(sums: &mut [Lane], left: &[Tall], right: &[Tall], keep: &Tall) = add_kernel
+    fn add(sums: &mut [F64x8], left: &[Tall], right: &[Tall], keep: &Tall) = add_kernel
 }
 
 #[inline(always)]
-fn add_kernel(sums: &mut [Lane], left: &[Tall], right: &[Tall], keep: &Tall) {
+fn add_kernel(sums: &mut [F64x8], left: &[Tall], right: &[Tall], keep: &Tall) {
     let mut sums = sums.iter_mut();
     for (i, left) in left.iter().enumerate() {
         for (right, into) in right[..=i].iter().zip(sums.by_ref()) {
@@ -101,7 +101,7 @@ fn add_one_kernel(sums: &mut [f64], left: &[f64], right: &[f64], keep: f64) {
 }
 
 /// `sums ← keep·sums + zzᵀ` of one of eight users, packed.
-pub fn add_to_lane(sums: &mut [Lane], lane: usize, z: &[f64], keep: f64) {
+pub fn add_to_lane(sums: &mut [F64x8], lane: usize, z: &[f64], keep: f64) {
     let mut sums = sums.iter_mut();
     for (i, left) in z.iter().enumerate() {
         for (sum, right) in sums.by_ref().take(i + 1).zip(z) {

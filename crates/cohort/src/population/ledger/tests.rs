@@ -316,7 +316,7 @@ proptest! {
         // Any eight, in any order.
         let slots: Vec<usize> = users.users.keys().rev().step_by(2).take(LANES)
             .map(|user| ledger.slot_of(*user).unwrap()).collect();
-        let mut out = vec![Lane::splat(1.0); ledger.packed_len()];
+        let mut out = vec![F64x8::splat(1.0); ledger.packed_len()];
         ledger.gather(&slots, &mut out);
         for lane in 0..LANES {
             let numbers: Vec<f64> = out.iter().map(|sums| sums[lane]).collect();

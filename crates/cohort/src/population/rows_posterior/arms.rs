@@ -4,17 +4,17 @@
 use super::RowsPosterior;
 use super::kernels::{ROWS, multiply, multiply_columns, product, scale, transpose};
 use crate::linear::symmetric::packed_len;
-use crate::population::lanes::{LANES, Lane, ZERO, add_product, each};
+use crate::population::lanes::{F64x8, LANES, ZERO, add_product, each};
 
 /// Eight vectors and what is worked out of them.
 struct Group {
     /// c, then Ac.
-    vectors: Vec<Lane>,
+    vectors: Vec<F64x8>,
     /// Δc.
-    scaled: Vec<Lane>,
+    scaled: Vec<F64x8>,
     /// L⁻¹XΔc, then G⁻¹XΔc.
-    solved: Vec<Lane>,
-    variances: Lane,
+    solved: Vec<F64x8>,
+    variances: F64x8,
 }
 
 impl RowsPosterior<'_> {
@@ -98,7 +98,7 @@ fn solve_kernel(of: &RowsPosterior, rows: &[f64], group: &mut Group) {
 
 /// L⁻¹ of eight vectors, in place.
 #[inline(always)]
-fn forward(lower: &[f64], stride: usize, vectors: &mut [Lane]) {
+fn forward(lower: &[f64], stride: usize, vectors: &mut [F64x8]) {
     let n = vectors.len();
     for first in (0..n).step_by(ROWS) {
         let (known, unknown) = vectors.split_at_mut(first);
@@ -106,33 +106,33 @@ fn forward(lower: &[f64], stride: usize, vectors: &mut [Lane]) {
         let row = |at: usize| &lower[(first + at).min(n - 1) * stride..][..n];
         let sums = multiply([row(0), row(1), row(2), row(3)], known);
         for at in 0..ROWS.min(n - first) {
-            let mut rest: Lane = each(|lane| unknown[at][lane] - sums[at][lane]);
+            let mut rest: F64x8 = each(|lane| unknown[at][lane] - sums[at][lane]);
             for before in 0..at {
                 let scale = row(at)[first + before];
                 rest = each(|lane| rest[lane] - scale * unknown[before][lane]);
             }
             let diagonal = 1.0 / row(at)[first + at];
-            unknown[at] = Lane(rest.map(|rest| rest * diagonal));
+            unknown[at] = F64x8(rest.map(|rest| rest * diagonal));
         }
     }
 }
 
 /// L⁻ᵀ of eight vectors, in place.
 #[inline(always)]
-fn backward(lower: &[f64], stride: usize, vectors: &mut [Lane]) {
+fn backward(lower: &[f64], stride: usize, vectors: &mut [F64x8]) {
     let n = vectors.len();
     for first in (0..n).step_by(ROWS).rev() {
         let next = n.min(first + ROWS);
         let (unknown, known) = vectors.split_at_mut(next);
         let sums = multiply_columns(&lower[next * stride..], stride, first, known);
         for i in (first..next).rev() {
-            let mut rest: Lane = each(|lane| unknown[i][lane] - sums[i - first][lane]);
+            let mut rest: F64x8 = each(|lane| unknown[i][lane] - sums[i - first][lane]);
             for after in i + 1..next {
                 let scale = lower[after * stride + i];
                 rest = each(|lane| rest[lane] - scale * unknown[after][lane]);
             }
             let diagonal = 1.0 / lower[i * stride + i];
-            unknown[i] = Lane(rest.map(|rest| rest * diagonal));
+            unknown[i] = F64x8(rest.map(|rest| rest * diagonal));
         }
     }
 }
@@ -157,11 +157,11 @@ fn carry_along_kernel(of: &RowsPosterior, group: &mut Group) {
 
 widest! {
     /// Adds vᵀCv of eight vectors, C packed.
-    fn add_quadratic(packed: &[f64], vectors: &[Lane], out: &mut Lane) = add_quadratic_kernel
+    fn add_quadratic(packed: &[f64], vectors: &[F64x8], out: &mut F64x8) = add_quadratic_kernel
 }
 
 #[inline(always)]
-fn add_quadratic_kernel(packed: &[f64], vectors: &[Lane], out: &mut Lane) {
+fn add_quadratic_kernel(packed: &[f64], vectors: &[F64x8], out: &mut F64x8) {
     let dim = vectors.len();
     for first in (0..dim).step_by(ROWS) {
         let row = |at: usize| {
@@ -171,7 +171,7 @@ fn add_quadratic_kernel(packed: &[f64], vectors: &[Lane], out: &mut Lane) {
         // Twice what is left of the diagonal, and the diagonal.
         let sums = multiply([row(0), row(1), row(2), row(3)], &vectors[..first]);
         for at in 0..ROWS.min(dim - first) {
-            let mut sum = Lane(sums[at].map(|sum| 2.0 * sum));
+            let mut sum = F64x8(sums[at].map(|sum| 2.0 * sum));
             for before in 0..=at {
                 let scale = row(at)[first + before] * if before < at { 2.0 } else { 1.0 };
                 sum = each(|lane| sum[lane] + scale * vectors[first + before][lane]);

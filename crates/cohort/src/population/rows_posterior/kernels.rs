@@ -1,7 +1,7 @@
 //! The inner loops. Sums go side by side: over eight vectors at once where there are many, in eight
 //! parts where there is one.
 
-use crate::population::lanes::{LANES, Lane, ZERO};
+use crate::population::lanes::{F64x8, LANES, ZERO};
 
 /// Rows that are worked on together: four sums of eight do not wait for each other.
 pub const ROWS: usize = 4;
@@ -12,8 +12,8 @@ pub const ROWS: usize = 4;
 pub fn product<'a>(
     rows: usize,
     row: impl Fn(usize) -> &'a [f64],
-    vectors: &[Lane],
-    mut finish: impl FnMut(usize, Lane),
+    vectors: &[F64x8],
+    mut finish: impl FnMut(usize, F64x8),
 ) {
     for first in (0..rows).step_by(ROWS) {
         // Beyond the last row, the last row again, of which nothing is used.
@@ -26,7 +26,7 @@ pub fn product<'a>(
 
 /// The products of some rows with eight vectors.
 #[inline(always)]
-pub fn multiply<const N: usize>(rows: [&[f64]; N], vectors: &[Lane]) -> [Lane; N] {
+pub fn multiply<const N: usize>(rows: [&[f64]; N], vectors: &[F64x8]) -> [F64x8; N] {
     let rows = rows.map(|row| &row[..vectors.len()]);
     let mut sums = [ZERO; N];
     for (k, vector) in vectors.iter().enumerate() {
@@ -47,8 +47,8 @@ pub fn multiply_columns(
     matrix: &[f64],
     stride: usize,
     column: usize,
-    vectors: &[Lane],
-) -> [Lane; ROWS] {
+    vectors: &[F64x8],
+) -> [F64x8; ROWS] {
     let mut sums = [ZERO; ROWS];
     let columns = ROWS.min(stride - column);
     if columns < ROWS {
@@ -102,7 +102,7 @@ fn gram_kernel(x: &[f64], prior: &[f64], out: &mut [f64]) {
 
 /// Up to eight rows as eight lanes; zeros where there are fewer.
 #[inline(always)]
-pub fn transpose(rows: &[f64], out: &mut [Lane]) {
+pub fn transpose(rows: &[f64], out: &mut [F64x8]) {
     if rows.len() < LANES * out.len() {
         out.fill(ZERO);
     }
@@ -115,9 +115,9 @@ pub fn transpose(rows: &[f64], out: &mut [Lane]) {
 
 /// Δ times eight vectors, in place.
 #[inline(always)]
-pub fn scale(vectors: &mut [Lane], prior: &[f64]) {
+pub fn scale(vectors: &mut [F64x8], prior: &[f64]) {
     for (vector, variance) in vectors.iter_mut().zip(prior) {
-        *vector = Lane(vector.map(|value| value * variance));
+        *vector = F64x8(vector.map(|value| value * variance));
     }
 }
 

@@ -83,45 +83,45 @@ impl Loop for NearBox<'_> {
     }
 }
 
-/// How many askers may meet a block at once.
+/// How many queries may meet a block at once.
 pub(in super::super) const AT_ONCE: usize = 8;
 
-/// For each asker x, the points v of a block with |v|²/2 − x·v not above the asker's limit; with
+/// For each query x, the points v of a block with |v|²/2 − x·v not above the query's limit; with
 /// limit = γ²/2 − |x|²/2 those are the v with |x − v|² ≤ γ².
 pub(in super::super) struct MeetAll<'a> {
     pub lanes: &'a [Lanes],
     pub vectors: usize,
-    /// The coordinates of the askers, in the frame of the block.
+    /// The coordinates of the queries, in the frame of the block.
     pub moved: &'a [Row],
     /// Which points of `moved` ask; at most [`AT_ONCE`].
-    pub askers: &'a [u8],
+    pub queries: &'a [u8],
     pub limits: &'a Row,
 }
 
 impl Loop for MeetAll<'_> {
     type Output = [Mask; AT_ONCE];
 
-    /// A tile of askers × vectors stays in registers: each coordinate of the block is loaded once
-    /// for all askers of the tile. Where too few askers are left, the last one fills it up.
+    /// A tile of queries × vectors stays in registers: each coordinate of the block is loaded once
+    /// for all queries of the tile. Where too few queries are left, the last one fills it up.
     #[inline(always)]
     unsafe fn run<V: Vector>(self) -> [Mask; AT_ONCE] {
         let mut met = [[0; MOST_VECTORS]; AT_ONCE];
-        let mut askers = [self.askers.last().copied().unwrap_or(0); AT_ONCE];
-        askers[..self.askers.len()].copy_from_slice(self.askers);
+        let mut queries = [self.queries.last().copied().unwrap_or(0); AT_ONCE];
+        queries[..self.queries.len()].copy_from_slice(self.queries);
         let mut from = 0;
-        while from < self.askers.len() {
-            let left = self.askers.len() - from;
-            let (askers, met) = (&askers[from..], &mut met[from..]);
+        while from < self.queries.len() {
+            let left = self.queries.len() - from;
+            let (queries, met) = (&queries[from..], &mut met[from..]);
             // SAFETY: the caller vouches for the processor.
             from += unsafe {
                 match left {
-                    5.. if V::REGISTERS >= 32 => self.meet::<V, 8, 2>(askers, met),
-                    3.. if V::REGISTERS >= 32 => self.meet::<V, 4, 2>(askers, met),
-                    3.. if V::REGISTERS >= 8 => self.meet::<V, 4, 1>(askers, met),
-                    2.. if V::REGISTERS >= 32 => self.meet::<V, 2, 4>(askers, met),
-                    2.. => self.meet::<V, 2, 1>(askers, met),
-                    _ if V::REGISTERS >= 8 => self.meet::<V, 1, 4>(askers, met),
-                    _ => self.meet::<V, 1, 2>(askers, met),
+                    5.. if V::REGISTERS >= 32 => self.meet::<V, 8, 2>(queries, met),
+                    3.. if V::REGISTERS >= 32 => self.meet::<V, 4, 2>(queries, met),
+                    3.. if V::REGISTERS >= 8 => self.meet::<V, 4, 1>(queries, met),
+                    2.. if V::REGISTERS >= 32 => self.meet::<V, 2, 4>(queries, met),
+                    2.. => self.meet::<V, 2, 1>(queries, met),
+                    _ if V::REGISTERS >= 8 => self.meet::<V, 1, 4>(queries, met),
+                    _ => self.meet::<V, 1, 2>(queries, met),
                 }
             };
         }
@@ -132,45 +132,45 @@ impl Loop for MeetAll<'_> {
 }
 
 impl MeetAll<'_> {
-    /// The first Q askers against the whole block, W vectors at a time. Returns Q.
+    /// The first Q queries against the whole block, W vectors at a time. Returns Q.
     #[inline(always)]
     unsafe fn meet<V: Vector, const Q: usize, const W: usize>(
         &self,
-        askers: &[u8],
+        queries: &[u8],
         met: &mut [[u16; MOST_VECTORS]],
     ) -> usize {
-        let askers = askers.first_chunk::<Q>().expect("room for a tile");
+        let queries = queries.first_chunk::<Q>().expect("room for a tile");
         let met = met.first_chunk_mut::<Q>().expect("room for a tile");
         let mut v = 0;
         // SAFETY: the caller vouches for the processor.
         unsafe {
             while v + W <= self.vectors {
-                self.tile::<V, Q, W>(askers, v, met);
+                self.tile::<V, Q, W>(queries, v, met);
                 v += W;
             }
             while W > 2 && v + 2 <= self.vectors {
-                self.tile::<V, Q, 2>(askers, v, met);
+                self.tile::<V, Q, 2>(queries, v, met);
                 v += 2;
             }
             while v < self.vectors {
-                self.tile::<V, Q, 1>(askers, v, met);
+                self.tile::<V, Q, 1>(queries, v, met);
                 v += 1;
             }
         }
         Q
     }
 
-    /// Q askers against W vectors from the v-th on.
+    /// Q queries against W vectors from the v-th on.
     #[inline(always)]
     unsafe fn tile<V: Vector, const Q: usize, const W: usize>(
         &self,
-        askers: &[u8; Q],
+        queries: &[u8; Q],
         v: usize,
         met: &mut [[u16; MOST_VECTORS]; Q],
     ) {
         let (half, coordinates) = self.lanes.split_at(self.vectors);
-        let lane = |row: &Row, asker: u8| {
-            row[usize::from(asker) / WIDTH % MOST_VECTORS].0[usize::from(asker) % WIDTH]
+        let lane = |row: &Row, query: u8| {
+            row[usize::from(query) / WIDTH % MOST_VECTORS].0[usize::from(query) % WIDTH]
         };
         // SAFETY: the caller vouches for the processor.
         unsafe {
@@ -186,14 +186,14 @@ impl MeetAll<'_> {
                     block[w] = V::load(&row[v + w]);
                 }
                 for q in 0..Q {
-                    let x = V::splat(lane(moved, askers[q]));
+                    let x = V::splat(lane(moved, queries[q]));
                     for w in 0..W {
                         sums[q][w] = sums[q][w].minus_product(x, block[w]);
                     }
                 }
             }
             for q in 0..Q {
-                let limit = V::splat(lane(self.limits, askers[q]));
+                let limit = V::splat(lane(self.limits, queries[q]));
                 for w in 0..W {
                     met[q][v + w] = sums[q][w].not_above(limit);
                 }
@@ -247,7 +247,7 @@ mod tests {
             (0..DIM).map(|k| (coordinate(l, k) + offset[k] - coordinate(m, k)).powi(2)).sum()
         };
         for processor in Processor::available() {
-            for (count, hosts) in [(1, 128), (16, 17), (37, 90), (128, 1)] {
+            for (count, targets) in [(1, 128), (16, 17), (37, 90), (128, 1)] {
                 let (vectors, lanes) = block(count);
                 let mut moved = vec![[Lanes::all(0.0); MOST_VECTORS]; DIM];
                 let mut limits = [Lanes::all(0.0); MOST_VECTORS];
@@ -262,19 +262,19 @@ mod tests {
                     limits: &mut limits,
                 });
                 assert_eq!(in_ball, those(count, |l| moved_square(l) <= 50.0));
-                let (host_vectors, host_lanes) = block(hosts);
-                let askers: Vec<u8> = (0..count as u8).collect();
-                for askers in askers.chunks(AT_ONCE) {
+                let (target_vectors, target_lanes) = block(targets);
+                let queries: Vec<u8> = (0..count as u8).collect();
+                for queries in queries.chunks(AT_ONCE) {
                     let met = processor.run(MeetAll {
-                        lanes: &host_lanes,
-                        vectors: host_vectors,
+                        lanes: &target_lanes,
+                        vectors: target_vectors,
                         moved: &moved,
-                        askers,
+                        queries,
                         limits: &limits,
                     });
-                    for (&asker, met) in askers.iter().zip(met) {
-                        let near = |m| distance_square(asker.into(), m) <= 36.0;
-                        assert_eq!(met, those(hosts, near), "{processor:?}, {asker}");
+                    for (&query, met) in queries.iter().zip(met) {
+                        let near = |m| distance_square(query.into(), m) <= 36.0;
+                        assert_eq!(met, those(targets, near), "{processor:?}, {query}");
                     }
                 }
             }

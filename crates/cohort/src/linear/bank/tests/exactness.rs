@@ -1,7 +1,7 @@
 //! What a bank carries along is what a fresh solve would say: after a million updates, on streams
 //! as ill-conditioned as they come, for contexts of any size.
 
-use super::super::layout::{LANES, Lane};
+use super::super::layout::{F64x8, LANES};
 use super::*;
 use crate::linear::{Statistics, Symmetric};
 use crate::simd::{Kernel, Simd};
@@ -175,14 +175,14 @@ proptest! {
 }
 
 /// ln(1 + v) of eight numbers.
-struct Ln1p(Lane);
+struct Ln1p(F64x8);
 
 impl Kernel for Ln1p {
-    type Output = Lane;
+    type Output = F64x8;
 
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) -> Lane {
-        let mut result = Lane::splat(0.0);
+    fn run<S: Simd>(self, simd: S) -> F64x8 {
+        let mut result = F64x8::splat(0.0);
         simd.store(simd.ln_1p(simd.load(&self.0)), &mut result);
         result
     }
@@ -192,7 +192,7 @@ impl Kernel for Ln1p {
 fn the_logarithm_is_that_of_the_standard_library() {
     let mut rng = ChaCha8Rng::seed_from_u64(31);
     for _ in 0..20_000 {
-        let v = Lane(std::array::from_fn(|_| 10f64.powf(rng.random_range(-20.0..8.0))));
+        let v = F64x8(std::array::from_fn(|_| 10f64.powf(rng.random_range(-20.0..8.0))));
         for set in sets() {
             let found = set.run(Ln1p(v));
             for (v, found) in v.0.iter().zip(found.0) {
@@ -202,19 +202,19 @@ fn the_logarithm_is_that_of_the_standard_library() {
         }
     }
     for set in sets() {
-        assert_eq!(set.run(Ln1p(Lane::splat(0.0))), Lane::splat(0.0));
+        assert_eq!(set.run(Ln1p(F64x8::splat(0.0))), F64x8::splat(0.0));
     }
 }
 
 /// e^v and ln v of eight numbers.
-struct ExpLn(Lane, Lane);
+struct ExpLn(F64x8, F64x8);
 
 impl Kernel for ExpLn {
-    type Output = [Lane; 2];
+    type Output = [F64x8; 2];
 
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) -> [Lane; 2] {
-        let mut results = [Lane::splat(0.0); 2];
+    fn run<S: Simd>(self, simd: S) -> [F64x8; 2] {
+        let mut results = [F64x8::splat(0.0); 2];
         simd.store(simd.exp(simd.load(&self.0)), &mut results[0]);
         simd.store(simd.ln(simd.load(&self.1)), &mut results[1]);
         results
@@ -225,8 +225,8 @@ impl Kernel for ExpLn {
 fn exponentials_and_logarithms_are_those_of_the_standard_library() {
     let mut rng = ChaCha8Rng::seed_from_u64(37);
     for _ in 0..20_000 {
-        let v = Lane(std::array::from_fn(|_| rng.random_range(-699.0..699.0)));
-        let w = Lane(std::array::from_fn(|_| 10f64.powf(rng.random_range(-290.0..290.0))));
+        let v = F64x8(std::array::from_fn(|_| rng.random_range(-699.0..699.0)));
+        let w = F64x8(std::array::from_fn(|_| 10f64.powf(rng.random_range(-290.0..290.0))));
         for set in sets() {
             let [exp, ln] = set.run(ExpLn(v, w));
             for l in 0..LANES {
@@ -237,9 +237,9 @@ fn exponentials_and_logarithms_are_those_of_the_standard_library() {
         }
     }
     for set in sets() {
-        let [exp, ln] = set.run(ExpLn(Lane::splat(0.0), Lane::splat(1.0)));
-        assert_eq!((exp, ln), (Lane::splat(1.0), Lane::splat(0.0)));
-        let [exp, _] = set.run(ExpLn(Lane::splat(-1e9), Lane::splat(1.0)));
+        let [exp, ln] = set.run(ExpLn(F64x8::splat(0.0), F64x8::splat(1.0)));
+        assert_eq!((exp, ln), (F64x8::splat(1.0), F64x8::splat(0.0)));
+        let [exp, _] = set.run(ExpLn(F64x8::splat(-1e9), F64x8::splat(1.0)));
         assert!(exp[0] > 0.0 && exp[0] < 1e-300);
     }
 }

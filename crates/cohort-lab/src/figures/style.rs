@@ -1,4 +1,4 @@
-//! How a policy looks, in every figure: its colour, its dash and its marker.
+//! The style of a policy, in every figure: its colour, its dash and its marker.
 //!
 //! Hues are Okabe and Ito's, which people with any of the common colour blindnesses can tell
 //! apart, a little darker on white and lighter on black. Policies of one family share a hue; dash
@@ -94,9 +94,9 @@ pub enum Mark {
     Cross,
 }
 
-/// How a policy looks.
+/// The style of a policy.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Look {
+pub struct Style {
     /// Its colour.
     pub colour: Colour,
     /// The dash of its lines.
@@ -110,28 +110,28 @@ const DASHED: &[f64] = &[6.0, 3.0];
 const DOTTED: &[f64] = &[1.5, 3.0];
 const DASH_DOT: &[f64] = &[7.0, 2.5, 1.5, 2.5];
 
-/// The look of the policy of that name; a name may go on after a space (`cmlb p*=0.1`).
-pub fn look(policy: &str) -> Look {
+/// The style of the policy of that name; a name may go on after a space (`cmlb p*=0.1`).
+pub fn style(policy: &str) -> Style {
     use Colour as C;
     let name = policy.split(' ').next().unwrap_or("");
-    let look = chosen(name).or_else(|| derived(name)).unwrap_or(GUEST);
+    let style = chosen(name).or_else(|| derived(name)).unwrap_or(GUEST);
     // `cmlb p*=0.1` beside `cmlb`: the same hue, another dash. Of `cohort` there are several such.
-    let of = |colour, dash, mark| Look { colour, dash, mark };
+    let of = |colour, dash, mark| Style { colour, dash, mark };
     match policy {
         "cohort no-mixture" => of(C::ORANGE, DASHED, Mark::Square),
         "cohort hard-labels" => of(C::PURPLE, DOTTED, Mark::Up),
         "cohort no-doubt" => of(C::SKY, DASH_DOT, Mark::Diamond),
         "cohort fixed-noise" => of(C::VERMILLION, DASHED, Mark::Down),
-        other if other.contains(' ') => Look { dash: DASH_DOT, ..look },
-        _ => look,
+        other if other.contains(' ') => Style { dash: DASH_DOT, ..style },
+        _ => style,
     }
 }
 
 /// That of somebody who is not in the registry.
-const GUEST: Look = Look { colour: Colour::WINE, dash: DOTTED, mark: Mark::Cross };
+const GUEST: Style = Style { colour: Colour::WINE, dash: DOTTED, mark: Mark::Cross };
 
 /// Looks that were chosen by hand, so that families are recognised.
-fn chosen(name: &str) -> Option<Look> {
+fn chosen(name: &str) -> Option<Style> {
     use Colour as C;
     let (colour, dash, mark) = match name {
         "random" => (C::STONE, DOTTED, Mark::Cross),
@@ -153,20 +153,20 @@ fn chosen(name: &str) -> Option<Look> {
         "cohort" => (C::WINE, SOLID, Mark::Disc),
         _ => return None,
     };
-    Some(Look { colour, dash, mark })
+    Some(Style { colour, dash, mark })
 }
 
-/// The look of any other policy of the registry: by its place there, and like nobody else's.
-fn derived(name: &str) -> Option<Look> {
+/// The style of any other policy of the registry: by its place there, and like nobody else's.
+fn derived(name: &str) -> Option<Style> {
     let others = || POLICIES.iter().filter(|info| chosen(info.name).is_none());
     let place = others().position(|info| info.name == name)?;
-    let taken: Vec<Look> =
+    let taken: Vec<Style> =
         POLICIES.iter().filter_map(|info| chosen(info.name)).chain([GUEST]).collect();
-    free_looks(&taken).nth(place)
+    free_styles(&taken).nth(place)
 }
 
-/// All looks that nobody has, neighbours as different as can be.
-fn free_looks(taken: &[Look]) -> impl Iterator<Item = Look> {
+/// All styles that nobody has, neighbours as different as can be.
+fn free_styles(taken: &[Style]) -> impl Iterator<Item = Style> {
     use Colour as C;
     let hues = [C::BLUE, C::VERMILLION, C::GREEN, C::PURPLE, C::ORANGE, C::SKY, C::WINE];
     let marks = [Mark::Disc, Mark::Square, Mark::Up, Mark::Down, Mark::Diamond];
@@ -174,11 +174,11 @@ fn free_looks(taken: &[Look]) -> impl Iterator<Item = Look> {
     // 7 hues, 5 marks and 4 dashes have no common divisor, so that all move on at every step and
     // none of the 140 comes twice.
     (0..hues.len() * marks.len() * dashes.len())
-        .map(move |at| Look { colour: hues[at % 7], dash: dashes[at % 4], mark: marks[at % 5] })
-        .filter(|look| !taken.contains(look))
+        .map(move |at| Style { colour: hues[at % 7], dash: dashes[at % 4], mark: marks[at % 5] })
+        .filter(|style| !taken.contains(style))
 }
 
-impl Look {
+impl Style {
     /// Draws the marker.
     pub fn draw_mark(&self, picture: &mut Picture, (x, y): (f64, f64), r: f64) {
         let polygon = |corners: &[(f64, f64)]| -> Vec<(f64, f64)> {
@@ -211,9 +211,9 @@ mod tests {
 
     #[test]
     fn no_two_policies_look_the_same() {
-        let looks: Vec<_> = POLICIES.iter().map(|info| (info.name, look(info.name))).collect();
-        for (i, (a, look_a)) in looks.iter().enumerate() {
-            for (b, look_b) in &looks[..i] {
+        let styles: Vec<_> = POLICIES.iter().map(|info| (info.name, style(info.name))).collect();
+        for (i, (a, look_a)) in styles.iter().enumerate() {
+            for (b, look_b) in &styles[..i] {
                 assert_ne!(look_a, look_b, "{a} and {b}");
             }
         }
@@ -222,18 +222,18 @@ mod tests {
     /// There is room for as many policies again, without a line here.
     #[test]
     fn policies_to_come_have_a_look_of_their_own() {
-        let taken: Vec<Look> =
+        let taken: Vec<Style> =
             POLICIES.iter().filter_map(|info| chosen(info.name)).chain([GUEST]).collect();
-        let free: Vec<Look> = free_looks(&taken).collect();
+        let free: Vec<Style> = free_styles(&taken).collect();
         assert!(free.len() > 2 * POLICIES.len(), "{}", free.len());
-        for (i, look) in free.iter().enumerate() {
-            assert!(!taken.contains(look) && !free[..i].contains(look), "{look:?}");
+        for (i, style) in free.iter().enumerate() {
+            assert!(!taken.contains(style) && !free[..i].contains(style), "{style:?}");
         }
     }
 
     #[test]
     fn what_follows_a_space_keeps_the_hue() {
-        assert_eq!(look("cmlb p*=0.1").colour, look("cmlb").colour);
-        assert_ne!(look("cmlb p*=0.1"), look("cmlb"));
+        assert_eq!(style("cmlb p*=0.1").colour, style("cmlb").colour);
+        assert_ne!(style("cmlb p*=0.1"), style("cmlb"));
     }
 }

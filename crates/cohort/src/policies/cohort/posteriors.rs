@@ -1,4 +1,4 @@
-//! Everybody's posterior, carried along from one refit to the next: for users that are served in
+//! The posterior of every user, carried along from one refit to the next: for users that are served in
 //! rounds, where everybody is looked at in every round.
 //!
 //! A user with one probable component is one OFUL learner with that component as its prior, so
@@ -9,13 +9,15 @@ use rayon::prelude::*;
 
 use super::widening;
 use crate::linear::{Bank, Progress, Shape, Symmetric};
-use crate::population::{Belief, Believer, Certain, Eight, Ledger, Moments, Outlook, Population};
-use crate::simd::{LANES, Lane};
-use crate::{Arm, Contexts, Judgement};
+use crate::population::{
+    Belief, Certain, EightBeliefs, Inference, Ledger, Moments, Population, ScoringMode,
+};
+use crate::simd::{F64x8, LANES};
+use crate::{Arm, Contexts, Score};
 
 /// The posterior of every user.
 #[derive(Clone)]
-pub(super) struct Everybody {
+pub(super) struct Posteriors {
     /// Users with one probable component: V⁻¹ is the posterior covariance over σ².
     pub(super) bank: Bank,
     /// The component of each of those.
@@ -35,7 +37,7 @@ pub(super) struct Everybody {
 /// Users whose posteriors are worked out by one task.
 const USERS_PER_TASK: usize = 1024;
 
-impl Everybody {
+impl Posteriors {
     /// Nobody yet, in R^d.
     pub fn new(dim: usize) -> Self {
         Self {
@@ -50,9 +52,9 @@ impl Everybody {
     }
 
     /// Everybody's posterior afresh.
-    pub fn take_on(&mut self, population: &Population, ledger: &Ledger, outlook: Outlook) {
-        let believer = Believer::new(population, outlook);
-        let [newcomer, ..] = believer.believe(Moments::unseen(ledger.dim()));
+    pub fn take_on(&mut self, population: &Population, ledger: &Ledger, scoring_mode: ScoringMode) {
+        let inference = Inference::new(population, scoring_mode);
+        let [newcomer, ..] = inference.infer(Moments::unseen(ledger.dim()));
         self.origin = population.origin;
         let known = self.components.len();
         // Some at a time: beliefs of very many users take more memory than the users.
@@ -61,16 +63,16 @@ impl Everybody {
             // Users that come alone are looked at when they come.
             let in_rounds = |slot: &usize| ledger.user_of(*slot) < known;
             let slots: Vec<usize> = (first..last).filter(in_rounds).collect();
-            let beliefs: Vec<Eight> = (slots.par_chunks(LANES))
+            let beliefs: Vec<EightBeliefs> = (slots.par_chunks(LANES))
                 .with_min_len(USERS_PER_TASK / LANES)
-                .map(|slots| believer.look(ledger.moments(slots), slots.len()))
+                .map(|slots| inference.infer_eight(ledger.moments(slots), slots.len()))
                 .collect();
             for (slots, beliefs) in slots.chunks(LANES).zip(beliefs) {
                 match beliefs {
-                    Eight::Certain(certain) => self.believe_certain(ledger, slots, &certain),
-                    Eight::Mixed(beliefs) => {
+                    EightBeliefs::Certain(certain) => self.set_certain(ledger, slots, &certain),
+                    EightBeliefs::Mixed(beliefs) => {
                         for (slot, belief) in slots.iter().zip(*beliefs) {
-                            self.believe(ledger.user_of(*slot), belief, ledger.count(*slot));
+                            self.set_belief(ledger.user_of(*slot), belief, ledger.count(*slot));
                         }
                     }
                 }
@@ -79,7 +81,7 @@ impl Everybody {
         // Those who never answered are newcomers for ever.
         for user in 0..known {
             if ledger.slot_of(user).is_none() {
-                self.believe(user, newcomer.clone(), 0.0);
+                self.set_belief(user, newcomer.clone(), 0.0);
             }
         }
         self.newcomer = Some(newcomer);
@@ -91,7 +93,7 @@ impl Everybody {
         self.make_room(users);
         for user in known..users {
             if let Some(newcomer) = self.newcomer.clone() {
-                self.believe(user, newcomer, 0.0);
+                self.set_belief(user, newcomer, 0.0);
             }
         }
     }
@@ -110,13 +112,13 @@ impl Everybody {
     }
 
     /// Puts users that have one probable component each where their posteriors are these.
-    fn believe_certain(&mut self, ledger: &Ledger, slots: &[usize], certain: &Certain) {
+    fn set_certain(&mut self, ledger: &Ledger, slots: &[usize], certain: &Certain) {
         let Certain { components, mean, covariance, noise } = certain;
         let first = ledger.user_of(slots[0]);
         let in_a_row = slots.iter().enumerate().all(|(k, slot)| ledger.user_of(*slot) == first + k);
         if slots.len() == LANES && in_a_row && first.is_multiple_of(LANES) {
-            let scale = Lane(std::array::from_fn(|lane| 1.0 / noise[lane]));
-            let rewards = Lane(std::array::from_fn(|lane| ledger.count(slots[lane])));
+            let scale = F64x8(std::array::from_fn(|lane| 1.0 / noise[lane]));
+            let rewards = F64x8(std::array::from_fn(|lane| ledger.count(slots[lane])));
             self.bank.set_eight(first, mean, covariance, &scale, &rewards);
             self.components[first..first + LANES].copy_from_slice(components);
             self.noises[first..first + LANES].copy_from_slice(&noise.0);
@@ -128,12 +130,12 @@ impl Everybody {
             let packed = covariance.iter().map(|lanes| lanes[lane]).collect();
             let covariance = Symmetric::from_packed(mean.len(), packed);
             let belief = Belief::certain(components[lane], own, covariance, noise[lane]);
-            self.believe(ledger.user_of(*slot), belief, ledger.count(*slot));
+            self.set_belief(ledger.user_of(*slot), belief, ledger.count(*slot));
         }
     }
 
     /// Puts a user where its posterior is this.
-    pub fn believe(&mut self, user: usize, belief: Belief, rewards: f64) {
+    pub fn set_belief(&mut self, user: usize, belief: Belief, rewards: f64) {
         self.noises[user] = belief.noise;
         if let Some((only, covariance)) = belief.only() {
             let mut inverse = covariance.clone();
@@ -212,22 +214,16 @@ impl Everybody {
     }
 
     /// What is thought of every arm for one user, rewards counted from the origin.
-    pub fn judge(
-        &mut self,
-        user: usize,
-        contexts: &Contexts,
-        width: f64,
-        judgements: &mut [Judgement],
-    ) {
+    pub fn score(&mut self, user: usize, contexts: &Contexts, width: f64, scores: &mut [Score]) {
         match &self.undecided[user] {
-            Some(belief) => belief.judge(contexts, width, judgements),
+            Some(belief) => belief.score(contexts, width, scores),
             None => {
                 let radius = width * self.noises[user].sqrt();
                 pad(contexts, 0.0, &mut self.padded);
                 let padded = padded(&self.padded, contexts);
-                self.bank.judge_one(user, &padded, Shape::Ellipsoid, radius, judgements);
+                self.bank.score_one(user, &padded, Shape::Ellipsoid, radius, scores);
                 let level = self.bank.estimate(user)[contexts.dim()];
-                judgements.iter_mut().for_each(|one| one.expected += level);
+                scores.iter_mut().for_each(|one| one.expected += level);
             }
         }
     }

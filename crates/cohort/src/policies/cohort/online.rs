@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 use super::{Cohort, DRAWS, saved};
 use crate::insight::Insight;
 use crate::population::{Belief, Fitted};
-use crate::{Arm, Contexts, Error, Job, Judgement, Saved, Turns};
+use crate::{Arm, Contexts, Error, OnlinePolicy, RefitJob, Saved, Score};
 
 /// Rewards of every user from one refit to the next, at least, in parts of the dimension.
 const SPARED: f64 = 0.025;
@@ -23,11 +23,11 @@ impl Cohort {
             return self.carried.get(slot);
         }
         self.ledger.settle();
-        Some(self.asked.get_or(slot, || prior.believe(&self.ledger, slot)))
+        Some(self.asked.get_or(slot, || prior.infer(&self.ledger, slot)))
     }
 }
 
-impl Turns for Cohort {
+impl OnlinePolicy for Cohort {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
         self.go_on_refitting();
         if self.prior.is_none() {
@@ -39,9 +39,9 @@ impl Turns for Cohort {
             return arm;
         }
         let width = self.width(user);
-        match &mut self.everybody {
-            Some(everybody) if user < everybody.users() => {
-                everybody.choose_one(user, contexts, width)
+        match &mut self.posteriors {
+            Some(posteriors) if user < posteriors.users() => {
+                posteriors.choose_one(user, contexts, width)
             }
             _ => self.ask(user).map_or(0, |belief| belief.choose(contexts, width)),
         }
@@ -49,22 +49,22 @@ impl Turns for Cohort {
 
     /// As `decide` with the rule `ucb`, on what was fitted last. Before the first refit nothing is
     /// known, and all arms are alike.
-    fn judge(&mut self, user: usize, contexts: &Contexts, judgements: &mut [Judgement]) {
-        judgements.fill(Judgement::default());
+    fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
+        scores.fill(Score::default());
         let width = self.width(user);
         let Some(origin) = self.population().map(|population| population.origin) else { return };
-        match &mut self.everybody {
-            Some(everybody) if user < everybody.users() => {
-                everybody.judge(user, contexts, width, judgements);
+        match &mut self.posteriors {
+            Some(posteriors) if user < posteriors.users() => {
+                posteriors.score(user, contexts, width, scores);
             }
             _ => {
                 if let Some(belief) = self.ask(user) {
-                    belief.judge(contexts, width, judgements);
+                    belief.score(contexts, width, scores);
                 }
             }
         }
-        for judgement in judgements {
-            judgement.expected += origin;
+        for score in scores {
+            score.expected += origin;
         }
     }
 
@@ -72,10 +72,10 @@ impl Turns for Cohort {
         if let Some(panel) = &mut self.panel {
             panel.see(user, context, reward, &self.ledger);
         }
-        match (&self.prior, &mut self.everybody) {
+        match (&self.prior, &mut self.posteriors) {
             (None, _) => {}
-            (Some(_), Some(everybody)) if user < everybody.users() => {
-                everybody.learn_one(user, context, reward);
+            (Some(_), Some(posteriors)) if user < posteriors.users() => {
+                posteriors.learn_one(user, context, reward);
             }
             (Some(prior), _) => {
                 self.ledger.settle();
@@ -84,8 +84,8 @@ impl Turns for Cohort {
                 if let Some(slot) = ledger.slot_of(user) {
                     let origin = prior.population().origin;
                     let asked = self.asked.take(slot);
-                    let believe = || asked.unwrap_or_else(|| prior.believe(ledger, slot));
-                    let belief = self.carried.get_or(slot, believe);
+                    let infer = || asked.unwrap_or_else(|| prior.infer(ledger, slot));
+                    let belief = self.carried.get_or(slot, infer);
                     let mut x = context.to_vec();
                     x.push(1.0);
                     belief.learn(&x, reward - origin);
@@ -101,7 +101,7 @@ impl Turns for Cohort {
 
     fn forget(&mut self, user: usize) -> bool {
         // In rounds every user has a place that cannot be given up.
-        if self.everybody.is_some() {
+        if self.posteriors.is_some() {
             return false;
         }
         self.ledger.settle();
@@ -157,16 +157,17 @@ impl Turns for Cohort {
         self.go_on_refitting();
     }
 
-    fn job(&mut self) -> Option<Job> {
+    fn job(&mut self) -> Option<RefitJob> {
         if !self.is_due() {
             return None;
         }
         let ledger = self.ledger().clone();
         let (before, panel) = (self.fitted.clone(), self.panel.clone());
-        let (given, outlook) = (self.settings.given, self.settings.outlook);
+        let (given, scoring_mode) = (self.settings.given, self.settings.scoring_mode);
         let restarts = self.watch.restarts;
         Some(Box::new(move || {
-            let fitted = Fitted::fit(&ledger, before.as_ref(), panel.as_ref(), &given, outlook);
+            let fitted =
+                Fitted::fit(&ledger, before.as_ref(), panel.as_ref(), &given, scoring_mode);
             saved::write_fitted(ledger.rewards(), restarts, fitted.as_ref())
         }))
     }

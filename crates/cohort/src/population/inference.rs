@@ -1,7 +1,7 @@
 //! How beliefs follow from a population: eight users at once.
 
 use super::algebra;
-use super::lanes::{LANES, Lane, ZERO, each};
+use super::lanes::{F64x8, LANES, ZERO, each};
 use super::message::{Prepared, Whitened};
 use super::model::{Basis, Population};
 use super::moments::{Moments, rotate};
@@ -14,14 +14,14 @@ use crate::simd::{self, Kernel, Simd};
 
 /// What of the mixture decisions look at: for ablations.
 #[derive(Clone, Copy, Debug)]
-pub struct Outlook {
+pub struct ScoringMode {
     /// Whether a user may belong to several components, or is taken to be of the likeliest.
     pub soft: bool,
     /// Whether centres count as uncertain.
     pub doubt: bool,
 }
 
-impl Default for Outlook {
+impl Default for ScoringMode {
     fn default() -> Self {
         Self { soft: true, doubt: true }
     }
@@ -34,7 +34,7 @@ const NEGLIGIBLE: f64 = 1e-3;
 const KNOWN: f64 = 0.003;
 
 /// What is believed of eight users.
-pub(crate) enum Eight {
+pub(crate) enum EightBeliefs {
     /// Each has one probable component.
     Certain(Certain),
     /// Some may belong to several.
@@ -46,34 +46,34 @@ pub(crate) struct Certain {
     /// The component of each.
     pub components: [usize; LANES],
     /// E (θ, level).
-    pub mean: Vec<Lane>,
+    pub mean: Vec<F64x8>,
     /// Cov (θ, level), packed.
-    pub covariance: Vec<Lane>,
+    pub covariance: Vec<F64x8>,
     /// σ_i².
-    pub noise: Lane,
+    pub noise: F64x8,
 }
 
 /// Eight users as a population sees them.
 struct Seen {
     users: Moments,
-    shares: Vec<Lane>,
-    noise: Lane,
+    shares: Vec<F64x8>,
+    noise: F64x8,
 }
 
 /// How beliefs follow from a population.
-pub struct Believer<'a> {
+pub struct Inference<'a> {
     population: &'a Population,
     lens: Lens<'a>,
-    outlook: Outlook,
+    scoring_mode: ScoringMode,
     /// Whether so little is known of a component's centre that it matters to its users.
     doubtful: Vec<bool>,
     /// The features in the coordinates of the population's basis, row by row.
     back: Option<Vec<f64>>,
 }
 
-impl<'a> Believer<'a> {
+impl<'a> Inference<'a> {
     /// In a population.
-    pub fn new(population: &'a Population, outlook: Outlook) -> Self {
+    pub fn new(population: &'a Population, scoring_mode: ScoringMode) -> Self {
         let doubtful = (population.components.iter().enumerate())
             .map(|(c, component)| {
                 let variances = population.variances_of(c).iter().enumerate();
@@ -86,20 +86,20 @@ impl<'a> Believer<'a> {
             (0..d * d).map(|at| basis.rows()[at % d * d + at / d]).collect()
         };
         let back = population.basis.as_ref().map(transposed);
-        Self { population, lens: Lens::new(population), outlook, doubtful, back }
+        Self { population, lens: Lens::new(population), scoring_mode, doubtful, back }
     }
 
     /// What is believed of the first `count` of eight users, from all that was seen of them.
-    pub(crate) fn look(&self, users: Moments, count: usize) -> Eight {
+    pub(crate) fn infer_eight(&self, users: Moments, count: usize) -> EightBeliefs {
         let seen = self.see(users);
         match self.certain(&seen, count) {
-            Some(certain) => Eight::Certain(certain),
-            None => Eight::Mixed(Box::new(self.mixed(seen))),
+            Some(certain) => EightBeliefs::Certain(certain),
+            None => EightBeliefs::Mixed(Box::new(self.mixed(seen))),
         }
     }
 
     /// What is believed of eight users, from all that was seen of them.
-    pub fn believe(&self, users: Moments) -> [Belief; LANES] {
+    pub fn infer(&self, users: Moments) -> [Belief; LANES] {
         self.mixed(self.see(users))
     }
 
@@ -141,12 +141,12 @@ impl<'a> Believer<'a> {
         let known = &self.population.components;
         let posterior = Posterior::new(&seen.users, self.lens.prepared(class));
         let doubt =
-            (self.outlook.doubt && components.iter().any(|c| self.doubtful[*c])).then(|| {
+            (self.scoring_mode.doubt && components.iter().any(|c| self.doubtful[*c])).then(|| {
                 let doubts = components.map(|c| known[c].doubt.packed());
                 let packed = packed_len(seen.users.dim());
-                (0..packed).map(|at| each(|lane| doubts[lane][at])).collect::<Vec<Lane>>()
+                (0..packed).map(|at| each(|lane| doubts[lane][at])).collect::<Vec<F64x8>>()
             });
-        let centre: Vec<Lane> =
+        let centre: Vec<F64x8> =
             (0..seen.users.dim()).map(|j| each(|lane| known[components[lane]].mean[j])).collect();
         let mut mean = posterior.mean(&centre);
         let mut covariance = posterior.covariance(doubt.as_deref());
@@ -164,7 +164,7 @@ impl<'a> Believer<'a> {
     fn mixed(&self, seen: Seen) -> [Belief; LANES] {
         let Seen { users, shares, noise } = seen;
         let likely: [Vec<(usize, f64)>; LANES] = std::array::from_fn(|lane| {
-            likely(shares.iter().map(|share| share[lane]), self.outlook.soft)
+            likely(shares.iter().map(|share| share[lane]), self.scoring_mode.soft)
         });
         let mut beliefs: [Belief; LANES] =
             std::array::from_fn(|lane| Belief { classes: Vec::new(), noise: noise[lane] });
@@ -235,16 +235,16 @@ impl<'a> Believer<'a> {
     }
 }
 
-impl Believer<'_> {
+impl Inference<'_> {
     /// What is not known of the centres that eight users may belong to; `None` where that is nothing beside how much users differ.
     fn doubt(
         &self,
         class: usize,
         likely: &[Vec<(usize, f64)>; LANES],
         dim: usize,
-    ) -> Option<Vec<Lane>> {
+    ) -> Option<Vec<F64x8>> {
         let own = |lane: usize| likely[lane].iter().filter(|(c, _)| c.min(&1) == &class);
-        if !self.outlook.doubt || !(0..LANES).flat_map(own).any(|(c, _)| self.doubtful[*c]) {
+        if !self.scoring_mode.doubt || !(0..LANES).flat_map(own).any(|(c, _)| self.doubtful[*c]) {
             return None;
         }
         let mut doubt = vec![ZERO; packed_len(dim)];
@@ -285,11 +285,11 @@ pub(super) fn likely(shares: impl Iterator<Item = f64>, soft: bool) -> Vec<(usiz
 pub(super) struct Posterior {
     dim: usize,
     noise: f64,
-    root: Vec<Lane>,
+    root: Vec<F64x8>,
     /// G⁻¹, packed.
-    inverse: Vec<Lane>,
+    inverse: Vec<F64x8>,
     /// RG⁻¹Rb.
-    own: Vec<Lane>,
+    own: Vec<F64x8>,
 }
 
 impl Posterior {
@@ -305,7 +305,7 @@ impl Posterior {
         prepared.roots(users.gram(), &mut posterior.root);
         let root = &posterior.root;
         simd::run(Inverse { users, root, out: &mut posterior.inverse });
-        let scaled: Vec<Lane> = (root.iter().zip(users.moment()))
+        let scaled: Vec<F64x8> = (root.iter().zip(users.moment()))
             .map(|(root, b)| each(|lane| root[lane] * b[lane]))
             .collect();
         algebra::times(&posterior.inverse, &scaled, &mut posterior.own);
@@ -316,8 +316,8 @@ impl Posterior {
     }
 
     /// The means around these centres.
-    pub fn mean(&self, centre: &[Lane]) -> Vec<Lane> {
-        let scaled: Vec<Lane> = (self.root.iter().zip(centre))
+    pub fn mean(&self, centre: &[F64x8]) -> Vec<F64x8> {
+        let scaled: Vec<F64x8> = (self.root.iter().zip(centre))
             .map(|(root, m)| each(|lane| m[lane] / root[lane]))
             .collect();
         let mut out = vec![ZERO; self.dim];
@@ -329,7 +329,7 @@ impl Posterior {
     }
 
     /// The covariances where so much is not known of centres; of those that count as known, nothing.
-    pub fn covariance(&self, doubt: Option<&[Lane]>) -> Vec<Lane> {
+    pub fn covariance(&self, doubt: Option<&[F64x8]>) -> Vec<F64x8> {
         let mut out = self.inverse.clone();
         let Some(doubt) = doubt else {
             self.whiten_back(&mut out, self.noise);
@@ -337,7 +337,7 @@ impl Posterior {
         };
         // σ²G⁻¹ + G⁻¹(R⁻¹CR⁻¹)G⁻¹, then R on either side.
         let mut scaled = doubt.to_vec();
-        let inverse: Vec<Lane> =
+        let inverse: Vec<F64x8> =
             self.root.iter().map(|root| each(|lane| 1.0 / root[lane])).collect();
         scale_both_sides(&mut scaled, &inverse, 1.0);
         algebra::sandwich(&self.inverse, &scaled, self.dim, &mut out);
@@ -348,7 +348,7 @@ impl Posterior {
         out
     }
 
-    fn whiten_back(&self, matrix: &mut [Lane], by: f64) {
+    fn whiten_back(&self, matrix: &mut [F64x8], by: f64) {
         scale_both_sides(matrix, &self.root, by);
     }
 }
@@ -356,8 +356,8 @@ impl Posterior {
 /// (I + RVR)⁻¹ of eight users.
 struct Inverse<'a> {
     users: &'a Moments,
-    root: &'a [Lane],
-    out: &'a mut [Lane],
+    root: &'a [F64x8],
+    out: &'a mut [F64x8],
 }
 
 impl Kernel for Inverse<'_> {
@@ -373,9 +373,9 @@ impl Kernel for Inverse<'_> {
 }
 
 /// by·S A S for a diagonal S, A packed, in place.
-fn scale_both_sides(matrix: &mut [Lane], scales: &[Lane], by: f64) {
+fn scale_both_sides(matrix: &mut [F64x8], scales: &[F64x8], by: f64) {
     for (i, own) in scales.iter().enumerate() {
-        let own: Lane = each(|lane| by * own[lane]);
+        let own: F64x8 = each(|lane| by * own[lane]);
         let row = &mut matrix[packed_len(i)..=packed_len(i) + i];
         for (entry, other) in row.iter_mut().zip(scales) {
             *entry = each(|lane| entry[lane] * own[lane] * other[lane]);
@@ -442,10 +442,12 @@ mod tests {
                 }
             }
             let population = Population { origin: ledger.origin(), ..population };
-            let believer = Believer::new(&population, Outlook::default());
+            let inference = Inference::new(&population, ScoringMode::default());
             let slots = [0, 1, 2, 3, 4];
-            let one_by_one = believer.believe(ledger.moments(&slots));
-            let Eight::Certain(certain) = believer.look(ledger.moments(&slots), slots.len()) else {
+            let one_by_one = inference.infer(ledger.moments(&slots));
+            let EightBeliefs::Certain(certain) =
+                inference.infer_eight(ledger.moments(&slots), slots.len())
+            else {
                 panic!("users that belong to one cohort each");
             };
             for (lane, belief) in one_by_one.iter().enumerate().take(slots.len()) {

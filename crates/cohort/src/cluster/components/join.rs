@@ -1,6 +1,6 @@
 //! Two blocks of points meet: whoever are neighbours are joined.
 
-use super::block::{Block, half_square};
+use super::block::{PointBlock, half_square};
 use super::disjoint::DisjointSets;
 use super::lanes::{
     AT_ONCE, Lanes, MOST_POINTS, MOST_VECTORS, Mask, MeetAll, Row, Shift, WIDTH, first, members,
@@ -8,8 +8,8 @@ use super::lanes::{
 use super::search::Search;
 
 /// The points of a block, and what they hang together with.
-pub(super) struct Party<'a> {
-    pub block: &'a Block,
+pub(super) struct BlockPoints<'a> {
+    pub block: &'a PointBlock,
     /// Where each of them is in the tree.
     pub positions: &'a [u32],
     /// Some member of each one's set: its root when last looked up.
@@ -17,7 +17,7 @@ pub(super) struct Party<'a> {
 }
 
 /// Room to work in.
-pub(super) struct Desk {
+pub(super) struct Scratch {
     pub low: Vec<f32>,
     pub high: Vec<f32>,
     offset: Vec<f32>,
@@ -25,7 +25,7 @@ pub(super) struct Desk {
     limits: Row,
 }
 
-impl Desk {
+impl Scratch {
     pub fn new(dim: usize) -> Self {
         Self {
             low: vec![0.0; dim],
@@ -37,14 +37,14 @@ impl Desk {
     }
 }
 
-impl<'a> Party<'a> {
-    pub fn new(block: &'a Block, positions: &'a [u32]) -> Self {
+impl<'a> BlockPoints<'a> {
+    pub fn new(block: &'a PointBlock, positions: &'a [u32]) -> Self {
         let mut roots = [0; MOST_POINTS];
         roots[..positions.len()].copy_from_slice(positions);
         Self { block, positions, roots }
     }
 
-    pub fn everybody(&self) -> Mask {
+    pub fn all(&self) -> Mask {
         first(self.positions.len())
     }
 
@@ -65,7 +65,7 @@ impl<'a> Party<'a> {
             }
             mask |= Mask::from(bits) << (WIDTH * v);
         }
-        mask & self.everybody()
+        mask & self.all()
     }
 
     /// The root of all, when last looked up, if they have one.
@@ -85,73 +85,92 @@ impl<'a> Party<'a> {
 }
 
 impl Search<'_> {
-    /// Joins the asking guests with their neighbours among the hosts.
-    pub fn introduce(&self, desk: &mut Desk, guests: &mut Party, asking: Mask, hosts: &mut Party) {
-        if asking == 0 {
+    /// Joins the active queries with their neighbours among the targets.
+    pub fn join_neighbours(
+        &self,
+        scratch: &mut Scratch,
+        queries: &mut BlockPoints,
+        active: Mask,
+        targets: &mut BlockPoints,
+    ) {
+        if active == 0 {
             return;
         }
-        let mut waiting = self.move_to(desk, guests.block, hosts.block, asking);
+        let mut waiting = self.move_to(scratch, queries.block, targets.block, active);
         while waiting != 0 {
             let mut group = [0; AT_ONCE];
             let mut count = 0;
-            for guest in members(waiting).take(AT_ONCE) {
-                group[count] = guest as u8;
+            for query in members(waiting).take(AT_ONCE) {
+                group[count] = query as u8;
                 count += 1;
-                waiting &= !(1 << guest);
+                waiting &= !(1 << query);
             }
             let proposed = self.index.processor.run(MeetAll {
-                lanes: &hosts.block.lanes,
-                vectors: hosts.block.vectors,
-                moved: &desk.moved,
-                askers: &group[..count],
-                limits: &desk.limits,
+                lanes: &targets.block.lanes,
+                vectors: targets.block.vectors,
+                moved: &scratch.moved,
+                queries: &group[..count],
+                limits: &scratch.limits,
             });
             let mut joined = false;
-            for (&guest, proposed) in group[..count].iter().zip(proposed) {
-                joined |= proposed != 0 && self.join(guests, guest.into(), hosts, proposed);
+            for (&query, proposed) in group[..count].iter().zip(proposed) {
+                joined |= proposed != 0 && self.join(queries, query.into(), targets, proposed);
             }
-            if joined && let Some(root) = hosts.common_root() {
-                waiting &= !guests.members_of(root);
+            if joined && let Some(root) = targets.common_root() {
+                waiting &= !queries.members_of(root);
             }
         }
     }
 
-    /// Moves the asking guests into the frame of the hosts and sets their limits there. Returns
-    /// those within γ of the ball around the hosts.
-    fn move_to(&self, desk: &mut Desk, guests: &Block, hosts: &Block, asking: Mask) -> Mask {
+    /// Moves the active queries into the frame of the targets and sets their limits there. Returns
+    /// those within γ of the ball around the targets.
+    fn move_to(
+        &self,
+        scratch: &mut Scratch,
+        queries: &PointBlock,
+        targets: &PointBlock,
+        active: Mask,
+    ) -> Mask {
         let mut square = 0.0;
-        for (k, offset) in desk.offset.iter_mut().enumerate() {
-            let way = guests.centre[k] - hosts.centre[k];
+        for (k, offset) in scratch.offset.iter_mut().enumerate() {
+            let way = queries.centre[k] - targets.centre[k];
             square += way * way;
             *offset = way as f32;
         }
-        let reach = guests.radius + square.sqrt() * (1.0 + 1e-9) + hosts.radius;
+        let reach = queries.radius + square.sqrt() * (1.0 + 1e-9) + targets.radius;
         let (gamma, dim) = (self.index.near.unit().gamma, self.index.near.dim());
         self.index.processor.run(Shift {
-            lanes: &guests.lanes,
-            vectors: guests.vectors,
-            wanted: asking,
-            offset: &desk.offset,
-            ball: half_square(gamma + hosts.radius, reach, dim) as f32,
+            lanes: &queries.lanes,
+            vectors: queries.vectors,
+            wanted: active,
+            offset: &scratch.offset,
+            ball: half_square(gamma + targets.radius, reach, dim) as f32,
             within: half_square(gamma, reach, dim) as f32,
-            moved: &mut desk.moved,
-            limits: &mut desk.limits,
+            moved: &mut scratch.moved,
+            limits: &mut scratch.limits,
         })
     }
 
-    /// Joins a guest with those of the proposed hosts that are its neighbours, one of each set.
+    /// Joins a query with those of the proposed targets that are its neighbours, one of each set.
     /// Returns whether there was one.
-    fn join(&self, guests: &mut Party, guest: usize, hosts: &mut Party, proposed: Mask) -> bool {
+    fn join(
+        &self,
+        queries: &mut BlockPoints,
+        query: usize,
+        targets: &mut BlockPoints,
+        proposed: Mask,
+    ) -> bool {
         let mut joined = false;
         let order = &self.index.tree.order;
-        let at = guests.positions[guest];
-        for host in members(proposed) {
-            let (mine, theirs) = (guests.roots[guest], hosts.roots[host]);
-            let host_at = hosts.positions[host];
-            if mine != theirs && self.index.near.near(order[at as usize], order[host_at as usize]) {
-                let root = self.sets.join(at, host_at);
-                guests.merge(mine, theirs, root);
-                hosts.merge(mine, theirs, root);
+        let at = queries.positions[query];
+        for target in members(proposed) {
+            let (mine, theirs) = (queries.roots[query], targets.roots[target]);
+            let target_at = targets.positions[target];
+            if mine != theirs && self.index.near.near(order[at as usize], order[target_at as usize])
+            {
+                let root = self.sets.join(at, target_at);
+                queries.merge(mine, theirs, root);
+                targets.merge(mine, theirs, root);
                 joined = true;
             }
         }

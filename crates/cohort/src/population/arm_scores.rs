@@ -1,8 +1,8 @@
 //! What a belief says of many arms at once: arms as SIMD lanes.
 
-use super::lanes::{LANES, Lane, ZERO, add_scaled};
+use super::lanes::{F64x8, LANES, ZERO, add_scaled};
 use super::posterior::Belief;
-use crate::{Arm, Contexts, Judgement};
+use crate::{Arm, Contexts, Score};
 
 impl Belief {
     /// Plays `argmax_x mean + width·deviation`, ties to the lowest index.
@@ -18,10 +18,10 @@ impl Belief {
     }
 
     /// What is thought of every arm, its user's level included.
-    pub fn judge(&self, contexts: &Contexts, width: f64, judgements: &mut [Judgement]) {
+    pub fn score(&self, contexts: &Contexts, width: f64, scores: &mut [Score]) {
         let level = self.level();
         self.predict_all(contexts, |arm, mean, deviation| {
-            judgements[arm] = Judgement { expected: mean + level, bonus: width * deviation };
+            scores[arm] = Score { expected: mean + level, bonus: width * deviation };
         });
     }
 
@@ -55,12 +55,18 @@ impl Belief {
 widest! {
     /// Adds E⟨x, θ⟩ and (E⟨x, θ⟩)² under one guess, in its share, for a group of arms, `group[k][lane]`
     /// being coordinate k of an arm.
-    fn add_mean(group: &[Lane], share: f64, centre: &[f64], mean: &mut Lane, square: &mut Lane)
+    fn add_mean(group: &[F64x8], share: f64, centre: &[f64], mean: &mut F64x8, square: &mut F64x8)
         = add_mean_kernel
 }
 
 #[inline(always)]
-fn add_mean_kernel(group: &[Lane], share: f64, centre: &[f64], mean: &mut Lane, square: &mut Lane) {
+fn add_mean_kernel(
+    group: &[F64x8],
+    share: f64,
+    centre: &[f64],
+    mean: &mut F64x8,
+    square: &mut F64x8,
+) {
     let mut along = ZERO;
     for (x, centre) in group.iter().zip(centre) {
         add_scaled(&mut along, x, *centre);
@@ -73,12 +79,12 @@ fn add_mean_kernel(group: &[Lane], share: f64, centre: &[f64], mean: &mut Lane, 
 
 widest! {
     /// Adds share·xᵀCx for a group of arms.
-    fn add_variance(group: &[Lane], share: f64, covariance: &[f64], square: &mut Lane)
+    fn add_variance(group: &[F64x8], share: f64, covariance: &[f64], square: &mut F64x8)
         = add_variance_kernel
 }
 
 #[inline(always)]
-fn add_variance_kernel(group: &[Lane], share: f64, covariance: &[f64], square: &mut Lane) {
+fn add_variance_kernel(group: &[F64x8], share: f64, covariance: &[f64], square: &mut F64x8) {
     let mut variance = ZERO;
     let mut rows = covariance;
     for (i, x) in group.iter().enumerate() {
@@ -122,12 +128,12 @@ mod tests {
                 ClassBelief { covariance, guesses: vec![Guess { component, share, mean }] }
             };
             let belief = Belief { classes: vec![class(0, share), class(1, 1.0 - share)], noise: 1.0 };
-            let mut judgements = vec![Judgement::default(); arms];
-            belief.judge(&contexts, width, &mut judgements);
-            for (x, judgement) in contexts.iter().zip(judgements) {
+            let mut scores = vec![Score::default(); arms];
+            belief.score(&contexts, width, &mut scores);
+            for (x, score) in contexts.iter().zip(scores) {
                 let (mean, deviation) = belief.predict(x);
-                prop_assert!((judgement.expected - mean - belief.level()).abs() < 1e-12);
-                prop_assert!((judgement.bonus - width * deviation).abs() < 1e-7);
+                prop_assert!((score.expected - mean - belief.level()).abs() < 1e-12);
+                prop_assert!((score.bonus - width * deviation).abs() < 1e-7);
             }
             let score = |arm| {
                 let (mean, deviation) = belief.predict(contexts.arm(arm));

@@ -9,14 +9,14 @@ use crate::linear::Symmetric;
 
 /// Slopes and expected curvature of the evidence in some variances.
 #[derive(Clone, Debug)]
-pub struct Score {
+pub struct FisherScore {
     /// ∂/∂v.
     pub slope: Vec<f64>,
     /// −E ∂²/∂v∂v'.
     pub curve: Symmetric,
 }
 
-impl Score {
+impl FisherScore {
     /// Of nothing.
     pub fn new(count: usize) -> Self {
         Self { slope: vec![0.0; count], curve: Symmetric::zero(count) }

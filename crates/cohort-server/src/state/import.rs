@@ -6,7 +6,7 @@ use crate::settings::{AppSettings, BadSettings};
 
 /// Why what was learned elsewhere cannot be taken over.
 #[derive(Debug, thiserror::Error)]
-pub enum Unfit {
+pub enum ImportError {
     /// Settings that no app can have.
     #[error(transparent)]
     Settings(#[from] BadSettings),
@@ -26,7 +26,7 @@ impl State {
         at_ms: u64,
         users: impl IntoIterator<Item = &'a str>,
         mut learned: &[u8],
-    ) -> Result<Self, Unfit> {
+    ) -> Result<Self, ImportError> {
         let mut app = App::new(settings, at_ms)?;
         for (number, user) in users.into_iter().enumerate() {
             // A user that was forgotten has left its number.
@@ -35,12 +35,12 @@ impl State {
                 continue;
             }
             if app.users.append(user) != Some(number) {
-                return Err(Unfit::Twice(user.to_owned()));
+                return Err(ImportError::Twice(user.to_owned()));
             }
             app.seen.touch(number, at_ms);
         }
         let fixed = BadSettings::Fixed(app.settings.policy.clone());
-        app.turns().saved().ok_or(fixed)?.load(&mut learned)?;
+        app.online().saved().ok_or(fixed)?.load(&mut learned)?;
         let mut state = State::default();
         state.apps.insert(name.to_owned(), app);
         Ok(state)
@@ -51,7 +51,7 @@ impl App {
     /// What its policy has learned; `None` where that cannot be kept.
     pub fn learned(&mut self) -> Option<Vec<u8>> {
         let mut learned = Vec::new();
-        self.turns().saved()?.save(&mut learned).ok()?;
+        self.online().saved()?.save(&mut learned).ok()?;
         Some(learned)
     }
 }
@@ -65,10 +65,10 @@ mod tests {
     fn what_was_learned_elsewhere_comes_back_out_of_a_state() {
         let settings = AppSettings { policy: "linucb-ind".to_owned(), ..AppSettings::new(2) };
         let mut policy = settings.build().unwrap();
-        let turns = policy.turns().unwrap();
-        turns.learn_one(1, Contexts::new(&[0.5, 0.25], 2).unwrap().arm(0), 1.0);
+        let online = policy.online().unwrap();
+        online.learn_one(1, Contexts::new(&[0.5, 0.25], 2).unwrap().arm(0), 1.0);
         let mut learned = Vec::new();
-        turns.saved().unwrap().save(&mut learned).unwrap();
+        online.saved().unwrap().save(&mut learned).unwrap();
 
         let with = |users: &[&str], learned: &[u8]| {
             State::with_app("shop", settings.clone(), 5, users.iter().copied(), learned)
