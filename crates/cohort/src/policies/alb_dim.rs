@@ -16,8 +16,9 @@
 //! | `t0` T₀ | 1, 2, … | length of the first phase |
 //! | those of OFUL | | [`OFUL_PARAMS`] |
 //!
-//! The paper asks for T₀ = O(d² ln²(1/δ)), for which 36^i is soon beyond any horizon; the default is
-//! what lets the second phase begin after some dozens of turns.
+//! T₀ is ⌈d² ln²(1/δ)⌉ unless it is set: the paper's order with the constant 1. A shorter first phase
+//! explores for fewer turns than there are coordinates, and then all of them fall below the first
+//! threshold.
 //!
 //! Reference: Ghosh, Sankararaman, Ramchandran, *Problem-Complexity Adaptive Model Selection for
 //! Stochastic Linear Bandits*, AISTATS 2021, Algorithm 2.
@@ -29,7 +30,7 @@ use rand::RngExt;
 use super::draws::stream;
 use super::shared::served::{OneUser, Served};
 use crate::linear::{Confidence, OFUL_PARAMS, Oful, Ridge};
-use crate::params::{Param, Settings};
+use crate::params::{Kind, Param, Settings};
 use crate::registry::PolicyInfo;
 use crate::{Arm, Contexts, Error, OnlinePolicy, Order, Policy, Problem, Saved, Score, saved};
 
@@ -38,7 +39,10 @@ pub const INFO: PolicyInfo = PolicyInfo {
     name: "alb-dim",
     summary: "per user: OFUL on the coordinates that matter, learned in phases",
     reference: "Ghosh, Sankararaman, Ramchandran, AISTATS 2021, Algorithm 2",
-    params: &[OFUL_PARAMS, &[Param::count("t0", 1, 20, "T₀, length of the first phase")]],
+    params: &[
+        OFUL_PARAMS,
+        &[Param::derived("t0", Kind::Count(1), "⌈d² ln²(1/δ)⌉", "T₀, length of the first phase")],
+    ],
     build,
 };
 
@@ -74,7 +78,10 @@ fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Erro
         oful: Oful::new(dim, lambda),
         explored: Ridge::new(dim, lambda),
     };
-    let t0 = settings.count("t0") as f64;
+    let t0 = settings.derived("t0", || {
+        let log = (1.0 / confidence.delta).ln();
+        ((dim * dim) as f64 * log * log).ceil().max(1.0)
+    });
     let (seed, users) = (problem.seed, Vec::new());
     Ok(Box::new(Served(AlbDim { confidence, t0, dim, seed, users, fresh })))
 }
