@@ -84,7 +84,7 @@ def test_what_cannot_be_judged_is_said(log):
         (lambda: cohort.evaluate({"item": ["a"], "reward": [1, 2]}), "found columns of"),
         (lambda: cohort.evaluate(log, ["random", "random"]), "two called 'random'"),
         (lambda: cohort.evaluate(log, np.ones((3, 4))), "600, the decisions of the log with a reward"),
-        (lambda: cohort.evaluate(log, cohort.Policy("cmlb", dim=3, users=1, rounds=9)), "one user at a time"),
+        (lambda: cohort.evaluate(log, cohort.Policy("common", dim=3, users=1)), "one user at a time"),
     ]
     for refused, sentence in cases:
         with pytest.raises(cohort.CohortError, match=sentence) as error:
