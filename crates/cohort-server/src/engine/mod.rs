@@ -37,6 +37,7 @@ pub use trouble::Trouble;
 
 use crate::event::{Event, Key, What};
 use crate::journal::Group;
+use crate::learning::{Aggregation, Learning, MOST_GATHERED};
 use crate::settings::{AppSettings, is_feature, is_reward};
 use crate::state::{App, State, Status};
 use crate::trial::Trial;
@@ -159,8 +160,8 @@ impl Engine {
         group: &mut Group,
     ) -> Result<Answer, Refusal> {
         match request {
-            Request::CreateApp { app, settings, trial, key } => {
-                self.create_app(now_ms, app, settings, *trial, key, group)
+            Request::CreateApp { app, settings, trial, learning, key } => {
+                self.create_app(now_ms, app, settings, (*trial, *learning), key, group)
             }
             Request::ChangeApp { app, change } => self.change_app(now_ms, app, change, group),
             Request::Inspect { app, inspect } => {
@@ -223,6 +224,7 @@ impl Engine {
                     .map(|(decision, reward)| self.reward(at_ms, &app, decision, reward, group));
                 Ok(Answer::Rewarded(outcomes.collect()))
             }
+            Request::ReplaceModel { app, model } => self.replace_model(now_ms, &app, model, group),
             Request::ForgetUser { app, user } => {
                 let at_ms = self.advance(now_ms, &app, group)?;
                 if self.app(&app)?.users().find(&user).is_none() {
@@ -264,7 +266,7 @@ impl Engine {
         now_ms: u64,
         app: String,
         settings: AppSettings,
-        trial: Trial,
+        (trial, learning): (Trial, Learning),
         key: Option<Key>,
         group: &mut Group,
     ) -> Result<Answer, Refusal> {
@@ -280,6 +282,9 @@ impl Engine {
         self.record(group, &app, now_ms, What::Created(settings))?;
         if trial != Trial::default() {
             self.record(group, &app, now_ms, What::TrialSet(trial))?;
+        }
+        if learning != Learning::default() {
+            self.record(group, &app, now_ms, What::LearningSet(learning))?;
         }
         if let Some(key) = key {
             self.record(group, &app, now_ms, What::KeyAdded(key))?;
@@ -297,8 +302,10 @@ impl Engine {
         let at_ms = self.advance(now_ms, &app, group)?;
         let known = self.app(&app)?;
         let (before, trial_before) = (known.settings().clone(), known.trial().clone());
+        let learning_before = known.learning().clone();
         let (mut settings, mut trial) = (before.clone(), trial_before.clone());
-        change(&mut settings, &mut trial);
+        let mut learning = learning_before.clone();
+        change(&mut settings, &mut trial, &mut learning);
         self.check_settings(&settings)?;
         trial.check(settings.dim)?;
         self.app_mut(&app)?.policy_for(&settings)?;
@@ -308,7 +315,29 @@ impl Engine {
         if trial != trial_before {
             self.record(group, &app, at_ms, What::TrialSet(trial))?;
         }
+        if learning != learning_before {
+            self.record(group, &app, at_ms, What::LearningSet(learning))?;
+        }
         self.view(&app)
+    }
+
+    fn replace_model(
+        &mut self,
+        now_ms: u64,
+        app: &str,
+        model: Option<Vec<u8>>,
+        group: &mut Group,
+    ) -> Result<Answer, Refusal> {
+        let at_ms = self.advance(now_ms, app, group)?;
+        if let Some(model) = &model {
+            App::of_model(model, self.app(app)?.settings())
+                .map_err(|why| Refusal::BadModel { why })?;
+        }
+        self.record(group, app, at_ms, What::ModelReplaced(model))?;
+        // What a refit finds that is under way is about what was known before.
+        self.refits.under_way.remove(app);
+        self.recent.remove(app);
+        Ok(Answer::Done)
     }
 
     fn check_settings(&self, settings: &AppSettings) -> Result<(), Refusal> {
@@ -369,14 +398,23 @@ impl Engine {
         if !is_reward(reward) {
             return Err(Refusal::BadReward { reward });
         }
-        match self.app(app)?.decisions().get(&decision).map(|found| found.status) {
+        let known = self.app(app)?;
+        let gathers = known.learning().aggregation != Aggregation::Earliest;
+        let found = known.decisions().get(&decision);
+        if gathers && found.is_some_and(|found| !known.can_gather(found)) {
+            return Err(Refusal::TooMany {
+                what: "rewards for one decision",
+                limit: MOST_GATHERED,
+            });
+        }
+        match found.map(|found| found.status) {
             None => Err(Refusal::DecisionUnknown { decision }),
             Some(Status::NotShown) => Err(Refusal::NotShown { decision }),
             Some(Status::Expired(_)) => Err(Refusal::Late { decision }),
             Some(Status::Rewarded(first)) => Ok(RewardOutcome::Repeated { first }),
             Some(Status::Open) => {
                 self.record(group, app, at_ms, What::Rewarded { decision, reward })?;
-                Ok(RewardOutcome::Learned)
+                Ok(if gathers { RewardOutcome::Gathered } else { RewardOutcome::Learned })
             }
         }
     }
@@ -463,6 +501,8 @@ fn view_of(name: &str, app: &App) -> AppView {
         name: name.to_owned(),
         settings: app.settings().clone(),
         trial: app.trial().clone(),
+        learning: app.learning().clone(),
+        apprenticeship: app.apprenticeship(),
         created_ms: app.created_ms(),
         keys: app.keys().to_vec(),
         users: app.users().count(),

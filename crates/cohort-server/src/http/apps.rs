@@ -15,11 +15,13 @@ use super::Shared;
 use super::access::{Admin, Client};
 use super::body::{JsonBody, MaybeJson, check_app_name};
 use super::error::{ApiError, ErrorBody};
+use super::learning::{AggregationBody, ApprenticeBody, ModeBody};
 use super::path::Path;
 use crate::auth::{KeyHash, Scopes, hex, new_key};
 use crate::engine::request::AppView;
 use crate::engine::{Answer, Request};
 use crate::event::Key;
+use crate::learning::Learning;
 use crate::settings::{AppSettings, DEFAULT_POLICY, DEFAULT_WINDOW_MS};
 use crate::trial::Trial;
 
@@ -54,9 +56,21 @@ pub struct NewApp {
     /// How long a decision waits for its reward.
     #[serde(default = "default_window_ms")]
     pub window_ms: u64,
-    /// What is learned when no reward came in time; nothing if absent.
+    /// What is learned when no reward came in time; 0 if absent, `null` for nothing: then decisions
+    /// that nobody answered teach nothing.
+    #[serde(default, deserialize_with = "null_is_a_value")]
+    #[schema(value_type = Option<f64>)]
+    pub default_reward: Option<Option<f64>>,
+    /// What becomes of several rewards for one decision; `earliest` if absent.
+    pub aggregation: Option<AggregationBody>,
+    /// Who decides; `online` if absent.
+    pub mode: Option<ModeBody>,
+    /// Whether a decision that is activated later waits from when it was made, not from then on.
     #[serde(default)]
-    pub default_reward: Option<f64>,
+    pub wait_from_decision: bool,
+    /// Whether a user is in the control group for all decisions or for none.
+    #[serde(default)]
+    pub sticky_control: bool,
     /// The share of decisions in the control group: taken uniformly at random, and counted apart.
     #[serde(default)]
     pub control: f64,
@@ -95,6 +109,14 @@ pub struct AppChange {
     #[serde(default, deserialize_with = "null_is_a_value")]
     #[schema(value_type = Option<f64>)]
     pub default_reward: Option<Option<f64>>,
+    /// What becomes of several rewards for one decision.
+    pub aggregation: Option<AggregationBody>,
+    /// Who decides.
+    pub mode: Option<ModeBody>,
+    /// Whether a decision that is activated later waits from when it was made.
+    pub wait_from_decision: Option<bool>,
+    /// Whether a user is in the control group for all decisions or for none.
+    pub sticky_control: Option<bool>,
     /// The share of decisions in the control group.
     pub control: Option<f64>,
     /// Whether the log keeps the features of all candidates.
@@ -125,8 +147,19 @@ pub struct AppBody {
     pub window_ms: u64,
     /// What is learned when no reward came in time.
     pub default_reward: Option<f64>,
+    /// What becomes of several rewards for one decision.
+    pub aggregation: AggregationBody,
+    /// Who decides.
+    pub mode: ModeBody,
+    /// Whether a decision that is activated later waits from when it was made.
+    pub wait_from_decision: bool,
+    /// What came of decisions that the policy only watched; absent where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub apprentice: Option<ApprenticeBody>,
     /// The share of decisions in the control group.
     pub control: f64,
+    /// Whether a user is in the control group for all decisions or for none.
+    pub sticky_control: bool,
     /// Whether the log keeps the features of all candidates.
     pub log_candidates: bool,
     /// What features are called, for people.
@@ -212,6 +245,9 @@ pub struct CreatedApp {
     pub app: AppBody,
     /// Its first key.
     pub key: NewKey,
+    /// What is done that nobody asked for, and how it is had otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
 /// All apps.
@@ -251,8 +287,15 @@ pub async fn create(
         params: values_of(new.params),
         epsilon: new.epsilon,
         window_ms: new.window_ms,
-        default_reward: new.default_reward,
+        default_reward: new.default_reward.unwrap_or(Some(0.0)),
     };
+    let hint = new.default_reward.is_none().then(|| {
+        format!(
+            "a decision that gets no reward within {} ms is learned with the reward 0; set default_reward \
+             to another number, or to null for decisions without a reward to teach nothing",
+            settings.window_ms
+        )
+    });
     let (shown, kept) = make_key(&new.key)?;
     let name = new.name.clone();
     let trial = Box::new(Trial {
@@ -260,11 +303,18 @@ pub async fn create(
         log_candidates: new.log_candidates,
         feature_names: new.feature_names,
     });
-    let request = Request::CreateApp { app: new.name, settings, trial, key: Some(kept) };
+    let learning = Box::new(Learning {
+        aggregation: new.aggregation.map(Into::into).unwrap_or_default(),
+        mode: new.mode.map(Into::into).unwrap_or_default(),
+        wait_from_decision: new.wait_from_decision,
+        sticky_control: new.sticky_control,
+        dialect: String::new(),
+    });
+    let request = Request::CreateApp { app: new.name, settings, trial, learning, key: Some(kept) };
     match service.engine.ask(request).await? {
         Answer::App(view) => {
             who.did("app created", &name, &format!("with key {}", shown.id));
-            let created = CreatedApp { app: body_of(*view), key: shown };
+            let created = CreatedApp { app: body_of(*view), key: shown, hint };
             Ok((StatusCode::CREATED, Json(created)))
         }
         _ => Err(unexpected()),
@@ -291,19 +341,25 @@ pub async fn change(
     Client(app, who): Client<{ Scopes::ADMIN }>,
     JsonBody(change): JsonBody<AppChange>,
 ) -> Result<Json<AppBody>, ApiError> {
-    let change = Box::new(move |settings: &mut AppSettings, trial: &mut Trial| {
-        if let Some(params) = change.params {
-            settings.params = values_of(params);
-        }
-        settings.epsilon = change.epsilon.unwrap_or(settings.epsilon);
-        settings.window_ms = change.window_ms.unwrap_or(settings.window_ms);
-        settings.default_reward = change.default_reward.unwrap_or(settings.default_reward);
-        trial.control = change.control.unwrap_or(trial.control);
-        trial.log_candidates = change.log_candidates.unwrap_or(trial.log_candidates);
-        if let Some(names) = change.feature_names {
-            trial.feature_names = names;
-        }
-    });
+    let change =
+        Box::new(move |settings: &mut AppSettings, trial: &mut Trial, learning: &mut Learning| {
+            if let Some(params) = change.params {
+                settings.params = values_of(params);
+            }
+            settings.epsilon = change.epsilon.unwrap_or(settings.epsilon);
+            settings.window_ms = change.window_ms.unwrap_or(settings.window_ms);
+            settings.default_reward = change.default_reward.unwrap_or(settings.default_reward);
+            learning.aggregation = change.aggregation.map_or(learning.aggregation, Into::into);
+            learning.mode = change.mode.map_or(learning.mode, Into::into);
+            learning.wait_from_decision =
+                change.wait_from_decision.unwrap_or(learning.wait_from_decision);
+            learning.sticky_control = change.sticky_control.unwrap_or(learning.sticky_control);
+            trial.control = change.control.unwrap_or(trial.control);
+            trial.log_candidates = change.log_candidates.unwrap_or(trial.log_candidates);
+            if let Some(names) = change.feature_names {
+                trial.feature_names = names;
+            }
+        });
     let changed = service.engine.ask(Request::ChangeApp { app: app.clone(), change }).await?;
     who.did("app changed", &app, "");
     app_in(changed)
@@ -423,6 +479,11 @@ fn body_of(view: AppView) -> AppBody {
         epsilon: settings.epsilon,
         window_ms: settings.window_ms,
         default_reward: settings.default_reward,
+        aggregation: view.learning.aggregation.into(),
+        mode: view.learning.mode.into(),
+        wait_from_decision: view.learning.wait_from_decision,
+        apprentice: (view.apprenticeship.decisions > 0).then(|| view.apprenticeship.into()),
+        sticky_control: view.learning.sticky_control,
         control: view.trial.control,
         log_candidates: view.trial.log_candidates,
         feature_names: view.trial.feature_names,

@@ -21,6 +21,7 @@ mod decide;
 mod error;
 mod insight;
 mod items;
+mod learning;
 mod log;
 mod measure;
 mod operations;
