@@ -21,6 +21,7 @@ pub mod recent;
 pub mod recovery;
 pub mod refusal;
 pub mod request;
+mod reward;
 pub mod runtime;
 mod time;
 mod trouble;
@@ -37,12 +38,12 @@ pub use trouble::Trouble;
 
 use crate::event::{Event, Key, What};
 use crate::journal::Group;
-use crate::learning::{Aggregation, Learning, MOST_GATHERED};
-use crate::settings::{AppSettings, is_feature, is_reward};
-use crate::state::{App, State, Status};
+use crate::learning::Learning;
+use crate::settings::{AppSettings, is_feature};
+use crate::state::{App, State};
 use crate::trial::Trial;
 use recent::Recent;
-use request::{AppView, Change, DecisionView, RewardOutcome};
+use request::{AppView, Change, DecisionView};
 
 /// What one app may take up.
 #[derive(Clone, Copy, Debug)]
@@ -321,25 +322,6 @@ impl Engine {
         self.view(&app)
     }
 
-    fn replace_model(
-        &mut self,
-        now_ms: u64,
-        app: &str,
-        model: Option<Vec<u8>>,
-        group: &mut Group,
-    ) -> Result<Answer, Refusal> {
-        let at_ms = self.advance(now_ms, app, group)?;
-        if let Some(model) = &model {
-            App::of_model(model, self.app(app)?.settings())
-                .map_err(|why| Refusal::BadModel { why })?;
-        }
-        self.record(group, app, at_ms, What::ModelReplaced(model))?;
-        // What a refit finds that is under way is about what was known before.
-        self.refits.under_way.remove(app);
-        self.recent.remove(app);
-        Ok(Answer::Done)
-    }
-
     fn check_settings(&self, settings: &AppSettings) -> Result<(), Refusal> {
         match settings.dim > self.limits.dim {
             true => Err(Refusal::TooMany { what: "features (dim)", limit: self.limits.dim }),
@@ -367,56 +349,6 @@ impl Engine {
             self.record(group, &app, at_ms, What::ItemPut(id, features))?;
         }
         Ok(Answer::Done)
-    }
-
-    fn activate(
-        &mut self,
-        now_ms: u64,
-        app: String,
-        decision: String,
-        group: &mut Group,
-    ) -> Result<Answer, Refusal> {
-        let at_ms = self.advance(now_ms, &app, group)?;
-        let Some(found) = self.app(&app)?.decisions().get(&decision) else {
-            return Err(Refusal::DecisionUnknown { decision });
-        };
-        // Asking twice is asking once: a retry must not fail.
-        if found.status == Status::NotShown {
-            self.record(group, &app, at_ms, What::Activated(decision))?;
-        }
-        Ok(Answer::Done)
-    }
-
-    fn reward(
-        &mut self,
-        at_ms: u64,
-        app: &str,
-        decision: String,
-        reward: f64,
-        group: &mut Group,
-    ) -> Result<RewardOutcome, Refusal> {
-        if !is_reward(reward) {
-            return Err(Refusal::BadReward { reward });
-        }
-        let known = self.app(app)?;
-        let gathers = known.learning().aggregation != Aggregation::Earliest;
-        let found = known.decisions().get(&decision);
-        if gathers && found.is_some_and(|found| !known.can_gather(found)) {
-            return Err(Refusal::TooMany {
-                what: "rewards for one decision",
-                limit: MOST_GATHERED,
-            });
-        }
-        match found.map(|found| found.status) {
-            None => Err(Refusal::DecisionUnknown { decision }),
-            Some(Status::NotShown) => Err(Refusal::NotShown { decision }),
-            Some(Status::Expired(_)) => Err(Refusal::Late { decision }),
-            Some(Status::Rewarded(first)) => Ok(RewardOutcome::Repeated { first }),
-            Some(Status::Open) => {
-                self.record(group, app, at_ms, What::Rewarded { decision, reward })?;
-                Ok(if gathers { RewardOutcome::Gathered } else { RewardOutcome::Learned })
-            }
-        }
     }
 
     fn show_decision(&self, app: &str, decision: String) -> Result<Answer, Refusal> {

@@ -7,7 +7,7 @@
 //! | `body` | is the body what it should be? |
 //! | `path` | can the names in the address be read? |
 //! | `error` | how is a refusal told? |
-//! | `apps`, `items`, `decide`, `reward` | what can be asked? |
+//! | `apps`, `keys`, `learning`, `items`, `decide`, `reward` | what can be asked? |
 //! | `users` | what is known of one, and how is that forgotten? |
 //! | `insight`, `log` | what does it know, and what is in its log? |
 //! | `page` | what does the page consist of? |
@@ -21,6 +21,7 @@ mod decide;
 mod error;
 mod insight;
 mod items;
+mod keys;
 mod learning;
 mod log;
 mod measure;
@@ -147,8 +148,8 @@ fn described_routes() -> OpenApiRouter<Arc<Service>> {
     OpenApiRouter::with_openapi(Description::openapi())
         .routes(routes!(apps::list, apps::create))
         .routes(routes!(apps::show, apps::change, apps::delete))
-        .routes(routes!(apps::add_key, apps::list_keys))
-        .routes(routes!(apps::remove_key))
+        .routes(routes!(keys::add_key, keys::list_keys))
+        .routes(routes!(keys::remove_key))
         .routes(routes!(items::list, items::put))
         .routes(routes!(items::remove))
         .routes(routes!(decide::decide))
