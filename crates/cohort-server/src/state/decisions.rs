@@ -172,6 +172,17 @@ impl Decisions {
         theirs.iter().for_each(|id| self.remove(id));
     }
 
+    /// The ids of those that begin so and that nobody has seen yet, in order.
+    pub fn not_shown_with(&self, beginning: &str) -> Vec<String> {
+        let is_one = |decision: &&Arc<Decision>| {
+            decision.status == Status::NotShown && decision.made.id.starts_with(beginning)
+        };
+        let mut ids: Vec<String> =
+            self.by_id.values().filter(is_one).map(|one| one.made.id.clone()).collect();
+        ids.sort_unstable();
+        ids
+    }
+
     /// How many are remembered.
     pub fn len(&self) -> usize {
         self.by_id.len()
