@@ -206,8 +206,9 @@ impl Service {
         if from_ms >= to_ms {
             return Err(DialectError::bad(BAD, "startTime must be before endTime"));
         }
-        let settings = self.view(&asked.app).await?.settings;
-        let app = rows::App { name: asked.app.clone(), settings };
+        let view = *self.view(&asked.app).await?;
+        let (settings, learning) = (view.settings, view.learning);
+        let app = rows::App { name: asked.app.clone(), settings, learning };
         let permit = self.permit_to_read().map_err(|why| DialectError::from_api(why, BAD))?;
         let journal = self.journal.clone();
         let read = tokio::task::spawn_blocking(move || {
