@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::configuration::Kept;
 use super::error::DialectError;
 use super::time::{date, duration, parse_date};
-use super::{Loop, Sent, bug, check_id};
+use super::{Loop, Sent, bug, check_id, new_id};
 use crate::auth::Scopes;
 use crate::clock::{Clock, SystemClock};
 use crate::export::rows::{self, ExportRow};
@@ -114,7 +114,7 @@ pub async fn create(
     asked: Loop<{ Scopes::ADMIN }>,
     sent: Sent,
 ) -> Result<Response, DialectError> {
-    let id = format!("{:032x}", rand::random::<u128>());
+    let id = new_id()?;
     let done = service.evaluate(&asked, &sent, &id).await?;
     let mut response = (StatusCode::CREATED, Json(done)).into_response();
     if let Ok(place) = HeaderValue::from_str(&format!("evaluations/{id}")) {

@@ -34,12 +34,15 @@ use axum::http::{HeaderName, HeaderValue};
 use axum::middleware;
 use axum::response::Response;
 use axum::routing::{get, post};
+use rand::TryRng;
+use rand::rngs::SysRng;
 use serde::de::DeserializeOwned;
 
 use super::Service;
 use super::access::Who;
 use super::body::{check_is_json, parse};
 use super::path::Path;
+use crate::auth::hex;
 use crate::engine::request::AppView;
 use crate::engine::{Answer, Refusal};
 use error::DialectError;
@@ -127,8 +130,8 @@ pub(super) fn wrong_method() -> Response {
 
 /// Clients quote it when they ask for help.
 async fn add_request_id(mut response: Response) -> Response {
-    let id = format!("{:032x}", rand::random::<u128>());
-    if let Ok(id) = HeaderValue::from_str(&id) {
+    let id = new_id().ok().and_then(|id| HeaderValue::from_str(&id).ok());
+    if let Some(id) = id {
         response.headers_mut().insert(HeaderName::from_static("apim-request-id"), id);
     }
     response
@@ -262,6 +265,16 @@ impl Service {
             Err(why) => Err(DialectError::from_refusal(why, "InternalServerError")),
         }
     }
+}
+
+/// An id that nobody else has.
+fn new_id() -> Result<String, DialectError> {
+    let mut bytes = [0; 16];
+    SysRng.try_fill_bytes(&mut bytes).map_err(|_| {
+        let sentence = "the machine gives no random numbers; try again";
+        DialectError::new(503, "InternalServerError", sentence)
+    })?;
+    Ok(hex(&bytes))
 }
 
 /// An answer to another question.

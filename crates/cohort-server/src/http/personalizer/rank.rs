@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::error::DialectError;
 use super::events::slot_decision;
 use super::vector::Encoded;
-use super::{Loop, Sent, bug, check_id};
+use super::{Loop, Sent, bug, check_id, new_id};
 use crate::auth::Scopes;
 use crate::engine::request::{ForUser, Made, Offer};
 use crate::engine::{Answer, Request};
@@ -185,7 +185,7 @@ fn check_slots(sent: &SlotsRequest) -> Result<(), DialectError> {
 fn event_of(sent: Option<String>) -> Result<String, DialectError> {
     match sent.filter(|id| !id.is_empty()) {
         Some(id) => check_id("the eventId", &id, BAD).map(|()| id),
-        None => Ok(format!("{:032x}", rand::random::<u128>())),
+        None => new_id(),
     }
 }
 
