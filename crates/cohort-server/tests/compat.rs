@@ -81,6 +81,10 @@ fn every_kind_of_event_is_kept() {
             What::DecidedInTrial(decided) if decided.control => "decided, of the control group",
             What::DecidedInTrial(_) => "decided in a trial",
             What::TrialSet(_) => "trial set",
+            What::LearningSet(_) => "learning set",
+            What::Watched { .. } => "watched",
+            What::ModelReplaced(None) => "model reset",
+            What::ModelReplaced(Some(_)) => "model replaced",
         });
         Ok(())
     });

@@ -41,7 +41,7 @@ impl DialectError {
             400..500 => (400, code),
             status => (status, "InternalServerError"),
         };
-        Self { status, code, message: why.told().message, retry_after_seconds }
+        Self { status, code, message: why.detail().message, retry_after_seconds }
     }
 
     /// The same of a refusal of the engine.

@@ -150,7 +150,7 @@ impl Service {
             // Whoever asked may have gone.
             let _ = send.send(found);
         };
-        let request = Request::Look { app: app.to_owned(), look: Box::new(look) };
+        let request = Request::Inspect { app: app.to_owned(), inspect: Box::new(look) };
         let asked = self.engine.ask(request).await;
         asked.map_err(|why| DialectError::from_refusal(why, BAD_ACTIVATION))?;
         receive.await.map_err(|_| bug())

@@ -32,7 +32,7 @@ pub async fn export(
         // Whoever asked may have gone.
         let _ = send.send(app.freeze_model(&name));
     };
-    let request = Request::Look { app: asked.app, look: Box::new(look) };
+    let request = Request::Inspect { app: asked.app, inspect: Box::new(look) };
     let told = |why| DialectError::from_refusal(why, "ResourceNotFound");
     service.engine.ask(request).await.map_err(told)?;
     let frozen = receive.await.map_err(|_| bug())?.map_err(|_| {
