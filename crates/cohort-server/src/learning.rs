@@ -242,6 +242,8 @@ mod tests {
         assert_eq!((share(0.0), share(1.0)), (0, users.len()));
         assert!((share(0.1) as f64 / users.len() as f64 - 0.1).abs() < 0.01);
         // A larger group has all of a smaller one.
-        assert!(users.iter().all(|u| !Learning::is_control(u, 0.1) || Learning::is_control(u, 0.2)));
+        assert!(
+            users.iter().all(|u| !Learning::is_control(u, 0.1) || Learning::is_control(u, 0.2))
+        );
     }
 }
