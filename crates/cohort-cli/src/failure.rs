@@ -1,7 +1,6 @@
 //! How the command ends: 0 done, 1 failed, 2 bad input, 130 interrupted.
 
 use std::io::{ErrorKind, Write};
-use std::process::ExitCode;
 
 /// How a command ended that did not fail.
 pub enum Done {
@@ -53,15 +52,15 @@ impl From<clap::Error> for Failure {
     }
 }
 
-/// Says what went wrong, if anything did, and ends accordingly.
-pub fn exit_code(done: Result<Done, Failure>) -> ExitCode {
+/// Says what went wrong, if anything did, and how the process is to end.
+pub fn exit_code(done: Result<Done, Failure>) -> u8 {
     match done {
-        Ok(Done::Complete) => ExitCode::SUCCESS,
-        Ok(Done::Interrupted) => ExitCode::from(130),
+        Ok(Done::Complete) => 0,
+        Ok(Done::Interrupted) => 130,
         Err(failure) => {
             let line = failure.message.lines().collect::<Vec<_>>().join(" ");
             eprintln!("error: {line}");
-            ExitCode::from(if failure.bad_input { 2 } else { 1 })
+            if failure.bad_input { 2 } else { 1 }
         }
     }
 }

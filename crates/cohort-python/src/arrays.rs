@@ -1,6 +1,7 @@
 //! Arrays in and out. What comes in is C-contiguous float64 (the Python half sees to it) and is
 //! read where it lies; what goes out is moved, not copied.
 
+use cohort::bounds::{MAX_FEATURE, MAX_REWARD, is_feature, is_reward};
 use cohort::{Arm, Contexts};
 use cohort_lab::results::half_width_95;
 use numpy::PyUntypedArrayMethods;
@@ -50,7 +51,20 @@ pub fn expect_shape(what: &str, found: &[usize], axes: &[(&str, Option<usize>)])
 /// Contexts of one offer, (arms, dim).
 pub fn contexts<'a>(array: &'a Numbers<'_>, dim: usize) -> PyResult<Contexts<'a>> {
     expect_shape("contexts", array.shape(), &[("arms", None), ("dim", Some(dim))])?;
-    Contexts::new(slice("contexts", array)?, dim).map_err(refused)
+    bounded_contexts(slice("contexts", array)?, dim)
+}
+
+/// Contexts whose numbers are as large as the service's may be, and no larger.
+pub fn bounded_contexts(values: &[f64], dim: usize) -> PyResult<Contexts<'_>> {
+    let contexts = Contexts::new(values, dim).map_err(refused)?;
+    match values.iter().position(|number| !is_feature(*number)) {
+        None => Ok(contexts),
+        Some(at) => {
+            let found = format!("{:e} at arm {}, coordinate {}", values[at], at / dim, at % dim);
+            let expected = format!("numbers from -{MAX_FEATURE:e} to {MAX_FEATURE:e}: scale them");
+            Err(unexpected("contexts", found, expected))
+        }
+    }
 }
 
 /// Arms as the engine counts them, each one that is on offer.
@@ -65,12 +79,23 @@ pub fn arms(counts: &[i64], on_offer: usize) -> PyResult<Vec<Arm>> {
     counts.iter().enumerate().map(arm).collect()
 }
 
-/// Refuses rewards that are not finite.
+/// Refuses numbers that are not finite.
 pub fn finite(what: &str, numbers: &[f64]) -> PyResult<()> {
     match numbers.iter().position(|number| !number.is_finite()) {
         None => Ok(()),
         Some(at) => {
             Err(unexpected(what, format!("{} at {at}", numbers[at]), "finite numbers only"))
+        }
+    }
+}
+
+/// Refuses rewards that the service would refuse: one of them would spoil what is known of others.
+pub fn bounded_rewards(numbers: &[f64]) -> PyResult<()> {
+    match numbers.iter().position(|number| !is_reward(*number)) {
+        None => Ok(()),
+        Some(at) => {
+            let expected = format!("numbers from -{MAX_REWARD:e} to {MAX_REWARD:e}: scale them");
+            Err(unexpected("rewards", format!("{:?} at {at}", numbers[at]), expected))
         }
     }
 }

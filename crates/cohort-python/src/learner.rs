@@ -14,8 +14,8 @@ use numpy::{IntoPyArray, PyArray1, PyArrayDyn, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
-use crate::arrays::{Counts, Numbers, arms as on_offer, contexts, counts, expect_shape, finite};
-use crate::arrays::{shaped, slice};
+use crate::arrays::{Counts, Numbers, arms as on_offer, bounded_contexts, bounded_rewards};
+use crate::arrays::{contexts, counts, expect_shape, shaped, slice};
 use crate::errors::{BadInput, refused, unexpected};
 use crate::here::at_work;
 use crate::values::values;
@@ -145,7 +145,7 @@ impl Learner {
         if arms == 0 {
             return Err(unexpected("contexts", "no arms", "one or more"));
         }
-        let offer = |values| Contexts::new(values, self.dim).map_err(refused);
+        let offer = |values| bounded_contexts(values, self.dim);
         values.chunks_exact(arms * self.dim).map(offer).collect()
     }
 }
@@ -239,7 +239,7 @@ impl Learner {
         expect_shape("rewards", rewards.shape(), &[("users", Some(users))])?;
         let arms = on_offer(slice("arms", &arms)?, offer.arms())?;
         let rewards = slice("rewards", &rewards)?;
-        finite("rewards", rewards)?;
+        bounded_rewards(rewards)?;
         self.with(py, |state| {
             let policy = state.engine.policy();
             // Phases begin where arms are chosen: a round that was chosen for elsewhere is no
@@ -294,6 +294,65 @@ impl Learner {
         Ok((shaped(py, expected, &shape)?, shaped(py, bonus, &shape)?))
     }
 
+    /// The same for one user who is decided for, and how likely the policy plays each arm, where it
+    /// draws its arms; `None` of a policy that plays the arm with the largest score.
+    #[expect(clippy::type_complexity, reason = "three arrays")]
+    fn appraise<'py>(
+        &self,
+        py: Python<'py>,
+        user: i64,
+        offer: Numbers<'py>,
+        seed: u64,
+    ) -> PyResult<(
+        Bound<'py, PyArray1<f64>>,
+        Bound<'py, PyArray1<f64>>,
+        Option<Bound<'py, PyArray1<f64>>>,
+    )> {
+        let offer = contexts(&offer, self.dim)?;
+        let mut scored = vec![Score::default(); offer.arms()];
+        let mut chances = vec![0.0; offer.arms()];
+        let draws = self.with_online(py, &[user], |online| {
+            online.catch_up();
+            online.score(user as usize, &offer, &mut scored);
+            online.chances(user as usize, &offer, seed, &mut chances)
+        })?;
+        let expected: Vec<f64> = scored.iter().map(|score| score.expected).collect();
+        let bonus: Vec<f64> = scored.iter().map(|score| score.bonus).collect();
+        let chances = draws.then(|| chances.into_pyarray(py));
+        Ok((expected.into_pyarray(py), bonus.into_pyarray(py), chances))
+    }
+
+    /// What is known of these users' vectors, and how unsure that is: one standard deviation of each
+    /// coordinate; NaN of a user of whom nothing is known. `None` of a policy that does not tell.
+    #[expect(clippy::type_complexity, reason = "two arrays")]
+    fn coefficients<'py>(
+        &self,
+        py: Python<'py>,
+        users: Counts<'py>,
+    ) -> PyResult<Option<(Bound<'py, PyArrayDyn<f64>>, Bound<'py, PyArrayDyn<f64>>)>> {
+        let users = slice("users", &users)?;
+        let dim = self.dim;
+        let found = self.with_online(py, &[], |online| {
+            online.catch_up();
+            let insight = online.insight()?;
+            let mut means = vec![f64::NAN; users.len() * dim];
+            let mut deviations = means.clone();
+            for (row, user) in users.iter().enumerate() {
+                let user_summary =
+                    usize::try_from(*user).ok().and_then(|user| insight.user_summary(user));
+                let Some(user_summary) = user_summary else { continue };
+                means[row * dim..][..dim].copy_from_slice(&user_summary.estimate[..dim]);
+                deviations[row * dim..][..dim].copy_from_slice(&user_summary.deviations[..dim]);
+            }
+            Some((means, deviations))
+        })?;
+        let shape = [users.len(), dim];
+        let arrays = found.map(|(means, deviations)| {
+            Ok((shaped(py, means, &shape)?, shaped(py, deviations, &shape)?))
+        });
+        arrays.transpose()
+    }
+
     /// One reward for one context of each of these users, one after the other.
     fn learn_one(
         &self,
@@ -311,7 +370,7 @@ impl Learner {
         }
         let played = contexts(&played, self.dim)?;
         let rewards = slice("rewards", &rewards)?;
-        finite("rewards", rewards)?;
+        bounded_rewards(rewards)?;
         self.with_online(py, users, |online| {
             for ((user, x), reward) in users.iter().zip(played.iter()).zip(rewards) {
                 online.learn_one(*user as usize, x, *reward);

@@ -3,6 +3,8 @@
 //! | file | question it answers |
 //! | --- | --- |
 //! | `simulate`, `reproduce`, `arena` | how is the lab called? |
+//! | `evaluate` | how are policies judged by a log? |
+//! | `command` | how does the package bring the command `cohort`? |
 //! | `learner` | how does a Python loop drive a policy? |
 //! | `world` | how does a Python loop ask an environment? |
 //! | `guests/` | how do an environment and a policy written in Python take part in the lab? |
@@ -17,7 +19,9 @@
 
 mod arena;
 mod arrays;
+mod command;
 mod errors;
+mod evaluate;
 mod guests;
 mod here;
 mod learner;
@@ -40,6 +44,8 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(arrays::half_widths, module)?)?;
     module.add_function(wrap_pyfunction!(listing::policies, module)?)?;
     module.add_function(wrap_pyfunction!(listing::environments, module)?)?;
+    module.add_function(wrap_pyfunction!(command::run_command, module)?)?;
+    module.add_function(wrap_pyfunction!(evaluate::evaluate, module)?)?;
     module.add_function(wrap_pyfunction!(simulate::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(reproduce::reproduce, module)?)?;
     module.add_function(wrap_pyfunction!(arena::arena, module)?)?;

@@ -127,7 +127,8 @@ async fn set_up(engine: &Handle, world: &World) -> Result<(), Refusal> {
     let settings = AppSettings { window_ms: WINDOW_MS, ..AppSettings::new(TOPICS.len()) };
     let feature_names = TOPICS.map(str::to_owned).to_vec();
     let trial = Box::new(Trial { control: CONTROL, log_candidates: true, feature_names });
-    let create = Request::CreateApp { app: APP.to_owned(), settings, trial, key: None };
+    let learning = Box::default();
+    let create = Request::CreateApp { app: APP.to_owned(), settings, trial, learning, key: None };
     match engine.ask(create).await {
         Ok(_) | Err(Refusal::AppExists { .. }) => {}
         Err(why) => return Err(why),

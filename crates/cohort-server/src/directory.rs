@@ -31,6 +31,18 @@ impl Directory {
         Self { apps: state.apps().iter().map(list).collect() }
     }
 
+    /// The app that has this key, if one has.
+    pub fn app_of(&self, key: &KeyHash) -> Option<&str> {
+        let mut apps = self.apps.iter();
+        apps.find(|(_, listed)| listed.find(key).is_some()).map(|(name, _)| name.as_str())
+    }
+
+    /// The only app, where there is but one.
+    pub fn only_app(&self) -> Option<&str> {
+        let mut names = self.apps.keys();
+        names.next().filter(|_| names.next().is_none()).map(String::as_str)
+    }
+
     /// One app.
     pub fn app(&self, name: &str) -> Option<&Listed> {
         self.apps.get(name)

@@ -5,6 +5,7 @@
 
 use crate::auth::{KeyHash, Scopes};
 use crate::bytes::{Malformed, Put, Take};
+use crate::learning::Learning;
 use crate::settings::AppSettings;
 use crate::trial::{Trial, TrialDecision};
 
@@ -43,6 +44,17 @@ pub enum What {
     DecidedInTrial(TrialDecision),
     /// The control group was set.
     TrialSet(Trial),
+    /// How the app learns was set.
+    LearningSet(Learning),
+    /// The decision was taken for the policy, which only watches.
+    Watched {
+        /// The decision's id.
+        decision: String,
+        /// Whether the policy would have chosen the same.
+        agreed: bool,
+    },
+    /// All that the policy had learned was given up, or replaced by what another app had learned.
+    ModelReplaced(Option<Vec<u8>>),
     /// A decision made as "not shown yet" was shown.
     Activated(String),
     /// A user answered.
@@ -153,6 +165,8 @@ impl Ranking {
 
 /// The kinds of events that trials add.
 const TRIAL_TAG: u8 = 32;
+/// The kinds of events that ways of learning add.
+const LEARNING_TAG: u8 = 48;
 
 impl Event {
     /// Appends the event's bytes.
@@ -235,6 +249,20 @@ impl Event {
                 out.put_u8(TRIAL_TAG + 1)?;
                 trial.write(out)
             }
+            What::LearningSet(learning) => {
+                out.put_u8(LEARNING_TAG)?;
+                learning.write(out)
+            }
+            What::Watched { decision, agreed } => {
+                out.put_u8(LEARNING_TAG + 1)?;
+                out.put_str(decision)?;
+                out.put_u8((*agreed).into())
+            }
+            What::ModelReplaced(None) => out.put_u8(LEARNING_TAG + 2),
+            What::ModelReplaced(Some(model)) => {
+                out.put_u8(LEARNING_TAG + 3)?;
+                out.put_bytes(model)
+            }
         }
     }
 
@@ -266,6 +294,12 @@ impl Event {
             14 => What::ClockStepped(from.take_u64()?.cast_signed()),
             TRIAL_TAG => What::DecidedInTrial(TrialDecision::read(from)?),
             tag if tag == TRIAL_TAG + 1 => What::TrialSet(Trial::read(from)?),
+            LEARNING_TAG => What::LearningSet(Learning::read(from)?),
+            tag if tag == LEARNING_TAG + 1 => {
+                What::Watched { decision: from.take_str()?, agreed: from.take_bool()? }
+            }
+            tag if tag == LEARNING_TAG + 2 => What::ModelReplaced(None),
+            tag if tag == LEARNING_TAG + 3 => What::ModelReplaced(Some(from.take_bytes()?)),
             tag => return Err(Malformed::odd(format!("an event of the unknown kind {tag}"))),
         };
         match bytes.len() {

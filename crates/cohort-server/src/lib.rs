@@ -6,6 +6,7 @@
 //! | [`event`] | what happened? |
 //! | [`journal`] | where is that kept so that nothing is lost? |
 //! | [`state`] | what follows from it? |
+//! | [`learning`] | what does an app make of rewards, and who decides meanwhile? |
 //! | [`trial`] | how can it be known whether the policy helps? |
 //! | [`snapshot`] | how is a restart made short? |
 //! | [`backup`] | how is all of it copied while it is used? |
@@ -50,6 +51,7 @@ pub mod http;
 pub mod insight;
 #[cfg(feature = "service")]
 pub mod journal;
+pub mod learning;
 #[cfg(feature = "service")]
 mod measured;
 #[cfg(feature = "service")]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 
+pub use cohort::bounds::{MAX_FEATURE, MAX_REWARD, is_feature, is_reward};
 use cohort::params::Value;
 use cohort::{Policy, Problem, registry};
 
@@ -16,14 +17,6 @@ pub const DEFAULT_WINDOW_MS: u64 = 600_000;
 
 /// The longest window: about a year. It bounds how long decisions are remembered.
 pub const MAX_WINDOW_MS: u64 = 366 * 24 * 3600 * 1000;
-
-/// The largest magnitude of a reward. Squares of these, summed over any number of rewards, stay far
-/// inside what an f64 can hold: the model never sees an infinity.
-pub const MAX_REWARD: f64 = 1e6;
-
-/// The largest magnitude of a feature. What is known of a user is the inverse of 1 + the sum of
-/// squares of features: of larger ones that are nearly the same, rounding would leave nothing.
-pub const MAX_FEATURE: f64 = 1e4;
 
 /// The settings of one app.
 #[derive(Clone, Debug, PartialEq)]
@@ -191,16 +184,6 @@ impl AppSettings {
             default_reward: from.take_option()?,
         })
     }
-}
-
-/// Whether a reward is one that the model can take.
-pub fn is_reward(number: f64) -> bool {
-    number.abs() <= MAX_REWARD
-}
-
-/// Whether a feature is.
-pub fn is_feature(number: f64) -> bool {
-    number.abs() <= MAX_FEATURE
 }
 
 #[cfg(test)]

@@ -83,6 +83,10 @@ fn every_kind_of_event_is_kept() {
             What::DecidedInTrial(decided) if decided.control => "decided, of the control group",
             What::DecidedInTrial(_) => "decided in a trial",
             What::TrialSet(_) => "trial set",
+            What::LearningSet(_) => "learning set",
+            What::Watched { .. } => "watched",
+            What::ModelReplaced(None) => "model reset",
+            What::ModelReplaced(Some(_)) => "model replaced",
         });
         Ok(())
     });
@@ -181,7 +185,10 @@ fn requests() -> Vec<Request> {
             items: vec![("tea".to_owned(), vec![0.5; 3]), ("milk".to_owned(), vec![0.1; 3])],
         },
         Request::RemoveItem { app: shop(), item: "milk".to_owned() },
-        Request::ChangeApp { app: shop(), change: Box::new(|settings, _| settings.epsilon = 0.25) },
+        Request::ChangeApp {
+            app: shop(),
+            change: Box::new(|settings, _, _| settings.epsilon = 0.25),
+        },
         Request::CreateApp {
             app: "trial".to_owned(),
             settings: AppSettings::new(3),
@@ -190,6 +197,7 @@ fn requests() -> Vec<Request> {
                 log_candidates: true,
                 feature_names: ["a", "b", "ç"].map(str::to_owned).to_vec(),
             }),
+            learning: Default::default(),
             key: None,
         },
         Request::DeleteApp { app: "gone".to_owned() },

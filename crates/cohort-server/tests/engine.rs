@@ -27,7 +27,7 @@ fn a_change_is_done_in_full_or_not_at_all() {
     service.ask(0, create("shop", AppSettings::new(3))).map(drop).unwrap();
     let change = |epsilon: f64, control: f64| Request::ChangeApp {
         app: "shop".to_owned(),
-        change: Box::new(move |settings: &mut AppSettings, trial: &mut Trial| {
+        change: Box::new(move |settings: &mut AppSettings, trial: &mut Trial, _: &mut _| {
             (settings.epsilon, trial.control) = (epsilon, control);
         }),
     };
@@ -52,6 +52,7 @@ fn an_app_whose_control_group_cannot_be_is_not_made() {
         app: "shop".to_owned(),
         settings: AppSettings::new(3),
         trial: Box::new(Trial { control, ..Trial::default() }),
+        learning: Default::default(),
         key: None,
     };
     assert!(service.ask(0, create(1.5)).is_err());
@@ -134,8 +135,8 @@ fn a_small_request_for_very_much_is_refused_before_anything_is_done() {
     let trial = Box::new(Trial { log_candidates: true, ..Trial::default() });
     for (app, dim) in [("wide", 200), ("narrow", 20)] {
         let (app, settings) = (app.to_owned(), AppSettings::new(dim));
-        let create =
-            Request::CreateApp { app: app.clone(), settings, trial: trial.clone(), key: None };
+        let (trial, learning) = (trial.clone(), Default::default());
+        let create = Request::CreateApp { app: app.clone(), settings, trial, learning, key: None };
         engine.handle(0, create, &mut group).map(drop).unwrap();
         let items = (0..1000).map(|item| (format!("item-{item}"), vec![0.1; dim])).collect();
         engine.handle(0, Request::PutItems { app, items }, &mut group).map(drop).unwrap();
@@ -162,7 +163,7 @@ fn a_small_request_for_very_much_is_refused_before_anything_is_done() {
         assert_eq!((refused.code(), refused.status()), (code, 422));
         assert!(refused.to_string().contains(what), "{refused}");
     }
-    let without = |_: &mut AppSettings, trial: &mut Trial| trial.log_candidates = false;
+    let without = |_: &mut AppSettings, trial: &mut Trial, _: &mut _| trial.log_candidates = false;
     let change = Request::ChangeApp { app: "narrow".to_owned(), change: Box::new(without) };
     engine.handle(0, change, &mut group).map(drop).unwrap();
     let refused = engine.handle(0, ask("narrow", 300, 1000, true), &mut group);

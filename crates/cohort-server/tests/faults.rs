@@ -28,7 +28,7 @@ fn requests(step: u64) -> Vec<Request> {
         5 => vec![Request::PutItems { app: app(), items: vec![("i".to_owned(), vec![0.5; 3])] }],
         11 => vec![Request::ChangeApp {
             app: app(),
-            change: Box::new(|settings, _| settings.epsilon = 0.5),
+            change: Box::new(|settings, _, _| settings.epsilon = 0.5),
         }],
         17 => vec![Request::TimePasses],
         step if step % 3 == 0 => vec![

@@ -132,7 +132,7 @@ fn a_trial_survives_a_restart() {
         let settings =
             AppSettings { window_ms: 900, default_reward: Some(0.5), ..AppSettings::new(3) };
         service.ask(1000, create("shop", settings)).map(drop).unwrap();
-        let change = Box::new(|_: &mut AppSettings, trial: &mut Trial| {
+        let change = Box::new(|_: &mut AppSettings, trial: &mut Trial, _: &mut _| {
             let feature_names = ["a", "b", "c"].map(str::to_owned).to_vec();
             *trial = Trial { control: 0.4, log_candidates: true, feature_names };
         });

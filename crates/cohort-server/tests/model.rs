@@ -250,8 +250,9 @@ impl Test {
     fn change(&mut self) {
         let app = self.some_app();
         let window_ms = self.rng.random_range(20..400);
-        let change =
-            Box::new(move |settings: &mut AppSettings, _: &mut _| settings.window_ms = window_ms);
+        let change = Box::new(move |settings: &mut AppSettings, _: &mut _, _: &mut _| {
+            settings.window_ms = window_ms;
+        });
         let changed =
             self.service.ask(self.now_ms, Request::ChangeApp { app: app.clone(), change });
         let known = self.naive.apps.get_mut(&app);

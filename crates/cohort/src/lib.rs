@@ -64,6 +64,7 @@
 //! | [`linear`] | what is known of a user? Sufficient statistics, ridge estimate, confidence |
 //! | [`cluster`] | which users are alike? MAXIMAL-CLUSTER, exactly |
 //! | [`population`] | what do users have in common? The mixture that `cohort` learns |
+//! | [`bounds`] | how large may numbers be? |
 //! | [`intercept`] | what if rewards have a level of their own? |
 //! | [`params`], [`registry`] | what can be set, and which policies are there? |
 //! | [`saved`] | how is learned state serialised? |
@@ -74,6 +75,7 @@
 #[macro_use]
 mod widest;
 
+pub mod bounds;
 pub mod builder;
 pub mod cluster;
 mod contexts;

@@ -2,6 +2,7 @@
 
 - :func:`simulate` compares policies in an environment, :func:`arena` in all protocols of the field,
   :func:`reproduce` runs the paper's evaluation;
+- :func:`evaluate` estimates from a log what other policies would have earned;
 - :class:`Policy` and :class:`Cohort` are policies to drive from a loop of your own;
 - :func:`maximal_cluster` finds which points hang together;
 - :class:`Client` talks to the service, :class:`AsyncClient` does from :mod:`asyncio`.
@@ -23,9 +24,20 @@ from cohort.aio import AsyncClient
 from cohort.client import Client, Decision
 from cohort.environment import Environment, World
 from cohort.errors import BadInput, CohortError, Failed, ServiceError
+from cohort.evaluation import Estimate, Evaluation, PolicyEvaluation, evaluate
 from cohort.guests import EnvironmentLike, PolicyLike, Problem
 from cohort.leaderboard import Leaderboard, arena
-from cohort.policy import Cohort, CohortReport, Explanation, Judgement, Policy, UserReport, load
+from cohort.policy import (
+    Choice,
+    Coefficients,
+    Cohort,
+    CohortReport,
+    Explanation,
+    Judgement,
+    Policy,
+    UserReport,
+    load,
+)
 from cohort.reproduction import Claim, Report, reproduce
 from cohort.result import PolicyResult, Result
 from cohort.simulation import Contender, simulate
@@ -33,8 +45,10 @@ from cohort.simulation import Contender, simulate
 __all__ = [
     "AsyncClient",
     "BadInput",
+    "Choice",
     "Claim",
     "Client",
+    "Coefficients",
     "Cohort",
     "CohortError",
     "CohortReport",
@@ -42,11 +56,14 @@ __all__ = [
     "Decision",
     "Environment",
     "EnvironmentLike",
+    "Estimate",
+    "Evaluation",
     "Explanation",
     "Failed",
     "Judgement",
     "Leaderboard",
     "Policy",
+    "PolicyEvaluation",
     "PolicyLike",
     "PolicyResult",
     "Problem",
@@ -58,6 +75,7 @@ __all__ = [
     "__version__",
     "arena",
     "environments",
+    "evaluate",
     "load",
     "maximal_cluster",
     "policies",

@@ -53,6 +53,7 @@ class Client:
     """A client for one service, and by default for one of its apps.
 
     >>> client = Client("http://127.0.0.1:7700", app="shop")       # doctest: +SKIP
+    >>> client.create_app("shop", dim=2)                           # doctest: +SKIP
     >>> items = {"tea": [0.9, 0.1], "coffee": [0.1, 0.9]}          # doctest: +SKIP
     >>> decision = client.decide("ann", items)                     # doctest: +SKIP
     >>> client.reward(decision, 1.0)                               # doctest: +SKIP

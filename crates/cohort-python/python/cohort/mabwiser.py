@@ -1,4 +1,5 @@
-"""The conventions of MABWiser: ``fit``, ``partial_fit``, ``predict``, ``predict_expectations``.
+"""The conventions of MABWiser: ``fit``, ``partial_fit``, ``predict``, ``predict_expectations``,
+``add_arm``, ``remove_arm``.
 
 Existing code that calls these on a contextual ``MAB`` can call them on a :class:`cohort.Policy`.
 """
@@ -26,7 +27,9 @@ class Conventions:
     """What arms look like follows from the shape of ``contexts``:
 
     - ``(rows, arms, dim)``: an offer for every row;
-    - ``(arms, dim)``: the same offer for all rows;
+    - ``(arms, dim)``: the same offer for all rows (``(1, arms, dim)`` where there are as many rows as
+      arms);
+    - ``(rows, dim)``, in :meth:`partial_fit` and :meth:`fit`: what was played, one row a reward;
     - ``(rows, n)`` with ``dim == len(arms) * n``: one context a row and a model for each arm, as
       MABWiser has it. Arm k's vector is the row's context in the k-th block and zero elsewhere, so
       a policy for MABWiser's code is ``Policy(name, dim=len(arms) * n, arms=[…])``.
@@ -41,6 +44,9 @@ class Conventions:
     arms: list[Any] | None
     _users_told: int
     _native: _engine.Learner
+    #: Which block of the vector each arm has that was ever named, and how many there are.
+    _blocks: dict[Any, int]
+    _capacity: int
 
     if TYPE_CHECKING:
 
@@ -50,9 +56,43 @@ class Conventions:
             self, users: Iterable[User], *, add: bool
         ) -> npt.NDArray[np.int64]: ...
 
+    def _name_arms(self, arms: Sequence[Any] | None, max_arms: int | None) -> None:
+        self.arms = None if arms is None else list(arms)
+        self._blocks = {arm: block for block, arm in enumerate(self.arms or [])}
+        if len(self._blocks) != len(self.arms or []):
+            raise BadInput("arms: found a name twice, expected different names")
+        self._capacity = len(self._blocks) if max_arms is None else max_arms
+        if self._capacity < len(self._blocks):
+            expected = f"{len(self._blocks)} or more, as many as arms"
+            raise BadInput(f"max_arms: found {max_arms}, expected {expected}")
+
+    def add_arm(self, arm: Any) -> None:
+        """One more arm on offer. Where arms have features, that is all; where each has a model of its
+        own, it starts without knowledge, or with what it knew when it was removed, and the policy must
+        have been made with room for it: ``max_arms``."""
+        if self.arms is None:
+            raise BadInput("add_arm: found a policy without names, expected Policy(…, arms=[…])")
+        if arm in self.arms:
+            raise BadInput(f"add_arm: found {arm!r}, which is an arm already")
+        if arm not in self._blocks:
+            if self._capacity > 1 and len(self._blocks) >= self._capacity and self._in_blocks:
+                expected = f"room for it: Policy(…, max_arms=…), dim = max_arms * numbers of a context"
+                raise BadInput(f"add_arm: found {self._capacity} arms, expected {expected}")
+            self._blocks[arm] = len(self._blocks)
+        self.arms.append(arm)
+
+    def remove_arm(self, arm: Any) -> None:
+        """Takes an arm off the offer. What was learned of it is kept, in case it comes back."""
+        if self.arms is None or arm not in self.arms:
+            known = ", ".join(map(repr, self.arms or []))
+            raise BadInput(f"remove_arm: found {arm!r}, expected one of {known}")
+        if len(self.arms) == 1:
+            raise BadInput("remove_arm: found the only arm, expected one to be left")
+        self.arms.remove(arm)
+
     def fit(
         self,
-        decisions: npt.ArrayLike | Sequence[Any],
+        decisions: npt.ArrayLike | Sequence[Any] | None,
         rewards: npt.ArrayLike,
         contexts: npt.ArrayLike,
         users: Iterable[User] | None = None,
@@ -63,15 +103,28 @@ class Conventions:
 
     def partial_fit(
         self,
-        decisions: npt.ArrayLike | Sequence[Any],
+        decisions: npt.ArrayLike | Sequence[Any] | None,
         rewards: npt.ArrayLike,
         contexts: npt.ArrayLike,
         users: Iterable[User] | None = None,
     ) -> Self:
-        """Learns from these rows: the arm that was played, its reward, and what was on offer."""
-        played = self._arm_numbers(decisions)
+        """Learns from these rows: the arm that was played, its reward, and what was on offer; or, in
+        ``(rows, dim)``, what was played itself, and then ``decisions`` may be ``None``."""
         rewards = np.ascontiguousarray(rewards, dtype=np.float64)
-        offers = self._offers(contexts, rows=len(played))
+        if rewards.ndim != 1:
+            raise BadInput(f"rewards: found shape {rewards.shape}, expected (rows,)")
+        rows = len(rewards)
+        played = None if decisions is None else self._arm_numbers(decisions)
+        if played is not None and len(played) != rows:
+            raise BadInput(f"decisions: found {len(played)}, expected {rows}, one for every reward")
+        if self._are_played(contexts, played, rows):
+            array = np.ascontiguousarray(contexts, dtype=np.float64)
+            self._native.learn_one(self._rows(users, rows, add=True), array, rewards)
+            return self
+        if played is None:
+            expected = f"({rows}, {self.dim}), what was played for every reward"
+            raise BadInput(f"contexts: found shape {np.shape(contexts)}, expected {expected}")
+        offers = self._offers(contexts, rows=rows)
         arms = offers.shape[-2]
         if played.size and not (0 <= played.min() and played.max() < arms):
             raise BadInput(f"decisions: found {played.max()}, expected 0 to {arms - 1}")
@@ -81,10 +134,22 @@ class Conventions:
                 raise BadInput(f"policy `{self.name}` works in rounds: expected {expected}")
             self._native.learn(offers, played, rewards)
             return self
-        numbers = self._rows(users, len(played), add=True)
-        rows = offers[played] if offers.ndim == 2 else offers[np.arange(len(played)), played]
-        self._native.learn_one(numbers, np.ascontiguousarray(rows), rewards)
+        numbers = self._rows(users, rows, add=True)
+        chosen = offers[played] if offers.ndim == 2 else offers[np.arange(rows), played]
+        self._native.learn_one(numbers, np.ascontiguousarray(chosen), rewards)
         return self
+
+    def _are_played(
+        self, contexts: npt.ArrayLike, played: npt.NDArray[np.int64] | None, rows: int
+    ) -> bool:
+        """Whether these are the contexts that were played, one a reward, and not an offer."""
+        if np.shape(contexts) != (rows, self.dim) or not self._native.works_one_at_a_time:
+            return False
+        if played is not None and self.arms is not None and len(self.arms) == rows > 1:
+            either = f"(1, {rows}, {self.dim}) for one offer of all arms, or decisions=None for what "
+            either += "was played, one row a reward"
+            raise BadInput(f"contexts: found shape {np.shape(contexts)}, expected {either}")
+        return True
 
     def predict(self, contexts: npt.ArrayLike, users: Iterable[User] | None = None) -> Any:
         """The arm of every row, or of the only one."""
@@ -112,18 +177,26 @@ class Conventions:
     def _offers(self, contexts: npt.ArrayLike, rows: int | None = None) -> npt.NDArray[np.float64]:
         """Offers as the engine takes them: (arms, dim) or (rows, arms, dim)."""
         array = np.ascontiguousarray(contexts, dtype=np.float64)
-        arms = None if self.arms is None else len(self.arms)
         if array.ndim == 1:
             array = array[np.newaxis]
-        if array.ndim == 2 and arms is not None and array.shape[1] * arms == self.dim and arms > 1:
-            blocks = np.zeros((array.shape[0], arms, arms, array.shape[1]))
-            blocks[:, np.arange(arms), np.arange(arms)] = array[:, np.newaxis]
-            array = blocks.reshape(array.shape[0], arms, self.dim)
+        if array.ndim == 3 and array.shape[0] == 1 and rows is not None and rows != 1:
+            array = array[0]
+        if array.ndim == 2 and self._in_blocks and array.shape[1] * self._capacity == self.dim:
+            names = self.arms or []
+            blocks = np.zeros((array.shape[0], len(names), self._capacity, array.shape[1]))
+            taken = [self._blocks[name] for name in names]
+            blocks[:, np.arange(len(names)), taken] = array[:, np.newaxis]
+            array = blocks.reshape(array.shape[0], len(names), self.dim)
         fits = array.ndim in (2, 3) and array.shape[-1] == self.dim and array.shape[-2] > 0
         if not fits or (array.ndim == 3 and rows is not None and array.shape[0] != rows):
             expected = f"(arms, {self.dim}) or (rows, arms, {self.dim})"
             raise BadInput(f"contexts: found shape {np.shape(contexts)}, expected {expected}")
         return array
+
+    @property
+    def _in_blocks(self) -> bool:
+        """Whether arms may have models of their own, as MABWiser has them."""
+        return self._capacity > 1 and self.dim % self._capacity == 0
 
     def _row_count(self, offers: npt.NDArray[np.float64], users: list[User] | None) -> int:
         if offers.ndim == 3:

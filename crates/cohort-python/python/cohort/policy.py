@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import threading
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Union
+from typing import Any, Union, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +14,12 @@ import numpy.typing as npt
 from cohort import _engine
 from cohort.errors import BadInput
 from cohort.mabwiser import Conventions
+from cohort.parameters import Parameters
+from cohort.reports import Choice, Coefficients, CohortReport, Explanation, Judgement, UserReport
 
 __all__ = [
+    "Choice",
+    "Coefficients",
     "Cohort",
     "CohortReport",
     "Explanation",
@@ -30,21 +35,7 @@ User = Union[int, str]
 _Array = npt.NDArray[np.float64]
 
 
-class Judgement(NamedTuple):
-    """What a policy thinks of every arm for one user."""
-
-    #: The reward it expects of each arm.
-    expected: _Array
-    #: What is added for being unsure.
-    bonus: _Array
-
-    @property
-    def score(self) -> _Array:
-        """By which arms are ranked: their sum."""
-        return self.expected + self.bonus
-
-
-class Policy(Conventions):
+class Policy(Conventions, Parameters):
     """A policy that you drive yourself.
 
     In rounds, where all users see the same arms:
@@ -62,7 +53,13 @@ class Policy(Conventions):
     Or one user at a time, each with arms of its own and rewards that come later:
 
     >>> arm = policy.decide("ann", contexts)
-    >>> policy.learn("ann", contexts[arm], 1.0)
+    >>> policy.learn(user="ann", x=contexts[arm], reward=1.0)
+
+    With ``k`` or ``epsilon``, :meth:`decide` says more: how likely the arm was, and the best ones.
+
+    >>> choice = policy.decide("ann", contexts, k=2, epsilon=0.1)
+    >>> choice.arm in choice.ranking, round(float(choice.probabilities.sum()), 9)
+    (True, 1.0)
 
     And in the manner of MABWiser: :meth:`fit`, :meth:`partial_fit`, :meth:`predict`,
     :meth:`predict_expectations`.
@@ -74,6 +71,8 @@ class Policy(Conventions):
     :param random_state: from which policies that draw random numbers draw them: a number or a
         numpy generator.
     :param arms: names of the arms, for the methods in the manner of MABWiser.
+    :param max_arms: how many arms there may ever be where each has a model of its own, so that
+        :meth:`add_arm` has room; as many as ``arms`` unless told.
     :param thetas: the users' true vectors, for oracles.
     :param clusters: the users' true clusters, for oracles.
     :param params: the policy's parameters, such as ``exploration`` and ``sigma``.
@@ -91,17 +90,30 @@ class Policy(Conventions):
         rounds: int | None = None,
         random_state: Any = 0,
         arms: Sequence[Any] | None = None,
+        max_arms: int | None = None,
         thetas: npt.ArrayLike | None = None,
         clusters: npt.ArrayLike | None = None,
         **params: Any,
     ) -> None:
+        self._given = {
+            "name": name,
+            "dim": dim,
+            "users": users,
+            "rounds": rounds,
+            "random_state": random_state,
+            "arms": arms,
+            "max_arms": max_arms,
+            "thetas": thetas,
+            "clusters": clusters,
+            **params,
+        }
         self.name = name
-        self.dim = dim
+        self.dim = _count("dim", dim, 1)
         self.params = {key: value for key, value in params.items() if value is not None}
-        self.rounds = rounds
+        self.rounds = None if rounds is None else _count("rounds", rounds, 1)
         self.seed = _seed(random_state)
-        self.arms = None if arms is None else list(arms)
-        self._users_told = users
+        self._name_arms(arms, max_arms)
+        self._users_told = _count("users", users, 0)
         self._thetas = None if thetas is None else _numbers(thetas)
         self._clusters = None if clusters is None else np.asarray(clusters).tolist()
         self._forget()
@@ -111,6 +123,7 @@ class Policy(Conventions):
         self._names: dict[str, int] = {}
         self._next_number = 0
         self._naming = threading.Lock()
+        self._draws = np.random.default_rng(self.seed)
         self._native = self._fresh()
 
     def _fresh(self) -> _engine.Learner:
@@ -141,15 +154,30 @@ class Policy(Conventions):
         dim)``, the same for all users."""
         return self._native.choose(_numbers(contexts))
 
-    def learn(self, *what: Any) -> None:
+    @overload
+    def learn(self, user: User, x: npt.ArrayLike, reward: float) -> None: ...
+
+    @overload
+    def learn(
+        self, contexts: npt.ArrayLike, arms: npt.ArrayLike, rewards: npt.ArrayLike
+    ) -> None: ...
+
+    def learn(self, *what: Any, **named: Any) -> None:
         """What came of it. ``learn(contexts, arms, rewards)`` for a round: ``rewards[i]`` is user
         ``i``'s answer to ``arms[i]``. ``learn(user, x, reward)`` for one user: one reward for the
-        context ``x`` that was played."""
-        if len(what) != 3:
+        context ``x`` that was played. Arguments may be named."""
+        turn, round_ = ("user", "x", "reward"), ("contexts", "arms", "rewards")
+        if named:
+            names = turn if any(name in turn for name in named) else round_
+        else:
+            names = turn if what and (isinstance(what[0], str) or np.ndim(what[0]) == 0) else round_
+        given = dict(zip(names, what))
+        if len(what) > 3 or given.keys() & named.keys() or {*given, *named} != set(names):
+            found = f"{len(what)} arguments" + "".join(f", {name}=" for name in named)
             expected = "learn(contexts, arms, rewards) or learn(user, x, reward)"
-            raise BadInput(f"learn: found {len(what)} arguments, expected {expected}")
-        first, second, third = what
-        if isinstance(first, str) or np.ndim(first) == 0:
+            raise BadInput(f"learn: found {found}, expected {expected}")
+        first, second, third = ({**given, **named}[name] for name in names)
+        if names is turn:
             played = _numbers(second)
             if played.ndim != 1:
                 raise BadInput(f"x: found shape {played.shape}, expected ({self.dim},)")
@@ -166,15 +194,78 @@ class Policy(Conventions):
 
     # One user at a time.
 
-    def decide(self, user: User, contexts: npt.ArrayLike) -> int:
-        """An arm for one user among ``contexts``, ``(arms, dim)``."""
+    @overload
+    def decide(self, user: User, contexts: npt.ArrayLike) -> int: ...
+
+    @overload
+    def decide(
+        self, user: User, contexts: npt.ArrayLike, *, k: int, epsilon: float = 0.0
+    ) -> Choice: ...
+
+    @overload
+    def decide(
+        self, user: User, contexts: npt.ArrayLike, *, k: int | None = None, epsilon: float
+    ) -> Choice: ...
+
+    def decide(
+        self,
+        user: User,
+        contexts: npt.ArrayLike,
+        *,
+        k: int | None = None,
+        epsilon: float | None = None,
+    ) -> int | Choice:
+        """An arm for one user among ``contexts``, ``(arms, dim)``.
+
+        :param k: how many of the best arms are told; then a :class:`Choice` comes back, which has the
+            probability with which the arm was chosen.
+        :param epsilon: the share of decisions that are drawn from all arms alike, so that a log of
+            them can judge other policies (:func:`cohort.evaluate`); this gives a :class:`Choice` too.
+        """
         users = self._numbers_of([user], add=True)
-        return int(self._native.decide(users, _numbers(contexts))[0])
+        offer = _numbers(contexts)
+        if k is None and epsilon is None:
+            return int(self._native.decide(users, offer)[0])
+        return self._choice(int(users[0]), offer, k, 0.0 if epsilon is None else float(epsilon))
+
+    def _choice(self, user: int, offer: _Array, k: int | None, epsilon: float) -> Choice:
+        if not 0.0 <= epsilon <= 1.0:
+            raise BadInput(f"epsilon: found {epsilon}, expected a share from 0 to 1")
+        with self._naming:
+            seed, drawn = int(self._draws.integers(2**63)), float(self._draws.random())
+        expected, bonus, chances = self._native.appraise(user, offer, seed)
+        score = expected + bonus
+        if chances is None:
+            # As the service does: those that are equally good are equally likely.
+            best = score == score.max()
+            chances = best / best.sum()
+        probabilities = epsilon / len(score) + (1.0 - epsilon) * chances
+        probabilities /= probabilities.sum()
+        arm = int(np.searchsorted(probabilities.cumsum(), drawn, side="right"))
+        if arm >= len(score) or probabilities[arm] == 0.0:
+            # The sum of all of them was rounded to less than was drawn.
+            arm = int(probabilities.argmax())
+        others = np.argsort(-score, kind="stable")
+        ranking = np.concatenate(([arm], others[others != arm])).astype(np.int64)
+        shown = len(score) if k is None else _count("k", k, 1)
+        return Choice(arm, float(probabilities[arm]), ranking[:shown], probabilities, expected, bonus)
 
     def judge(self, user: User, contexts: npt.ArrayLike) -> Judgement:
         """What the policy thinks of every arm for one user. Nothing that was learned changes."""
         expected, bonus = self._native.judge(self._numbers_of([user], add=False), _numbers(contexts))
         return Judgement(expected[0], bonus[0])
+
+    def coefficients(self, user: User | None = None) -> Coefficients:
+        """What is known of a user's vector: a mean and a standard deviation for each feature, NaN for
+        somebody of whom nothing is known. Without ``user`` those of all users, ``(users, dim)``.
+        Policies that learn one vector a user have them (``linucb-ind``, ``cohort``)."""
+        users = np.arange(self.n_users) if user is None else self._numbers_of([user], add=False)
+        found = self._native.coefficients(users)
+        if found is None:
+            expected = "one that tells, such as `linucb-ind` or `cohort`"
+            raise BadInput(f"policy `{self.name}` does not tell its users' vectors, expected {expected}")
+        mean, deviation = found
+        return Coefficients(mean, deviation) if user is None else Coefficients(mean[0], deviation[0])
 
     def _numbers_of(self, users: Iterable[User], *, add: bool) -> npt.NDArray[np.int64]:
         """The numbers of users; names that are new get the next ones."""
@@ -190,7 +281,7 @@ class Policy(Conventions):
                             self._next_number = number + 1
                     numbers.append(number)
                 else:
-                    numbers.append(_whole("user", user).item())
+                    numbers.append(_user_number(user))
         return np.array(numbers, dtype=np.int64)
 
     # Keeping what was learned.
@@ -221,67 +312,15 @@ class Policy(Conventions):
     def __setstate__(self, state: dict[str, Any]) -> None:
         learned, users = state.pop("_learned"), state.pop("_n_users")
         self.__dict__.update(state)
+        # Of one that an earlier version pickled.
+        if "_given" not in state:
+            self._given = {"name": self.name, "dim": self.dim, "users": self._users_told}
+            self._given |= {"arms": self.arms, "random_state": self.seed, **self.params}
+            self._draws = np.random.default_rng(self.seed)
+            self._name_arms(self.arms, None)
         self._naming = threading.Lock()
         self._native = self._fresh()
         self._native.load(learned, users)
-
-
-class CohortReport(NamedTuple):
-    """One component of the population that the policy ``cohort`` has found."""
-
-    #: Its number; 0 is the population at large: users that are like nobody in particular.
-    number: int
-    #: The share of users.
-    share: float
-    #: Where its users' vectors are.
-    centre: _Array
-    #: How much they differ: the variance of each coordinate.
-    spread: float
-    #: The users that most probably belong to it.
-    members: npt.NDArray[np.int64]
-
-
-class UserReport(NamedTuple):
-    """One user as the policy ``cohort`` sees it."""
-
-    #: Its number.
-    user: int
-    #: Its name, where it has one.
-    name: str | None
-    #: How many rewards were seen (fewer where old ones count less).
-    rewards: float
-    #: The component that it most probably belongs to; ``None`` before anything is known.
-    cohort: int | None
-    #: How probable that is.
-    share: float
-
-
-class Explanation(NamedTuple):
-    """Why an arm is played for a user, in numbers that add up: ``mean = own + cohort +
-    population`` and ``score = mean + width``, each an array with one number per arm."""
-
-    #: The arm with the highest score.
-    best: int
-    #: The second best, if there is one.
-    runner_up: int | None
-    #: By how much the best score is better than the second.
-    margin: float
-    #: Where the user may belong: component and probability, most probable first.
-    memberships: list[tuple[int, float]]
-    #: The predicted reward.
-    mean: _Array
-    #: The part of it that comes from the user's own rewards.
-    own: _Array
-    #: The part that comes from its cohort's other users.
-    cohort: _Array
-    #: The part that comes from the population at large.
-    population: _Array
-    #: One standard deviation of the prediction.
-    deviation: _Array
-    #: How much is added for exploration.
-    width: _Array
-    #: By which arms are compared.
-    score: _Array
 
 
 class Cohort(Policy):
@@ -305,11 +344,21 @@ class Cohort(Policy):
         users: int = 0,
         random_state: Any = 0,
         arms: Sequence[Any] | None = None,
+        max_arms: int | None = None,
         **params: Any,
     ) -> None:
         super().__init__(
-            "cohort", dim=dim, users=users, random_state=random_state, arms=arms, **params
+            "cohort",
+            dim=dim,
+            users=users,
+            random_state=random_state,
+            arms=arms,
+            max_arms=max_arms,
+            **params,
         )
+        # What this class takes, and no more.
+        for name in ("name", "rounds", "thetas", "clusters"):
+            self._given.pop(name)
 
     def explain(self, user: User, contexts: npt.ArrayLike) -> Explanation | None:
         """Why an arm is played for a user; ``None`` while nothing is known, or for somebody new."""
@@ -346,6 +395,8 @@ def load(path: str | os.PathLike[str], app: str | None = None) -> Policy:
 
     :param app: which app of the service; needed where there are several.
     """
+    if not os.path.exists(path):
+        raise BadInput(f"{os.fspath(path)}: there is no such file")
     apps = {entry["app"]: entry for entry in _engine.read_snapshot(os.fspath(path))}
     if app is None:
         if len(apps) != 1:
@@ -380,6 +431,25 @@ def _whole(what: str, array: npt.ArrayLike) -> npt.NDArray[np.int64]:
     if numbers.dtype.kind not in "iu":
         raise BadInput(f"{what}: found {numbers.dtype}, expected whole numbers")
     return np.ascontiguousarray(numbers, dtype=np.int64).reshape(numbers.shape)
+
+
+def _count(what: str, number: Any, least: int) -> int:
+    """A whole number that is large enough."""
+    try:
+        count = operator.index(number)
+    except TypeError:
+        count = None
+    if count is None or count < least or count >= 2**31:
+        raise BadInput(f"{what}: found {number!r}, expected a whole number, {least} or more")
+    return count
+
+
+def _user_number(user: Any) -> int:
+    try:
+        return operator.index(user)
+    except TypeError:
+        expected = "a number from 0 on, or a name: any string"
+        raise BadInput(f"user: found {user!r}, expected {expected}") from None
 
 
 def _seed(random_state: Any) -> int:

@@ -71,6 +71,26 @@ pub fn choose_in_trial(
     (choice, of_control)
 }
 
+/// With what probability [`choose_in_trial`] chooses each item.
+pub fn probabilities(
+    scores: &[Score],
+    chances: Option<&[f64]>,
+    epsilon: f64,
+    control: f64,
+) -> Vec<f64> {
+    let best = scores.iter().map(Score::total).fold(f64::NEG_INFINITY, f64::max);
+    let bests = scores.iter().filter(|one| one.total() >= best).count().max(1);
+    let items = scores.len();
+    let of = |item: usize| {
+        let by_policy = match chances {
+            Some(chances) => epsilon / items as f64 + (1.0 - epsilon) * chances[item],
+            None => probability(epsilon, items, bests, scores[item].total() >= best),
+        };
+        control / items as f64 + (1.0 - control) * by_policy
+    };
+    (0..items).map(of).collect()
+}
+
 /// Draws one of the items, each with its chance.
 pub fn draw(chances: &[f64], epsilon: f64, rng: &mut impl Rng) -> Choice {
     let items = chances.len();
@@ -164,6 +184,9 @@ mod tests {
             }
             assert!((controls as f64 / DRAWS as f64 - 0.2).abs() < 4.0 * 0.0009);
             assert!((stated.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+            for (one, of_all) in stated.iter().zip(probabilities(&scores, chances, 0.1, 0.2)) {
+                assert!((one - of_all).abs() < 1e-12);
+            }
             for (count, stated) in chosen.iter().zip(stated) {
                 let error = (stated * (1.0 - stated) / DRAWS as f64).sqrt();
                 assert!((*count as f64 / DRAWS as f64 - stated).abs() < 4.0 * error);

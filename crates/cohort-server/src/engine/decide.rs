@@ -3,13 +3,14 @@
 use cohort::{Contexts, Score};
 use rand::RngExt;
 
-use super::choice::{choose_in_trial, rank};
+use super::choice::{Choice, choose_in_trial, probabilities, rank};
 use super::recent::{Reasons, candidates};
 use super::request::{Answer, ForUser, Made, Offer};
 use super::{Engine, Limits, Refusal, check_features};
 use crate::auth::hex;
 use crate::event::{Decided, Ranking, What};
 use crate::journal::Group;
+use crate::learning::{Learning, Mode};
 use crate::trial::TrialDecision;
 
 /// What a decision takes beside ids and features, in the journal and in an answer, roughly.
@@ -138,7 +139,11 @@ impl Engine {
         let known = self.app(app)?;
         let (dim, epsilon) = (known.settings().dim, known.settings().epsilon);
         let trial = known.trial();
-        let (control_share, log_candidates) = (trial.control, trial.log_candidates);
+        let (mut control_share, log_candidates) = (trial.control, trial.log_candidates);
+        let mode = known.learning().mode;
+        if known.learning().sticky_control && control_share > 0.0 {
+            control_share = f64::from(u8::from(Learning::is_control(&user, control_share)));
+        }
         let is_trial = trial.concerns_decisions();
         let contexts = Contexts::new(&scratch.features, dim)
             .map_err(|why| Refusal::Bug { why: why.to_string() })?;
@@ -148,15 +153,27 @@ impl Engine {
         known.score(&user, &contexts, scores);
         let draws = known.chances(&user, &contexts, seed, chances);
         let chances = draws.then_some(&*chances);
-        let (choice, control) =
-            choose_in_trial(scores, chances, epsilon, control_share, &mut self.rng);
+        let (choice, control) = match mode {
+            Mode::Online => choose_in_trial(scores, chances, epsilon, control_share, &mut self.rng),
+            // The caller's own choice is the first.
+            Mode::Apprentice | Mode::LoggingOnly => (Choice { item: 0, probability: 1.0 }, false),
+        };
+        let agreed = (mode == Mode::Apprentice).then(|| would_choose(scores, choice.item));
         let ranking = rank(scores, choice.item);
+        let of_all = explain.then(|| {
+            let of_all = match mode {
+                Mode::Online => probabilities(scores, chances, epsilon, control_share),
+                _ => (0..ids.len()).map(|item| f64::from(u8::from(item == choice.item))).collect(),
+            };
+            ranking.iter().map(|item| of_all[*item]).collect()
+        });
 
         let id = decision.unwrap_or_else(|| hex(&self.rng.random::<[u8; 16]>()));
         let made = Made {
             id: id.clone(),
             ranking: Ranking::new(ranking.iter().map(|item| ids[*item].as_str())),
             probability: choice.probability,
+            probabilities: of_all,
             scores: explain.then(|| ranking.iter().map(|item| scores[*item]).collect()),
         };
         let decided = Decided {
@@ -191,6 +208,10 @@ impl Engine {
             }
         };
         self.record(group, app, at_ms, what)?;
+        if let Some(agreed) = agreed {
+            let decision = made.id.clone();
+            self.record(group, app, at_ms, What::Watched { decision, agreed })?;
+        }
         Ok(made)
     }
 
@@ -216,6 +237,12 @@ impl Engine {
     }
 }
 
+/// Whether a policy that only watches would choose this item: none is expected to be better. What it is
+/// unsure of does not count, as it would try that only if it decided.
+fn would_choose(scores: &[Score], item: usize) -> bool {
+    scores.iter().all(|other| other.expected <= scores[item].expected)
+}
+
 /// A retry gets the decision that was made, whatever candidates it brings this time.
 fn made_before(made: &Decided, user: &str) -> Result<Made, Refusal> {
     if made.user != user {
@@ -225,6 +252,7 @@ fn made_before(made: &Decided, user: &str) -> Result<Made, Refusal> {
         id: made.id.clone(),
         ranking: made.ranking.clone(),
         probability: made.probability,
+        probabilities: None,
         scores: None,
     })
 }

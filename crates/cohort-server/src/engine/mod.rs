@@ -21,6 +21,7 @@ pub mod recent;
 pub mod recovery;
 pub mod refusal;
 pub mod request;
+mod reward;
 pub mod runtime;
 mod time;
 mod trouble;
@@ -37,11 +38,12 @@ pub use trouble::Trouble;
 
 use crate::event::{Event, Key, What};
 use crate::journal::Group;
-use crate::settings::{AppSettings, is_feature, is_reward};
-use crate::state::{App, State, Status};
+use crate::learning::Learning;
+use crate::settings::{AppSettings, is_feature};
+use crate::state::{App, State};
 use crate::trial::Trial;
 use recent::Recent;
-use request::{AppView, Change, DecisionView, RewardOutcome};
+use request::{AppView, Change, DecisionView};
 
 /// What one app may take up.
 #[derive(Clone, Copy, Debug)]
@@ -164,8 +166,8 @@ impl Engine {
         group: &mut Group,
     ) -> Result<Answer, Refusal> {
         match request {
-            Request::CreateApp { app, settings, trial, key } => {
-                self.create_app(now_ms, app, settings, *trial, key, group)
+            Request::CreateApp { app, settings, trial, learning, key } => {
+                self.create_app(now_ms, app, settings, (*trial, *learning), key, group)
             }
             Request::ChangeApp { app, change } => self.change_app(now_ms, app, change, group),
             Request::Inspect { app, inspect } => {
@@ -228,6 +230,7 @@ impl Engine {
                     .map(|(decision, reward)| self.reward(at_ms, &app, decision, reward, group));
                 Ok(Answer::Rewarded(outcomes.collect()))
             }
+            Request::ReplaceModel { app, model } => self.replace_model(now_ms, &app, model, group),
             Request::ForgetUser { app, user } => {
                 let at_ms = self.advance(now_ms, &app, group)?;
                 if self.app(&app)?.users().find(&user).is_none() {
@@ -269,7 +272,7 @@ impl Engine {
         now_ms: u64,
         app: String,
         settings: AppSettings,
-        trial: Trial,
+        (trial, learning): (Trial, Learning),
         key: Option<Key>,
         group: &mut Group,
     ) -> Result<Answer, Refusal> {
@@ -285,6 +288,9 @@ impl Engine {
         self.record(group, &app, now_ms, What::Created(settings))?;
         if trial != Trial::default() {
             self.record(group, &app, now_ms, What::TrialSet(trial))?;
+        }
+        if learning != Learning::default() {
+            self.record(group, &app, now_ms, What::LearningSet(learning))?;
         }
         if let Some(key) = key {
             self.record(group, &app, now_ms, What::KeyAdded(key))?;
@@ -303,8 +309,10 @@ impl Engine {
         let at_ms = self.catch_up(now_ms, &app, group)?;
         let known = self.app(&app)?;
         let (before, trial_before) = (known.settings().clone(), known.trial().clone());
+        let learning_before = known.learning().clone();
         let (mut settings, mut trial) = (before.clone(), trial_before.clone());
-        change(&mut settings, &mut trial);
+        let mut learning = learning_before.clone();
+        change(&mut settings, &mut trial, &mut learning);
         self.check_settings(&settings)?;
         trial.check(settings.dim)?;
         self.app_mut(&app)?.policy_for(&settings)?;
@@ -313,6 +321,9 @@ impl Engine {
         }
         if trial != trial_before {
             self.record(group, &app, at_ms, What::TrialSet(trial))?;
+        }
+        if learning != learning_before {
+            self.record(group, &app, at_ms, What::LearningSet(learning))?;
         }
         self.view(&app)
     }
@@ -344,49 +355,6 @@ impl Engine {
             self.record(group, &app, at_ms, What::ItemPut(id, features))?;
         }
         Ok(Answer::Done)
-    }
-
-    fn activate(
-        &mut self,
-        now_ms: u64,
-        app: String,
-        decision: String,
-        group: &mut Group,
-    ) -> Result<Answer, Refusal> {
-        let at_ms = self.advance(now_ms, &app, group)?;
-        let found = self.app(&app)?.decisions().get(&decision);
-        let Some(status) = found.and_then(|found| time::status_at(found, at_ms)) else {
-            return Err(Refusal::DecisionUnknown { decision });
-        };
-        // Asking twice is asking once: a retry must not fail.
-        if status == Status::NotShown {
-            self.record(group, &app, at_ms, What::Activated(decision))?;
-        }
-        Ok(Answer::Done)
-    }
-
-    fn reward(
-        &mut self,
-        at_ms: u64,
-        app: &str,
-        decision: String,
-        reward: f64,
-        group: &mut Group,
-    ) -> Result<RewardOutcome, Refusal> {
-        if !is_reward(reward) {
-            return Err(Refusal::BadReward { reward });
-        }
-        let found = self.app(app)?.decisions().get(&decision);
-        match found.and_then(|found| time::status_at(found, at_ms)) {
-            None => Err(Refusal::DecisionUnknown { decision }),
-            Some(Status::NotShown) => Err(Refusal::NotShown { decision }),
-            Some(Status::Expired(_)) => Err(Refusal::Late { decision }),
-            Some(Status::Rewarded(first)) => Ok(RewardOutcome::Repeated { first }),
-            Some(Status::Open) => {
-                self.record(group, app, at_ms, What::Rewarded { decision, reward })?;
-                Ok(RewardOutcome::Learned)
-            }
-        }
     }
 
     fn show_decision(&self, app: &str, decision: String) -> Result<Answer, Refusal> {
@@ -471,6 +439,8 @@ fn view_of(name: &str, app: &App) -> AppView {
         name: name.to_owned(),
         settings: app.settings().clone(),
         trial: app.trial().clone(),
+        learning: app.learning().clone(),
+        apprenticeship: app.apprenticeship(),
         created_ms: app.created_ms(),
         keys: app.keys().to_vec(),
         users: app.users().count(),

@@ -139,6 +139,12 @@ pub enum Refusal {
         /// How many there may be.
         limit: usize,
     },
+    /// A model that is none, or another app's.
+    #[error("{why}")]
+    BadModel {
+        /// What is wrong with it.
+        why: String,
+    },
     /// No user of that id.
     #[error("nothing was ever decided for user `{user}`, or it was forgotten")]
     UserUnknown {
@@ -227,6 +233,7 @@ impl Refusal {
             Self::TooMuchRemembered { .. } => "too_much_remembered",
             Self::TooMuchWork { .. } => "too_much_work",
             Self::TooLarge { code, .. } => code,
+            Self::BadModel { .. } => "bad_model",
             Self::UserUnknown { .. } => "user_unknown",
             Self::CannotForget { .. } => "cannot_forget",
             Self::TooManyUsers { .. } => "too_many_users",
@@ -252,6 +259,7 @@ impl Refusal {
             | Self::BadFeature { .. }
             | Self::BadReward { .. }
             | Self::TooMany { .. }
+            | Self::BadModel { .. }
             | Self::TooMuchWork { .. }
             | Self::TooLarge { .. }
             | Self::CannotForget { .. } => 422,

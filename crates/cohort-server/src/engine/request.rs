@@ -5,12 +5,13 @@ use cohort::Score;
 use super::Refusal;
 use super::recent::Recent;
 use crate::event::{Decided, Key, Ranking};
+use crate::learning::{Apprenticeship, Learning};
 use crate::settings::AppSettings;
 use crate::state::{App, Counts, Status};
 use crate::trial::Trial;
 
 /// A change of an app's settings and of its control group; all of it is done, or nothing.
-pub type Change = Box<dyn FnOnce(&mut AppSettings, &mut Trial) + Send>;
+pub type Change = Box<dyn FnOnce(&mut AppSettings, &mut Trial, &mut Learning) + Send>;
 
 /// A look at an app and its newest decisions. It is had on the engine's thread: what takes long is
 /// done with what it brings back.
@@ -33,6 +34,8 @@ pub enum Request {
         settings: AppSettings,
         /// Its control group. (In a box: all other requests are smaller.)
         trial: Box<Trial>,
+        /// How it learns.
+        learning: Box<Learning>,
         /// Its first key.
         key: Option<Key>,
     },
@@ -113,6 +116,13 @@ pub enum Request {
         /// Decision ids and rewards.
         rewards: Vec<(String, f64)>,
     },
+    /// Give up all that was learned, or take over what another app has learned.
+    ReplaceModel {
+        /// The app.
+        app: String,
+        /// What that was.
+        model: Option<Vec<u8>>,
+    },
     /// Forget all that is known of a user.
     ForgetUser {
         /// The app.
@@ -165,6 +175,7 @@ impl Request {
             | Self::Decide { app, .. }
             | Self::Activate { app, .. }
             | Self::Reward { app, .. }
+            | Self::ReplaceModel { app, .. }
             | Self::ForgetUser { app, .. }
             | Self::Refitted { app, .. }
             | Self::RefitFailed { app, .. } => Some(app),
@@ -198,7 +209,13 @@ impl Request {
 
     /// Whether it is written down, though it adds little.
     pub fn writes(&self) -> bool {
-        matches!(self, Self::Reward { .. } | Self::Activate { .. } | Self::ChangeApp { .. })
+        matches!(
+            self,
+            Self::Reward { .. }
+                | Self::Activate { .. }
+                | Self::ChangeApp { .. }
+                | Self::ReplaceModel { .. }
+        )
     }
 
     /// How much there is to do in an app of `dim` features: one unit is a multiplication of numbers,
@@ -229,6 +246,7 @@ impl Request {
                 features.sum::<usize>() + ids.sum::<usize>() + users.sum::<usize>()
             }
             Self::Reward { rewards, .. } => rewards.iter().map(|(id, _)| id.len() + 32).sum(),
+            Self::ReplaceModel { model, .. } => model.as_ref().map_or(0, Vec::len),
             Self::PutItems { items, .. } => {
                 items.iter().map(|(id, row)| id.len() + 48 + size_of_val(&row[..])).sum()
             }
@@ -296,6 +314,9 @@ pub struct Made {
     pub ranking: Ranking,
     /// With what probability the first was chosen.
     pub probability: f64,
+    /// With what probability each was to be chosen, in the order of the ranking; on request, and not for
+    /// a decision that was made before.
+    pub probabilities: Option<Vec<f64>>,
     /// What the policy thought of each, in the order of the ranking; on request, and not for a
     /// decision that was made before.
     pub scores: Option<Vec<Score>>,
@@ -306,6 +327,8 @@ pub struct Made {
 pub enum RewardOutcome {
     /// It was learned.
     Learned,
+    /// It is kept, and learned with the others when the window ends.
+    Gathered,
     /// The decision had its reward already, which stays.
     Repeated {
         /// That reward.
@@ -322,6 +345,10 @@ pub struct AppView {
     pub settings: AppSettings,
     /// Its control group.
     pub trial: Trial,
+    /// How it learns.
+    pub learning: Learning,
+    /// What came of decisions that the policy only watched.
+    pub apprenticeship: Apprenticeship,
     /// When it was created.
     pub created_ms: u64,
     /// Its keys.

@@ -8,6 +8,7 @@ use crate::bytes::Malformed;
 use crate::event::{Decided, Event, What, peek};
 use crate::journal::JournalError;
 use crate::journal::segments::Reader;
+use crate::learning::{Aggregation, Learning};
 use crate::settings::AppSettings;
 
 /// One decision and what came of it.
@@ -33,6 +34,8 @@ pub struct App {
     pub name: String,
     /// Its settings, for a journal that no longer holds how they came about.
     pub settings: AppSettings,
+    /// How it learns, likewise.
+    pub learning: Learning,
 }
 
 /// Decisions that wait, and when they no longer do.
@@ -40,10 +43,12 @@ struct Waiting {
     app: App,
     by_id: HashMap<String, (ExportRow, u64)>,
     due: BTreeSet<(u64, String)>,
+    /// Rewards that become one when the window ends.
+    gathered: HashMap<String, Vec<f64>>,
 }
 
 /// Reads the journal from its beginning and hands on every decision of the app.
-pub(super) fn fold(journal: &Reader, app: App, table: &mut dyn Table) -> Result<(), JournalError> {
+pub(crate) fn fold(journal: &Reader, app: App, table: &mut dyn Table) -> Result<(), JournalError> {
     let damaged =
         |number, why: Malformed| JournalError::Damaged { event: number, what: why.to_string() };
     // What an app of the same name did before this one was created is not its log.
@@ -55,7 +60,8 @@ pub(super) fn fold(journal: &Reader, app: App, table: &mut dyn Table) -> Result<
         }
         Ok(())
     })?;
-    let mut waiting = Waiting { app, by_id: HashMap::new(), due: BTreeSet::new() };
+    let (by_id, due, gathered) = Default::default();
+    let mut waiting = Waiting { app, by_id, due, gathered };
     journal.read(&mut |number, bytes| {
         let (name, _) = peek(bytes).map_err(|why| damaged(number, why))?;
         if number < created || name != waiting.app.name {
@@ -100,14 +106,24 @@ impl Waiting {
                 self.decided(at_ms, trial.made, trial.control, trial.candidates);
             }
             What::Activated(id) => {
+                let due_ms = self.by_id.get(&id).map(|(_, due_ms)| *due_ms);
                 if let Some(mut row) = self.remove(&id) {
                     row.status = "open";
-                    self.insert(row, at_ms);
+                    match due_ms.filter(|_| self.app.learning.wait_from_decision) {
+                        Some(due_ms) => self.insert_due(row, due_ms),
+                        None => self.insert(row, at_ms),
+                    }
                 }
             }
+            What::LearningSet(learning) => self.app.learning = learning,
             What::Rewarded { decision, reward } => {
-                if let Some(row) = self.remove(&decision) {
-                    table.add(ExportRow { status: "rewarded", reward: Some(reward), ..row })?;
+                if self.app.learning.aggregation != Aggregation::Earliest {
+                    self.gathered.entry(decision).or_default().push(reward);
+                } else if let Some(row) = self.remove(&decision) {
+                    let before = self.gathered.remove(&decision);
+                    let first = before.and_then(|rewards| rewards.first().copied());
+                    let reward = Some(first.unwrap_or(reward));
+                    table.add(ExportRow { status: "rewarded", reward, ..row })?;
                 }
             }
             What::TimePassed => self.end_windows(at_ms, |_| true, table)?,
@@ -146,7 +162,10 @@ impl Waiting {
     }
 
     fn insert(&mut self, row: ExportRow, at_ms: u64) {
-        let due_ms = at_ms.saturating_add(self.app.settings.window_ms);
+        self.insert_due(row, at_ms.saturating_add(self.app.settings.window_ms));
+    }
+
+    fn insert_due(&mut self, row: ExportRow, due_ms: u64) {
         self.due.insert((due_ms, row.made.id.clone()));
         self.by_id.insert(row.made.id.clone(), (row, due_ms));
     }
@@ -167,6 +186,12 @@ impl Waiting {
         while let Some(due) = self.due.first().filter(|due| due.0 <= now_ms && wanted(due)) {
             let id = due.1.clone();
             let Some(row) = self.remove(&id) else { break };
+            let gathered = self.gathered.remove(&id).unwrap_or_default();
+            let reward = self.app.learning.aggregation.of(&gathered);
+            if reward.is_some() {
+                table.add(ExportRow { status: "rewarded", reward, ..row })?;
+                continue;
+            }
             let reward = self.app.settings.default_reward.filter(|_| row.status == "open");
             table.add(ExportRow { status: "expired", reward, ..row })?;
         }

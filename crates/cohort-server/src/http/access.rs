@@ -75,7 +75,12 @@ impl Service {
     }
 
     /// Lets clients of the app, and the admin, pass, as often as they may.
-    fn admit_client(&self, headers: &HeaderMap, app: &str, scope: u8) -> Result<Who, ApiError> {
+    pub(super) fn admit_client(
+        &self,
+        headers: &HeaderMap,
+        app: &str,
+        scope: u8,
+    ) -> Result<Who, ApiError> {
         let key = key_in(headers);
         let who = match (self.admin.asks(key.as_ref()), &key) {
             (Some(who), _) => who,
@@ -153,8 +158,13 @@ fn refused(has_key: bool, needed: &str) -> ApiError {
     }
 }
 
-fn key_in(headers: &HeaderMap) -> Option<KeyHash> {
-    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+/// The key that was sent; clients of Azure Personalizer have a header of their own for it.
+pub(super) fn key_in(headers: &HeaderMap) -> Option<KeyHash> {
+    let Some(value) = headers.get(header::AUTHORIZATION) else {
+        let key = headers.get("ocp-apim-subscription-key")?.to_str().ok()?;
+        return Some(KeyHash::of(key.trim()));
+    };
+    let value = value.to_str().ok()?;
     let (scheme, key) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| KeyHash::of(key.trim()))
 }

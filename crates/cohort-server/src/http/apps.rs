@@ -6,20 +6,20 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use cohort::params::Value;
-use rand::TryRng;
-use rand::rngs::SysRng;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
 use super::Shared;
 use super::access::{Admin, Client};
-use super::body::{JsonBody, MaybeJson, check_app_name, maybe_whole, whole};
+use super::body::{JsonBody, check_app_name, maybe_whole, whole};
 use super::error::{ApiError, ErrorBody};
+use super::keys::{KeyTerms, NewKey, make_key};
+use super::learning::{AggregationBody, ApprenticeBody, ModeBody};
 use super::path::Path;
-use crate::auth::{KeyHash, Scopes, hex, new_key};
+use crate::auth::Scopes;
 use crate::engine::request::AppView;
 use crate::engine::{Answer, Request};
-use crate::event::Key;
+use crate::learning::Learning;
 use crate::settings::{AppSettings, DEFAULT_POLICY, DEFAULT_WINDOW_MS};
 use crate::trial::Trial;
 
@@ -55,9 +55,21 @@ pub struct NewApp {
     /// How long a decision waits for its reward.
     #[serde(default = "default_window_ms", deserialize_with = "whole")]
     pub window_ms: u64,
-    /// What is learned when no reward came in time; nothing if absent.
+    /// What is learned when no reward came in time; 0 if absent, `null` for nothing: then decisions
+    /// that nobody answered teach nothing.
+    #[serde(default, deserialize_with = "null_is_a_value")]
+    #[schema(value_type = Option<f64>)]
+    pub default_reward: Option<Option<f64>>,
+    /// What becomes of several rewards for one decision; `earliest` if absent.
+    pub aggregation: Option<AggregationBody>,
+    /// Who decides; `online` if absent.
+    pub mode: Option<ModeBody>,
+    /// Whether a decision that is activated later waits from when it was made, not from then on.
     #[serde(default)]
-    pub default_reward: Option<f64>,
+    pub wait_from_decision: bool,
+    /// Whether a user is in the control group for all decisions or for none.
+    #[serde(default)]
+    pub sticky_control: bool,
     /// The share of decisions in the control group: taken uniformly at random, and counted apart.
     #[serde(default)]
     pub control: f64,
@@ -97,6 +109,14 @@ pub struct AppChange {
     #[serde(default, deserialize_with = "null_is_a_value")]
     #[schema(value_type = Option<f64>)]
     pub default_reward: Option<Option<f64>>,
+    /// What becomes of several rewards for one decision.
+    pub aggregation: Option<AggregationBody>,
+    /// Who decides.
+    pub mode: Option<ModeBody>,
+    /// Whether a decision that is activated later waits from when it was made.
+    pub wait_from_decision: Option<bool>,
+    /// Whether a user is in the control group for all decisions or for none.
+    pub sticky_control: Option<bool>,
     /// The share of decisions in the control group.
     pub control: Option<f64>,
     /// Whether the log keeps the features of all candidates.
@@ -127,8 +147,19 @@ pub struct AppBody {
     pub window_ms: u64,
     /// What is learned when no reward came in time.
     pub default_reward: Option<f64>,
+    /// What becomes of several rewards for one decision.
+    pub aggregation: AggregationBody,
+    /// Who decides.
+    pub mode: ModeBody,
+    /// Whether a decision that is activated later waits from when it was made.
+    pub wait_from_decision: bool,
+    /// What came of decisions that the policy only watched; absent where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub apprentice: Option<ApprenticeBody>,
     /// The share of decisions in the control group.
     pub control: f64,
+    /// Whether a user is in the control group for all decisions or for none.
+    pub sticky_control: bool,
     /// Whether the log keeps the features of all candidates.
     pub log_candidates: bool,
     /// What features are called, for people.
@@ -157,57 +188,6 @@ pub struct AppBody {
     pub unrewarded: u64,
 }
 
-/// What a new key opens, and until when.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(example = json!({"scopes": ["decide", "reward"]}))]
-pub struct KeyTerms {
-    /// `decide`, `reward`, `read` (what was learned, users, the log), `items` (the catalogue), `admin` (all
-    /// of these, settings, keys, users); `decide` and `reward` if absent.
-    pub scopes: Option<Vec<String>>,
-    /// When it ends, in milliseconds since 1970; never if absent.
-    #[serde(default, deserialize_with = "maybe_whole")]
-    pub expires_ms: Option<u64>,
-}
-
-/// A new key. It is shown this once; the service keeps a hash.
-#[derive(Deserialize, Serialize, ToSchema)]
-pub struct NewKey {
-    /// Its id, by which it can be removed.
-    pub id: String,
-    /// The key, to be sent as `Authorization: Bearer KEY`.
-    pub key: String,
-    /// What it opens.
-    pub scopes: Vec<String>,
-    /// When it ends, in milliseconds since 1970; never if absent.
-    pub expires_ms: Option<u64>,
-}
-
-/// Logs are read by many: the key is not shown.
-impl std::fmt::Debug for NewKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        f.debug_struct("NewKey").field("id", &self.id).field("scopes", &self.scopes).finish()
-    }
-}
-
-/// A key as it is listed.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-pub struct KeyBody {
-    /// Its id.
-    pub id: String,
-    /// What it opens.
-    pub scopes: Vec<String>,
-    /// When it ends, in milliseconds since 1970; never if absent.
-    pub expires_ms: Option<u64>,
-}
-
-/// All keys of an app.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-pub struct KeyList {
-    /// In the order in which they were added.
-    pub keys: Vec<KeyBody>,
-}
-
 /// A new app and its first key.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct CreatedApp {
@@ -215,6 +195,9 @@ pub struct CreatedApp {
     pub app: AppBody,
     /// Its first key.
     pub key: NewKey,
+    /// What is done that nobody asked for, and how it is had otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
 /// All apps.
@@ -254,8 +237,15 @@ pub async fn create(
         params: values_of(new.params),
         epsilon: new.epsilon,
         window_ms: new.window_ms,
-        default_reward: new.default_reward,
+        default_reward: new.default_reward.unwrap_or(Some(0.0)),
     };
+    let hint = new.default_reward.is_none().then(|| {
+        format!(
+            "a decision that gets no reward within {} ms is learned with the reward 0; set default_reward \
+             to another number, or to null for decisions without a reward to teach nothing",
+            settings.window_ms
+        )
+    });
     let (shown, kept) = make_key(&new.key)?;
     let name = new.name.clone();
     let trial = Box::new(Trial {
@@ -263,11 +253,18 @@ pub async fn create(
         log_candidates: new.log_candidates,
         feature_names: new.feature_names,
     });
-    let request = Request::CreateApp { app: new.name, settings, trial, key: Some(kept) };
+    let learning = Box::new(Learning {
+        aggregation: new.aggregation.map(Into::into).unwrap_or_default(),
+        mode: new.mode.map(Into::into).unwrap_or_default(),
+        wait_from_decision: new.wait_from_decision,
+        sticky_control: new.sticky_control,
+        dialect: String::new(),
+    });
+    let request = Request::CreateApp { app: new.name, settings, trial, learning, key: Some(kept) };
     match service.engine.ask(request).await? {
         Answer::App(view) => {
             who.did("app created", &name, &format!("with key {}", shown.id));
-            let created = CreatedApp { app: body_of(*view), key: shown };
+            let created = CreatedApp { app: body_of(*view), key: shown, hint };
             Ok((StatusCode::CREATED, Json(created)))
         }
         _ => Err(unexpected()),
@@ -294,19 +291,25 @@ pub async fn change(
     Client(app, who): Client<{ Scopes::ADMIN }>,
     JsonBody(change): JsonBody<AppChange>,
 ) -> Result<Json<AppBody>, ApiError> {
-    let change = Box::new(move |settings: &mut AppSettings, trial: &mut Trial| {
-        if let Some(params) = change.params {
-            settings.params = values_of(params);
-        }
-        settings.epsilon = change.epsilon.unwrap_or(settings.epsilon);
-        settings.window_ms = change.window_ms.unwrap_or(settings.window_ms);
-        settings.default_reward = change.default_reward.unwrap_or(settings.default_reward);
-        trial.control = change.control.unwrap_or(trial.control);
-        trial.log_candidates = change.log_candidates.unwrap_or(trial.log_candidates);
-        if let Some(names) = change.feature_names {
-            trial.feature_names = names;
-        }
-    });
+    let change =
+        Box::new(move |settings: &mut AppSettings, trial: &mut Trial, learning: &mut Learning| {
+            if let Some(params) = change.params {
+                settings.params = values_of(params);
+            }
+            settings.epsilon = change.epsilon.unwrap_or(settings.epsilon);
+            settings.window_ms = change.window_ms.unwrap_or(settings.window_ms);
+            settings.default_reward = change.default_reward.unwrap_or(settings.default_reward);
+            learning.aggregation = change.aggregation.map_or(learning.aggregation, Into::into);
+            learning.mode = change.mode.map_or(learning.mode, Into::into);
+            learning.wait_from_decision =
+                change.wait_from_decision.unwrap_or(learning.wait_from_decision);
+            learning.sticky_control = change.sticky_control.unwrap_or(learning.sticky_control);
+            trial.control = change.control.unwrap_or(trial.control);
+            trial.log_candidates = change.log_candidates.unwrap_or(trial.log_candidates);
+            if let Some(names) = change.feature_names {
+                trial.feature_names = names;
+            }
+        });
     let changed = service.engine.ask(Request::ChangeApp { app: app.clone(), change }).await?;
     who.did("app changed", &app, "");
     app_in(changed)
@@ -325,72 +328,6 @@ pub async fn delete(
     service.hub.forget(&app).await;
     who.did("app deleted", &app, "");
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// Add a key. Without a body it opens deciding and rewarding, for ever.
-#[utoipa::path(post, path = "/v1/apps/{app}/keys", tag = "apps", params(("app" = String, Path)),
-    request_body = KeyTerms,
-    responses((status = 201, body = NewKey), (status = "4XX", body = ErrorBody)))]
-pub async fn add_key(
-    State(service): Shared,
-    Client(app, who): Client<{ Scopes::ADMIN }>,
-    MaybeJson(terms): MaybeJson<KeyTerms>,
-) -> Result<(StatusCode, Json<NewKey>), ApiError> {
-    let (shown, key) = make_key(&terms.unwrap_or_default())?;
-    service.engine.ask(Request::AddKey { app: app.clone(), key }).await?;
-    who.did("key added", &app, &format!("{} for {}", shown.id, shown.scopes.join(", ")));
-    Ok((StatusCode::CREATED, Json(shown)))
-}
-
-/// All keys: their ids, what they open and until when. The keys themselves are not kept.
-#[utoipa::path(get, path = "/v1/apps/{app}/keys", tag = "apps", params(("app" = String, Path)),
-    responses((status = 200, body = KeyList), (status = "4XX", body = ErrorBody)))]
-pub async fn list_keys(
-    State(service): Shared,
-    Client(app, _): Client<{ Scopes::ADMIN }>,
-) -> Result<Json<KeyList>, ApiError> {
-    let Answer::App(view) = service.engine.ask(Request::ShowApp { app }).await? else {
-        return Err(unexpected());
-    };
-    let keys = view.keys.into_iter().map(|key| KeyBody {
-        id: key.id,
-        scopes: key.scopes.names().into_iter().map(str::to_owned).collect(),
-        expires_ms: key.expires_ms,
-    });
-    Ok(Json(KeyList { keys: keys.collect() }))
-}
-
-/// Remove a key: whoever has it is refused from now on.
-#[utoipa::path(delete, path = "/v1/apps/{app}/keys/{key}", tag = "apps",
-    params(("app" = String, Path), ("key" = String, Path)),
-    responses((status = 204), (status = "4XX", body = ErrorBody)))]
-pub async fn remove_key(
-    State(service): Shared,
-    Client(_app, who): Client<{ Scopes::ADMIN }>,
-    Path((app, key)): Path<(String, String)>,
-) -> Result<StatusCode, ApiError> {
-    service.engine.ask(Request::RemoveKey { app: app.clone(), key: key.clone() }).await?;
-    who.did("key removed", &app, &key);
-    Ok(StatusCode::NO_CONTENT)
-}
-
-fn make_key(terms: &KeyTerms) -> Result<(NewKey, Key), ApiError> {
-    let scopes = match &terms.scopes {
-        Some(names) => Scopes::from_names(names.iter().map(String::as_str))
-            .map_err(|why| ApiError::new(422, "bad_scopes", why))?,
-        None => Scopes::USUAL,
-    };
-    let expires_ms = terms.expires_ms;
-    let no_randomness =
-        |_| ApiError::new(503, "no_randomness", "the machine gives no random numbers; try again");
-    let (mut id, mut secret) = ([0; 8], [0; 32]);
-    SysRng.try_fill_bytes(&mut id).map_err(no_randomness)?;
-    SysRng.try_fill_bytes(&mut secret).map_err(no_randomness)?;
-    let (id, key) = (hex(&id), new_key(secret));
-    let hash = KeyHash::of(&key);
-    let names = scopes.names().into_iter().map(str::to_owned).collect();
-    let shown = NewKey { id: id.clone(), key, scopes: names, expires_ms };
-    Ok((shown, Key { id, hash, scopes, expires_ms }))
 }
 
 fn app_in(answer: Answer) -> Result<Json<AppBody>, ApiError> {
@@ -426,6 +363,11 @@ fn body_of(view: AppView) -> AppBody {
         epsilon: settings.epsilon,
         window_ms: settings.window_ms,
         default_reward: settings.default_reward,
+        aggregation: view.learning.aggregation.into(),
+        mode: view.learning.mode.into(),
+        wait_from_decision: view.learning.wait_from_decision,
+        apprentice: (view.apprenticeship.decisions > 0).then(|| view.apprenticeship.into()),
+        sticky_control: view.learning.sticky_control,
         control: view.trial.control,
         log_candidates: view.trial.log_candidates,
         feature_names: view.trial.feature_names,

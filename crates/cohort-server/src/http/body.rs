@@ -39,7 +39,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for MaybeJson<T> {
 }
 
 /// A web page of somebody else can make a browser send a form here, but not JSON.
-fn check_is_json(request: &Request) -> Result<(), ApiError> {
+pub(super) fn check_is_json(request: &Request) -> Result<(), ApiError> {
     let content = request.headers().get(header::CONTENT_TYPE);
     let kind = content.and_then(|kind| kind.to_str().ok()?.split(';').next());
     if kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json")) {

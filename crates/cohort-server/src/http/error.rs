@@ -44,6 +44,16 @@ impl ApiError {
         Self { retry_after_seconds: Some(seconds), ..Self::new(status, code, message) }
     }
 
+    /// The status.
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// After how many seconds trying again makes sense, if it does.
+    pub fn retry_after_seconds(&self) -> Option<u64> {
+        self.retry_after_seconds
+    }
+
     /// What is told.
     pub fn detail(self) -> ErrorDetail {
         ErrorDetail { code: self.code, message: self.message }

@@ -64,7 +64,8 @@ impl Service {
         else {
             return Err(unexpected());
         };
-        let app = rows::App { name: name.clone(), settings: view.settings };
+        let (settings, learning) = (view.settings, view.learning);
+        let app = rows::App { name: name.clone(), settings, learning };
         let permit = self.permit_to_read()?;
         let (chunks, received) = mpsc::channel(CHUNKS_WAITING);
         let journal = self.journal.clone();

@@ -7,9 +7,10 @@
 //! | `body` | is the body what it should be? |
 //! | `path` | can the names in the address be read? |
 //! | `error` | how is a refusal told? |
-//! | `apps`, `items`, `decide`, `reward` | what can be asked? |
+//! | `apps`, `keys`, `learning`, `items`, `decide`, `reward` | what can be asked? |
 //! | `users` | what is known of one, and how is that forgotten? |
 //! | `insight`, `log` | what does it know, and what is in its log? |
+//! | [`personalizer`] | how do clients of Azure Personalizer ask? |
 //! | `page` | what does the page consist of? |
 //! | `described` | what does the description say beyond the types? |
 //! | `operations` | is it well, what does it count, how is it called? |
@@ -23,11 +24,14 @@ mod described;
 mod error;
 mod insight;
 mod items;
+mod keys;
+mod learning;
 mod log;
 mod measure;
 mod operations;
 mod page;
 mod path;
+mod personalizer;
 mod reward;
 mod users;
 
@@ -36,7 +40,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
-use axum::http::{HeaderName, HeaderValue, header};
+use axum::http::{HeaderName, HeaderValue, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -148,8 +152,8 @@ fn described_routes() -> OpenApiRouter<Arc<Service>> {
     OpenApiRouter::with_openapi(Description::openapi())
         .routes(routes!(apps::list, apps::create))
         .routes(routes!(apps::show, apps::change, apps::delete))
-        .routes(routes!(apps::add_key, apps::list_keys))
-        .routes(routes!(apps::remove_key))
+        .routes(routes!(keys::add_key, keys::list_keys))
+        .routes(routes!(keys::remove_key))
         .routes(routes!(items::list, items::put))
         .routes(routes!(items::remove))
         .routes(routes!(decide::decide))
@@ -189,6 +193,7 @@ fn router_with(more: Router<Arc<Service>>, service: Arc<Service>) -> Router {
     let router = routes
         .merge(more)
         .merge(operations::routes())
+        .merge(personalizer::routes())
         .merge(page::routes())
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_method)
@@ -259,12 +264,20 @@ pub fn http_body(bytes: &[u8]) {
     let _ = body::parse::<reward::RewardsBody>(bytes);
 }
 
-async fn not_found() -> ApiError {
-    ApiError::new(404, "no_such_page", "there is nothing here; /docs lists what there is")
+async fn not_found(uri: Uri) -> Response {
+    if personalizer::speaks(uri.path()) {
+        return personalizer::not_found();
+    }
+    let sentence = "there is nothing here; /docs lists what there is";
+    ApiError::new(404, "no_such_page", sentence).into_response()
 }
 
-async fn wrong_method() -> ApiError {
-    ApiError::new(405, "wrong_method", "this is not asked with that method; see /docs")
+async fn wrong_method(uri: Uri) -> Response {
+    if personalizer::speaks(uri.path()) {
+        return personalizer::wrong_method();
+    }
+    let sentence = "this is not asked with that method; see /docs";
+    ApiError::new(405, "wrong_method", sentence).into_response()
 }
 
 /// A bug must not take the connection, or the service, with it.

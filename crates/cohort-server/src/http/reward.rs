@@ -112,6 +112,7 @@ fn outcomes_in(answer: Answer) -> Result<Vec<Result<RewardOutcome, Refusal>>, Ap
             for outcome in &outcomes {
                 let what = match outcome {
                     Ok(RewardOutcome::Learned) => "learned",
+                    Ok(RewardOutcome::Gathered) => "gathered",
                     Ok(RewardOutcome::Repeated { .. }) => "repeated",
                     Err(refusal) => refusal.code(),
                 };
@@ -126,6 +127,7 @@ fn outcomes_in(answer: Answer) -> Result<Vec<Result<RewardOutcome, Refusal>>, Ap
 fn body_of(outcome: RewardOutcome, sent: f64) -> OutcomeBody {
     let (outcome, reward) = match outcome {
         RewardOutcome::Learned => ("learned", sent),
+        RewardOutcome::Gathered => ("gathered", sent),
         RewardOutcome::Repeated { first } => ("repeated", first),
     };
     OutcomeBody { outcome: outcome.to_owned(), reward }

@@ -67,7 +67,11 @@ pub async fn export(
     let (journal, whose) = (service.journal.clone(), user.clone());
     let rows = tokio::task::spawn_blocking(move || {
         let _permit = permit;
-        rows::of_user(&journal, rows::App { name: app, settings: view.settings }, &whose)
+        rows::of_user(
+            &journal,
+            rows::App { name: app, settings: view.settings, learning: view.learning },
+            &whose,
+        )
     });
     let failed = |why: String| ApiError::new(500, "journal_unreadable", why);
     let rows = rows.await.map_err(|why| failed(why.to_string()))?;

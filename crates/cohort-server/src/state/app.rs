@@ -13,6 +13,7 @@ use super::names::Names;
 use super::outcomes::Outcomes;
 use super::seen::Seen;
 use crate::event::{Decided, Key, What};
+use crate::learning::{Aggregation, Apprenticeship, Learning, MOST_GATHERED, Mode};
 use crate::settings::{AppSettings, BadSettings};
 use crate::trial::{Trial, TrialDecision};
 
@@ -36,6 +37,8 @@ pub struct App {
     pub(super) decisions: Decisions,
     pub(super) counts: Counts,
     pub(super) trial: Trial,
+    pub(super) learning: Learning,
+    pub(super) apprenticeship: Apprenticeship,
     pub(super) outcomes: Outcomes,
     pub(super) policy: Box<dyn Policy>,
 }
@@ -78,6 +81,8 @@ impl App {
             decisions: Decisions::default(),
             counts: Counts::default(),
             trial: Trial::default(),
+            learning: Learning::default(),
+            apprenticeship: Apprenticeship::default(),
             outcomes: Outcomes::default(),
         })
     }
@@ -133,20 +138,39 @@ impl App {
                 self.trial = trial;
                 Ok(())
             }
-            What::Activated(id) => match self.decisions.get(&id).map(|found| found.status) {
-                Some(Status::NotShown) => {
-                    self.decisions.move_to(&id, Status::Open, self.window_end(at_ms));
+            What::LearningSet(learning) => {
+                self.learning = learning;
+                Ok(())
+            }
+            What::Watched { decision, agreed } => {
+                self.apprenticeship.decisions += 1;
+                self.apprenticeship.agreed += u64::from(agreed);
+                self.decisions.set_agreed(&decision, agreed);
+                Ok(())
+            }
+            What::ModelReplaced(model) => self.replace_model(model.as_deref()),
+            What::Activated(id) => match self.decisions.get(&id) {
+                Some(found) if found.status == Status::NotShown => {
+                    let ends_ms = match self.learning.wait_from_decision {
+                        true => found.due_ms,
+                        false => self.window_end(at_ms),
+                    };
+                    self.decisions.move_to(&id, Status::Open, ends_ms);
                     Ok(())
                 }
                 other => Err(format!("activation of decision `{id}`, which is {other:?}")),
             },
             What::Rewarded { decision, reward } => {
                 check_number(reward)?;
-                match self.decisions.get(&decision).map(|found| found.status) {
-                    Some(Status::Open) => {
-                        self.close(&decision, Status::Rewarded(reward), at_ms);
-                        self.counts.rewards += 1;
-                        self.counts.reward_sum += reward;
+                match self.decisions.get(&decision) {
+                    Some(found) if found.status == Status::Open => {
+                        if self.learning.aggregation != Aggregation::Earliest {
+                            self.decisions.gather(&decision, reward);
+                            return Ok(());
+                        }
+                        // Others came first if rewards were gathered until now.
+                        let first = found.gathered.first().copied().unwrap_or(reward);
+                        self.rewarded(&decision, first, at_ms);
                         Ok(())
                     }
                     other => Err(format!("reward for decision `{decision}`, which is {other:?}")),
@@ -196,21 +220,36 @@ impl App {
         self.seen.touch(user, at_ms);
         let status = if made.shown { Status::Open } else { Status::NotShown };
         let due_ms = self.window_end(at_ms);
-        self.decisions.insert(Decision { made, user: user as u32, control, at_ms, due_ms, status });
+        let (gathered, agreed) = (Vec::new(), None);
+        let user = user as u32;
+        let decision = Decision { made, user, control, at_ms, due_ms, status, gathered, agreed };
+        self.decisions.insert(decision);
         self.counts.decisions += 1;
         Ok(())
     }
 
     /// Closes an open decision, learning from its reward or its default.
     fn close(&mut self, id: &str, status: Status, at_ms: u64) {
-        let found = self.decisions.get(id).map(|decision| (decision.user, decision.control));
-        let Some((user, control)) = found else { return };
+        let found = self.decisions.get(id);
+        let Some(&Decision { user, control, agreed, .. }) = found else { return };
         let forget_ms = self.window_end(at_ms);
         let Some(context) = self.decisions.move_to(id, status, forget_ms) else { return };
         if let Status::Rewarded(reward) | Status::Expired(Some(reward)) = status {
-            self.online().learn_one(user as usize, &context, reward);
+            if self.learning.mode != Mode::LoggingOnly {
+                self.online().learn_one(user as usize, &context, reward);
+            }
             self.outcomes.add(at_ms, control, reward);
+            if let Some(agreed) = agreed {
+                self.apprenticeship.earned(agreed, reward);
+            }
         }
+    }
+
+    /// Closes an open decision with the reward that it got.
+    fn rewarded(&mut self, id: &str, reward: f64, at_ms: u64) {
+        self.close(id, Status::Rewarded(reward), at_ms);
+        self.counts.rewards += 1;
+        self.counts.reward_sum += reward;
     }
 
     /// Closes every decision whose window has ended, and forgets those that were closed a window
@@ -218,7 +257,11 @@ impl App {
     fn end_windows(&mut self, now_ms: u64, wanted: impl Fn(&Decision) -> bool) {
         while let Some(decision) = self.decisions.first_due(now_ms).filter(|found| wanted(found)) {
             let (id, status, due_ms) = (decision.made.id.clone(), decision.status, decision.due_ms);
+            let gathered = self.learning.aggregation.of(&decision.gathered);
             match status {
+                Status::Open if gathered.is_some() => {
+                    self.rewarded(&id, gathered.unwrap_or_default(), due_ms);
+                }
                 Status::Open => {
                     let default = self.settings.default_reward;
                     self.close(&id, Status::Expired(default), due_ms);
@@ -311,6 +354,21 @@ impl App {
     /// Its policy as something that can be looked into, where it can be.
     pub fn insight(&self) -> Option<&dyn Insight> {
         self.policy.insight()
+    }
+
+    /// How it learns.
+    pub fn learning(&self) -> &Learning {
+        &self.learning
+    }
+
+    /// What came of decisions that the policy only watched.
+    pub fn apprenticeship(&self) -> Apprenticeship {
+        self.apprenticeship
+    }
+
+    /// Whether a decision can take one more reward.
+    pub fn can_gather(&self, decision: &Decision) -> bool {
+        decision.gathered.len() < MOST_GATHERED
     }
 
     /// Its control group.

@@ -32,6 +32,10 @@ pub struct Decision {
     pub due_ms: u64,
     /// What became of it.
     pub status: Status,
+    /// Rewards that have come and are learned as one when the window ends.
+    pub gathered: Vec<f64>,
+    /// Whether the policy would have chosen the same, where it only watched.
+    pub agreed: Option<bool>,
 }
 
 /// What became of a decision.
@@ -94,8 +98,36 @@ impl Decisions {
         }
         self.bytes -= decision.bytes();
         let context = std::mem::take(&mut decision.made.context);
+        decision.gathered = Vec::new();
         self.bytes += decision.bytes();
         Some(context)
+    }
+
+    /// Keeps one more reward of a decision that waits.
+    pub fn gather(&mut self, id: &str, reward: f64) {
+        if let Some(decision) = self.by_id.get_mut(id) {
+            Arc::make_mut(decision).gathered.push(reward);
+            self.bytes += size_of::<f64>();
+        }
+    }
+
+    /// Keeps whether the policy would have chosen the same.
+    pub fn set_agreed(&mut self, id: &str, agreed: bool) {
+        if let Some(decision) = self.by_id.get_mut(id) {
+            Arc::make_mut(decision).agreed = Some(agreed);
+        }
+    }
+
+    /// Gives every decision the number that its user has now.
+    pub fn renumber(&mut self, mut number: impl FnMut(&str) -> u32) {
+        self.of_users.clear();
+        // In their order: whoever is new gets the next number.
+        for (_, id) in &self.due {
+            let Some(decision) = self.by_id.get_mut(id) else { continue };
+            let user = number(&decision.made.user);
+            Arc::make_mut(decision).user = user;
+            *self.of_users.entry(user).or_default() += 1;
+        }
     }
 
     /// The first decision whose status has ended by then.
@@ -147,6 +179,17 @@ impl Decisions {
         theirs.iter().for_each(|id| self.remove(id));
     }
 
+    /// The ids of those that begin so and that nobody has seen yet, in order.
+    pub fn not_shown_with(&self, beginning: &str) -> Vec<String> {
+        let is_one = |decision: &&Arc<Decision>| {
+            decision.status == Status::NotShown && decision.made.id.starts_with(beginning)
+        };
+        let mut ids: Vec<String> =
+            self.by_id.values().filter(is_one).map(|one| one.made.id.clone()).collect();
+        ids.sort_unstable();
+        ids
+    }
+
     /// How many are remembered.
     pub fn len(&self) -> usize {
         self.by_id.len()
@@ -182,7 +225,7 @@ impl Decision {
     fn bytes(&self) -> usize {
         let Decided { id, user, ranking, context, .. } = &self.made;
         let ids = 3 * id.len() + user.len() + ranking.as_bytes().len();
-        DECISION_BYTES + ids + size_of_val(&**context)
+        DECISION_BYTES + ids + size_of_val(&**context) + size_of_val(&self.gathered[..])
     }
 
     fn waits(&self) -> bool {

@@ -9,6 +9,7 @@
 //! | [`Seen`] | who has not been seen for longest? |
 //! | [`Decisions`] | which decisions wait for a reward, and until when? |
 //! | `import` | what of a policy that was trained outside? |
+//! | `model` | how does what was learned go to another app, or away? |
 //! | `saved` | how does all this become a snapshot and come back? |
 //!
 //! `state ← apply(state, event)` reads no clock, draws no number at random and touches no disk, so
@@ -18,6 +19,7 @@
 mod app;
 mod decisions;
 mod import;
+mod model;
 mod names;
 mod outcomes;
 mod saved;

@@ -18,6 +18,7 @@ use super::outcomes::Outcomes;
 use super::seen::Seen;
 use crate::bytes::{Malformed, Put, Take};
 use crate::event::{Decided, Key};
+use crate::learning::{Apprenticeship, Learning};
 use crate::settings::AppSettings;
 use crate::trial::Trial;
 
@@ -29,6 +30,9 @@ const TERMS_OF_KEYS: u32 = 0x0A99_5C0B;
 /// Before the end of an app: when its users were last seen. Those of an app from before that was kept
 /// were seen when it last did anything.
 const USERS_SEEN: u32 = 0x0A99_5EE2;
+/// Before the end of an app: how it learns, and what is known of decisions besides. An app from before
+/// there were other ways does without.
+const LEARNING_OF_APP: u32 = 0x0A99_1EA4;
 /// Added to a decision's status where it is of the control group.
 const OF_CONTROL: u8 = 4;
 /// After every app: that reader and writer agree where it ends.
@@ -55,6 +59,8 @@ struct FrozenApp {
     policy: Frozen,
     trial: Trial,
     outcomes: Outcomes,
+    learning: Learning,
+    apprenticeship: Apprenticeship,
 }
 
 impl State {
@@ -100,6 +106,10 @@ impl State {
             }
             if mark == USERS_SEEN {
                 app.seen = Seen::load(&mut from, app.users.len())?;
+                mark = from.take_u32()?;
+            }
+            if mark == LEARNING_OF_APP {
+                app.load_learning(&mut from)?;
                 mark = from.take_u32()?;
             }
             if mark != END_OF_APP {
@@ -160,7 +170,20 @@ impl FrozenApp {
         out.put_u32(TERMS_OF_KEYS)?;
         self.keys.iter().try_for_each(|key| key.write_terms(&mut out))?;
         out.put_u32(USERS_SEEN)?;
-        Seen::save(&self.seen, &mut out)
+        Seen::save(&self.seen, &mut out)?;
+        out.put_u32(LEARNING_OF_APP)?;
+        self.learning.write(&mut out)?;
+        self.apprenticeship.write(&mut out)?;
+        let more =
+            |decision: &&Arc<Decision>| decision.agreed.is_some() || !decision.gathered.is_empty();
+        let more: Vec<_> = self.decisions.iter().filter(more).collect();
+        out.put_len(more.len())?;
+        for decision in more {
+            out.put_str(&decision.made.id)?;
+            out.put_u8(decision.agreed.map_or(2, u8::from))?;
+            out.put_numbers(&decision.gathered)?;
+        }
+        Ok(())
     }
 }
 
@@ -183,7 +206,35 @@ impl App {
             policy,
             trial: self.trial.clone(),
             outcomes: self.outcomes.clone(),
+            learning: self.learning.clone(),
+            apprenticeship: self.apprenticeship,
         })
+    }
+
+    fn load_learning(&mut self, mut from: &mut dyn Read) -> Result<(), Malformed> {
+        self.learning = Learning::read(from)?;
+        self.apprenticeship = Apprenticeship::read(from)?;
+        for _ in 0..from.take_len()? {
+            let (id, agreed) = (from.take_str()?, from.take_u8()?);
+            if agreed < 2 {
+                self.decisions.set_agreed(&id, agreed == 1);
+            }
+            for reward in from.take_numbers()? {
+                self.decisions.gather(&id, reward);
+            }
+        }
+        Ok(())
+    }
+
+    /// What it has learned, to be written later and elsewhere: nothing of its keys and of decisions
+    /// that wait.
+    pub fn freeze_model(&mut self, name: &str) -> io::Result<FrozenState> {
+        let mut app = self.freeze()?;
+        app.keys.clear();
+        app.decisions.clear();
+        app.learning.dialect.clear();
+        let apps = vec![(name.to_owned(), app)];
+        Ok(FrozenState { last_event: 0, deleted: BTreeSet::new(), apps })
     }
 
     fn load(mut from: &mut dyn Read) -> Result<Self, Malformed> {
@@ -261,7 +312,8 @@ impl Decision {
             3 => Status::Expired(from.take_option()?),
             other => return Err(Malformed::odd(format!("a decision of the status {other}"))),
         };
-        Ok(Self { made, user, control, at_ms, due_ms, status })
+        let (gathered, agreed) = (Vec::new(), None);
+        Ok(Self { made, user, control, at_ms, due_ms, status, gathered, agreed })
     }
 }
 

@@ -99,7 +99,8 @@ pub fn state_bytes(state: &mut State) -> Vec<u8> {
 }
 
 pub fn create(app: &str, settings: AppSettings) -> Request {
-    Request::CreateApp { app: app.to_owned(), settings, trial: Default::default(), key: None }
+    let (trial, learning) = Default::default();
+    Request::CreateApp { app: app.to_owned(), settings, trial, learning, key: None }
 }
 
 /// A decide for one user with candidates that depend on `salt`.

@@ -1,0 +1,82 @@
+//! What is done with what comes after a decision: it was shown, users answered; and with what was
+//! learned of that, where it is replaced.
+
+use super::request::RewardOutcome;
+use super::{Answer, Engine, Refusal, time};
+use crate::event::What;
+use crate::journal::Group;
+use crate::learning::{Aggregation, MOST_GATHERED};
+use crate::settings::is_reward;
+use crate::state::{App, Status};
+
+impl Engine {
+    pub(super) fn activate(
+        &mut self,
+        now_ms: u64,
+        app: String,
+        decision: String,
+        group: &mut Group,
+    ) -> Result<Answer, Refusal> {
+        let at_ms = self.advance(now_ms, &app, group)?;
+        let found = self.app(&app)?.decisions().get(&decision);
+        let Some(status) = found.and_then(|found| time::status_at(found, at_ms)) else {
+            return Err(Refusal::DecisionUnknown { decision });
+        };
+        // Asking twice is asking once: a retry must not fail.
+        if status == Status::NotShown {
+            self.record(group, &app, at_ms, What::Activated(decision))?;
+        }
+        Ok(Answer::Done)
+    }
+
+    pub(super) fn reward(
+        &mut self,
+        at_ms: u64,
+        app: &str,
+        decision: String,
+        reward: f64,
+        group: &mut Group,
+    ) -> Result<RewardOutcome, Refusal> {
+        if !is_reward(reward) {
+            return Err(Refusal::BadReward { reward });
+        }
+        let known = self.app(app)?;
+        let gathers = known.learning().aggregation != Aggregation::Earliest;
+        let found = known.decisions().get(&decision);
+        if gathers && found.is_some_and(|found| !known.can_gather(found)) {
+            return Err(Refusal::TooMany {
+                what: "rewards for one decision",
+                limit: MOST_GATHERED,
+            });
+        }
+        match found.and_then(|found| time::status_at(found, at_ms)) {
+            None => Err(Refusal::DecisionUnknown { decision }),
+            Some(Status::NotShown) => Err(Refusal::NotShown { decision }),
+            Some(Status::Expired(_)) => Err(Refusal::Late { decision }),
+            Some(Status::Rewarded(first)) => Ok(RewardOutcome::Repeated { first }),
+            Some(Status::Open) => {
+                self.record(group, app, at_ms, What::Rewarded { decision, reward })?;
+                Ok(if gathers { RewardOutcome::Gathered } else { RewardOutcome::Learned })
+            }
+        }
+    }
+
+    pub(super) fn replace_model(
+        &mut self,
+        now_ms: u64,
+        app: &str,
+        model: Option<Vec<u8>>,
+        group: &mut Group,
+    ) -> Result<Answer, Refusal> {
+        let at_ms = self.advance(now_ms, app, group)?;
+        if let Some(model) = &model {
+            App::of_model(model, self.app(app)?.settings())
+                .map_err(|why| Refusal::BadModel { why })?;
+        }
+        self.record(group, app, at_ms, What::ModelReplaced(model))?;
+        // What a refit finds that is under way is about what was known before.
+        self.refits.under_way.remove(app);
+        self.recent.remove(app);
+        Ok(Answer::Done)
+    }
+}

@@ -1,0 +1,279 @@
+//! What to show, in one place or in several?
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use hashbrown::HashSet;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::error::DialectError;
+use super::events::slot_decision;
+use super::vector::Encoded;
+use super::{Loop, Sent, bug, check_id, new_id};
+use crate::auth::Scopes;
+use crate::engine::request::{ForUser, Made, Offer};
+use crate::engine::{Answer, Request};
+use crate::http::Service;
+
+const BAD: &str = "InvalidRankRequest";
+
+/// Who is meant where nobody is named: then everybody is one user.
+const EVERYBODY: &str = "everybody";
+
+/// The header that names the user.
+const USER_HEADER: &str = "x-cohort-user";
+
+/// What can be shown.
+#[derive(Deserialize)]
+pub struct Action {
+    id: String,
+    #[serde(default)]
+    features: Value,
+}
+
+/// A rank as it is sent.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RankRequest {
+    #[serde(default)]
+    context_features: Value,
+    actions: Vec<Action>,
+    excluded_actions: Option<Vec<String>>,
+    event_id: Option<String>,
+    defer_activation: Option<bool>,
+}
+
+/// One place of several.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Slot {
+    id: String,
+    #[serde(default)]
+    features: Value,
+    excluded_actions: Option<Vec<String>>,
+    baseline_action: String,
+}
+
+/// A rank for several places.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SlotsRequest {
+    #[serde(default)]
+    context_features: Value,
+    actions: Vec<Action>,
+    slots: Vec<Slot>,
+    event_id: Option<String>,
+    defer_activation: Option<bool>,
+}
+
+/// Ranks actions: which one to show, and with what probability each would have been.
+pub async fn rank(
+    State(service): State<Arc<Service>>,
+    asked: Loop<{ Scopes::DECIDE }>,
+    headers: HeaderMap,
+    sent: Sent,
+) -> Result<(StatusCode, Json<Value>), DialectError> {
+    let sent: RankRequest = sent.json(BAD)?;
+    service.check_actions(&sent.actions)?;
+    let user = service.user_in(&headers, &sent.context_features)?;
+    let excluded: HashSet<&str> =
+        sent.excluded_actions.iter().flatten().map(String::as_str).collect();
+    let offered: Vec<&Action> =
+        sent.actions.iter().filter(|action| !excluded.contains(action.id.as_str())).collect();
+    if offered.is_empty() {
+        let sentence = "all actions are excluded: there is nothing left to show";
+        return Err(DialectError::bad(BAD, sentence));
+    }
+    let event = event_of(sent.event_id)?;
+    let context = [&sent.context_features];
+    let offer = service.offer_of(&asked.app, &offered, &context)?;
+    let shown = !sent.defer_activation.unwrap_or(false);
+    let made = service.make(&asked.app, offer, user, event, shown).await?;
+    let probabilities = probabilities(&made);
+    // Actions that are excluded keep their places.
+    let mut ranked = made.ranking.iter().zip(&probabilities);
+    let ranking: Vec<Value> = (sent.actions.iter())
+        .filter_map(|action| match excluded.contains(action.id.as_str()) {
+            true => Some(json!({"id": action.id, "probability": 0.0})),
+            false => ranked.next().map(|(id, p)| json!({"id": id, "probability": p})),
+        })
+        .collect();
+    let body = json!({
+        "ranking": ranking,
+        "eventId": made.id,
+        "rewardActionId": made.ranking.first(),
+    });
+    Ok((StatusCode::CREATED, Json(body)))
+}
+
+/// Ranks actions for several places, none of them twice; each place is a decision of its own.
+pub async fn rank_slots(
+    State(service): State<Arc<Service>>,
+    asked: Loop<{ Scopes::DECIDE }>,
+    headers: HeaderMap,
+    sent: Sent,
+) -> Result<(StatusCode, Json<Value>), DialectError> {
+    let sent: SlotsRequest = sent.json(BAD)?;
+    service.check_actions(&sent.actions)?;
+    check_slots(&sent)?;
+    let user = service.user_in(&headers, &sent.context_features)?;
+    let event = event_of(sent.event_id.clone())?;
+    let shown = !sent.defer_activation.unwrap_or(false);
+    let mut taken: HashSet<String> = HashSet::new();
+    let mut slots = Vec::with_capacity(sent.slots.len());
+    for (at, slot) in sent.slots.iter().enumerate() {
+        let excluded: HashSet<&str> =
+            slot.excluded_actions.iter().flatten().map(String::as_str).collect();
+        // What a later place falls back on stays free for it.
+        let later: HashSet<&str> =
+            sent.slots[at + 1..].iter().map(|slot| slot.baseline_action.as_str()).collect();
+        let free = |action: &&Action| {
+            let id = action.id.as_str();
+            !excluded.contains(id) && !taken.contains(id) && !later.contains(id)
+        };
+        let mut offered: Vec<&Action> = sent.actions.iter().filter(free).collect();
+        // The first is what is shown where the policy does not decide.
+        offered.sort_by_key(|action| action.id != slot.baseline_action);
+        let context = [&sent.context_features, &slot.features];
+        let offer = service.offer_of(&asked.app, &offered, &context)?;
+        let decision = slot_decision(&event, &slot.id);
+        let made = service.make(&asked.app, offer, user.clone(), decision, shown).await?;
+        let chosen = made.ranking.first().to_owned();
+        taken.insert(chosen.clone());
+        slots.push(json!({"id": slot.id, "rewardActionId": chosen}));
+    }
+    Ok((StatusCode::CREATED, Json(json!({"slots": slots, "eventId": event}))))
+}
+
+fn check_slots(sent: &SlotsRequest) -> Result<(), DialectError> {
+    let bad = |sentence: String| Err(DialectError::bad(BAD, sentence));
+    if sent.slots.is_empty() {
+        return bad("slots: expected one or more".to_owned());
+    }
+    if sent.slots.len() > sent.actions.len() {
+        let (slots, actions) = (sent.slots.len(), sent.actions.len());
+        return bad(format!(
+            "{slots} slots and {actions} actions: expected as many actions or more"
+        ));
+    }
+    let actions: HashSet<&str> = sent.actions.iter().map(|action| action.id.as_str()).collect();
+    let (mut ids, mut baselines) = (HashSet::new(), HashSet::new());
+    for slot in &sent.slots {
+        check_id("a slot's id", &slot.id, BAD)?;
+        let (id, baseline) = (&slot.id, slot.baseline_action.as_str());
+        if !ids.insert(id.as_str()) {
+            return bad(format!("the slot `{id}` is there twice"));
+        }
+        if !actions.contains(baseline) {
+            return bad(format!("slot `{id}`: its baselineAction `{baseline}` is no action"));
+        }
+        if !baselines.insert(baseline) {
+            return bad(format!(
+                "slot `{id}`: its baselineAction `{baseline}` is another slot's too"
+            ));
+        }
+        if slot.excluded_actions.iter().flatten().any(|excluded| excluded == baseline) {
+            return bad(format!("slot `{id}`: its baselineAction `{baseline}` is excluded"));
+        }
+    }
+    Ok(())
+}
+
+fn event_of(sent: Option<String>) -> Result<String, DialectError> {
+    match sent.filter(|id| !id.is_empty()) {
+        Some(id) => check_id("the eventId", &id, BAD).map(|()| id),
+        None => new_id(),
+    }
+}
+
+/// Of everything that was ranked. What was ranked before is remembered by what was chosen alone.
+fn probabilities(made: &Made) -> Vec<f64> {
+    let count = made.ranking.iter().count();
+    made.probabilities.clone().unwrap_or_else(|| {
+        let others = (1.0 - made.probability).max(0.0) / (count.max(2) - 1) as f64;
+        let of = |at| if at == 0 { made.probability } else { others };
+        (0..count).map(of).collect()
+    })
+}
+
+impl Service {
+    fn check_actions(&self, actions: &[Action]) -> Result<(), DialectError> {
+        let most = self.config.max_candidates;
+        if !(1..=most).contains(&actions.len()) {
+            let found = actions.len();
+            return Err(DialectError::bad(BAD, format!("{found} actions: expected 1 to {most}")));
+        }
+        let mut ids = HashSet::with_capacity(actions.len());
+        for action in actions {
+            check_id("an action's id", &action.id, BAD)?;
+            if !ids.insert(action.id.as_str()) {
+                let sentence = format!("the action `{}` is there twice", action.id);
+                return Err(DialectError::bad(BAD, sentence));
+            }
+        }
+        Ok(())
+    }
+
+    /// The user: in a header, or in a feature of the context that other services ignore, `_user` or
+    /// `_cohort.user`.
+    fn user_in(&self, headers: &HeaderMap, context: &Value) -> Result<String, DialectError> {
+        let in_header = headers.get(USER_HEADER).and_then(|value| value.to_str().ok());
+        let one = std::slice::from_ref(context);
+        let objects = context.as_array().map_or(one, |list| list.as_slice()).iter();
+        let mut in_context =
+            objects.filter_map(|object| object.get("_user").or(object.get("_cohort")?.get("user")));
+        let user = match (in_header, in_context.next()) {
+            (Some(user), _) => user.to_owned(),
+            (None, Some(Value::String(user))) => user.clone(),
+            (None, Some(Value::Number(user))) => user.to_string(),
+            (None, None | Some(Value::Null)) => EVERYBODY.to_owned(),
+            (None, Some(_)) => {
+                return Err(DialectError::bad(BAD, "_user: expected a word or a number"));
+            }
+        };
+        check_id("the user", &user, BAD)?;
+        Ok(user)
+    }
+
+    fn offer_of(
+        &self,
+        app: &str,
+        actions: &[&Action],
+        context: &[&Value],
+    ) -> Result<Offer, DialectError> {
+        let directory = self.engine.directory();
+        let Some(dim) = directory.app(app).map(|listed| listed.dim) else {
+            let sentence = format!("there is no app `{app}`");
+            return Err(DialectError::new(404, "ResourceNotFound", sentence));
+        };
+        let bad = |why: String| DialectError::bad(BAD, why);
+        let context = Encoded::of("context", context).map_err(bad)?;
+        let vector = |action: &&Action| {
+            let item = Encoded::of("action", &[&action.features]).map_err(bad)?;
+            Ok(Some(item.vector(&context, dim)))
+        };
+        let features = actions.iter().map(vector).collect::<Result<Vec<_>, DialectError>>()?;
+        Ok(Offer { ids: actions.iter().map(|action| action.id.clone()).collect(), features })
+    }
+
+    async fn make(
+        &self,
+        app: &str,
+        offer: Offer,
+        user: String,
+        decision: String,
+        shown: bool,
+    ) -> Result<Made, DialectError> {
+        let users = vec![ForUser { user, decision: Some(decision), shown }];
+        // Explained: clients expect the probability of every action.
+        let request = Request::Decide { app: app.to_owned(), offer, users, explain: true };
+        let told = |why| DialectError::from_refusal(why, BAD);
+        match self.engine.ask(request).await.map_err(told)? {
+            Answer::Decided(mut made) => made.pop().ok_or_else(bug)?.map_err(told),
+            _ => Err(bug()),
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! How an app learns: several rewards become one, the policy watches, users stay in the control group,
+//! models go from app to app; and all of it is the same after a restart, bit by bit.
+#![allow(missing_docs)]
+
+mod common;
+
+use cohort_server::engine::request::{ForUser, RewardOutcome};
+use cohort_server::engine::{Answer, Request};
+use cohort_server::journal::memory::{MemoryDisk, MemoryJournal};
+use cohort_server::learning::{Aggregation, Learning, Mode};
+use cohort_server::settings::AppSettings;
+use cohort_server::snapshot::disk::MemoryFolder;
+use cohort_server::state::{App, Status};
+use cohort_server::trial::Trial;
+use common::{Simulation, create, decide, reward};
+
+type Service = Simulation<MemoryJournal>;
+
+fn start(disk: &MemoryDisk, folder: &MemoryFolder) -> Service {
+    Simulation::start(MemoryJournal::open(disk).unwrap(), folder, 1).unwrap()
+}
+
+fn create_with(learning: Learning, trial: Trial) -> Request {
+    let settings =
+        AppSettings { window_ms: 1000, default_reward: Some(-0.5), ..AppSettings::new(3) };
+    let (trial, learning) = (Box::new(trial), Box::new(learning));
+    Request::CreateApp { app: "shop".to_owned(), settings, trial, learning, key: None }
+}
+
+fn app(service: &Service) -> &App {
+    service.engine.state().app("shop").unwrap()
+}
+
+/// Nothing is lost by a restart, whether it replays everything or starts from a snapshot.
+fn assert_kept(service: &mut Service, disk: &MemoryDisk, folder: &MemoryFolder) {
+    let bytes = service.bytes();
+    assert!(start(disk, &MemoryFolder::default()).bytes() == bytes, "replayed");
+    service.snapshot().unwrap();
+    assert!(start(disk, folder).bytes() == bytes, "from a snapshot");
+}
+
+fn outcome(answer: Answer) -> RewardOutcome {
+    let Answer::Rewarded(mut outcomes) = answer else { panic!("another answer") };
+    outcomes.pop().unwrap().unwrap()
+}
+
+#[test]
+fn several_rewards_are_learned_as_one_when_the_window_ends() {
+    for aggregation in Aggregation::ALL {
+        let (disk, folder) = (MemoryDisk::default(), MemoryFolder::default());
+        let mut service = start(&disk, &folder);
+        let learning = Learning { aggregation, ..Learning::default() };
+        service.ask(0, create_with(learning, Trial::default())).map(drop).unwrap();
+        service.ask(1, decide("shop", "ann", Some("d"), 3, 1)).map(drop).unwrap();
+        service.ask(1, decide("shop", "ann", Some("silent"), 3, 2)).map(drop).unwrap();
+        let rewards = [0.25, 1.0, -0.5];
+        for (at, given) in rewards.into_iter().enumerate() {
+            let said = outcome(service.ask(2 + at as u64, reward("shop", "d", given)).unwrap());
+            let first = matches!(aggregation, Aggregation::Earliest);
+            let expected = match (first, at) {
+                (true, 0) => RewardOutcome::Learned,
+                (true, _) => RewardOutcome::Repeated { first: 0.25 },
+                (false, _) => RewardOutcome::Gathered,
+            };
+            assert_eq!(said, expected, "{aggregation:?}");
+        }
+        assert_kept(&mut service, &disk, &folder);
+        service.ask(1500, Request::TimePasses).map(drop).unwrap();
+        let counts = app(&service).counts();
+        assert_eq!((counts.rewards, counts.defaults), (1, 1), "{aggregation:?}");
+        assert_eq!(Some(counts.reward_sum), aggregation.of(&rewards), "{aggregation:?}");
+        let status = app(&service).decisions().get("d").unwrap().status;
+        assert_eq!(status, Status::Rewarded(counts.reward_sum));
+        assert_kept(&mut service, &disk, &folder);
+    }
+}
+
+#[test]
+fn rewards_that_were_gathered_count_when_the_way_is_changed() {
+    let (disk, folder) = (MemoryDisk::default(), MemoryFolder::default());
+    let mut service = start(&disk, &folder);
+    let learning = Learning { aggregation: Aggregation::Sum, ..Learning::default() };
+    service.ask(0, create_with(learning, Trial::default())).map(drop).unwrap();
+    service.ask(1, decide("shop", "ann", Some("d"), 3, 1)).map(drop).unwrap();
+    service.ask(2, reward("shop", "d", 0.75)).map(drop).unwrap();
+    let change = Box::new(|_: &mut AppSettings, _: &mut Trial, learning: &mut Learning| {
+        learning.aggregation = Aggregation::Earliest;
+    });
+    service.ask(3, Request::ChangeApp { app: "shop".to_owned(), change }).map(drop).unwrap();
+    service.ask(4, reward("shop", "d", 0.1)).map(drop).unwrap();
+    assert_eq!(app(&service).counts().reward_sum, 0.75);
+    assert_kept(&mut service, &disk, &folder);
+}
+
+#[test]
+fn one_decision_takes_so_many_rewards_and_no_more() {
+    let mut service = start(&MemoryDisk::default(), &MemoryFolder::default());
+    let learning = Learning { aggregation: Aggregation::Sum, ..Learning::default() };
+    service.ask(0, create_with(learning, Trial::default())).map(drop).unwrap();
+    service.ask(1, decide("shop", "ann", Some("d"), 3, 1)).map(drop).unwrap();
+    let rewards = vec![("d".to_owned(), 1e6); 1001];
+    let request = Request::Reward { app: "shop".to_owned(), rewards };
+    let Answer::Rewarded(outcomes) = service.ask(2, request).unwrap() else { panic!("other") };
+    assert!(outcomes[..1000].iter().all(Result::is_ok));
+    assert!(outcomes[1000].as_ref().is_err_and(|why| why.to_string().contains("1000")));
+    service.ask(5000, Request::TimePasses).map(drop).unwrap();
+    assert_eq!(app(&service).counts().reward_sum, 1e6, "a sum is no larger than a reward may be");
+}
+
+#[test]
+fn a_decision_waits_from_when_it_was_made_where_that_is_set() {
+    for wait_from_decision in [false, true] {
+        let mut service = start(&MemoryDisk::default(), &MemoryFolder::default());
+        let learning = Learning { wait_from_decision, ..Learning::default() };
+        service.ask(0, create_with(learning, Trial::default())).map(drop).unwrap();
+        let Request::Decide { app: name, offer, explain, .. } = decide("shop", "ann", None, 3, 1)
+        else {
+            panic!("another request")
+        };
+        let decision = Some("d".to_owned());
+        let users = vec![ForUser { user: "ann".to_owned(), decision, shown: false }];
+        let asked = Request::Decide { app: name, offer, users, explain };
+        service.ask(1, asked).map(drop).unwrap();
+        let activate = Request::Activate { app: "shop".to_owned(), decision: "d".to_owned() };
+        service.ask(900, activate).map(drop).unwrap();
+        service.ask(1100, Request::TimePasses).map(drop).unwrap();
+        let expired = app(&service).decisions().get("d").unwrap().status != Status::Open;
+        assert_eq!(expired, wait_from_decision);
+    }
+}
+
+#[test]
+fn an_apprentice_watches_and_is_judged_by_what_it_would_have_done() {
+    let (disk, folder) = (MemoryDisk::default(), MemoryFolder::default());
+    let mut service = start(&disk, &folder);
+    let learning = Learning { mode: Mode::Apprentice, ..Learning::default() };
+    service.ask(0, create_with(learning, Trial::default())).map(drop).unwrap();
+    for turn in 0..40 {
+        let id = format!("d{turn}");
+        // The same candidates each time, and the first is always liked: it is soon imitated.
+        let made = service.ask(turn, decide("shop", "ann", Some(&id), 3, 7)).unwrap();
+        let Answer::Decided(mut made) = made else { panic!("another answer") };
+        let made = made.pop().unwrap().unwrap();
+        assert_eq!((made.ranking.first(), made.probability), ("item-0", 1.0));
+        service.ask(turn, reward("shop", &id, 1.0)).map(drop).unwrap();
+    }
+    let watched = app(&service).apprenticeship();
+    assert_eq!((watched.decisions, watched.rewards, watched.reward_sum), (40, 40, 40.0));
+    assert!(watched.agreed >= 30 && watched.agreed_rewards == watched.agreed, "{watched:?}");
+    assert_kept(&mut service, &disk, &folder);
+
+    let change = |mode: Mode| Request::ChangeApp {
+        app: "shop".to_owned(),
+        change: Box::new(move |_: &mut _, _: &mut _, learning: &mut Learning| learning.mode = mode),
+    };
+    // Where only the log is kept, nothing is learned.
+    service.ask(50, change(Mode::LoggingOnly)).map(drop).unwrap();
+    let model = |service: &mut Service| {
+        let app = service.engine.state_mut().app_mut("shop").unwrap();
+        app.learned().unwrap()
+    };
+    let before = model(&mut service);
+    service.ask(51, decide("shop", "ann", Some("logged"), 3, 7)).map(drop).unwrap();
+    service.ask(52, reward("shop", "logged", -1.0)).map(drop).unwrap();
+    assert!(model(&mut service) == before);
+    assert_eq!(app(&service).counts().rewards, 41);
+    service.ask(53, change(Mode::Online)).map(drop).unwrap();
+    service.ask(54, decide("shop", "ann", Some("online"), 3, 7)).map(drop).unwrap();
+    service.ask(55, reward("shop", "online", 1.0)).map(drop).unwrap();
+    assert!(model(&mut service) != before);
+    assert_kept(&mut service, &disk, &folder);
+}
+
+#[test]
+fn users_stay_in_the_control_group_or_out_of_it() {
+    let mut service = start(&MemoryDisk::default(), &MemoryFolder::default());
+    let learning = Learning { sticky_control: true, ..Learning::default() };
+    let trial = Trial { control: 0.5, ..Trial::default() };
+    service.ask(0, create_with(learning, trial)).map(drop).unwrap();
+    for turn in 0..200 {
+        let user = format!("user {}", turn % 20);
+        service
+            .ask(1, decide("shop", &user, Some(&format!("d{turn}")), 3, turn))
+            .map(drop)
+            .unwrap();
+    }
+    let mut groups = std::collections::BTreeMap::<String, Vec<bool>>::new();
+    for decision in app(&service).decisions().iter() {
+        let user = decision.made.user.clone();
+        assert_eq!(decision.made.probability == 0.25, decision.control, "of four, alike");
+        groups.entry(user).or_default().push(decision.control);
+    }
+    assert!(groups.values().all(|group| group.iter().all(|one| *one == group[0])));
+    let of_control = groups.values().filter(|group| group[0]).count();
+    assert!((4..=16).contains(&of_control), "{of_control} of 20");
+}
+
+#[test]
+fn models_go_from_app_to_app_and_away() {
+    let (disk, folder) = (MemoryDisk::default(), MemoryFolder::default());
+    let mut service = start(&disk, &folder);
+    service.ask(0, create_with(Learning::default(), Trial::default())).map(drop).unwrap();
+    service.ask(0, create("other", AppSettings::new(3))).map(drop).unwrap();
+    service.ask(0, create("wide", AppSettings::new(4))).map(drop).unwrap();
+    for turn in 0..60 {
+        let (user, id) = (format!("user {}", turn % 4), format!("d{turn}"));
+        service.ask(turn, decide("shop", &user, Some(&id), 3, turn)).map(drop).unwrap();
+        service.ask(turn, reward("shop", &id, (turn % 3) as f64)).map(drop).unwrap();
+    }
+    service.ask(60, decide("other", "zoe", Some("waits"), 3, 1)).map(drop).unwrap();
+    let learned = |service: &mut Service, app: &str| {
+        service.engine.state_mut().app_mut(app).unwrap().learned().unwrap()
+    };
+    let mut model = Vec::new();
+    let shop = service.engine.state_mut().app_mut("shop").unwrap();
+    shop.freeze_model("shop").unwrap().write(&mut model).unwrap();
+    let replace =
+        |app: &str, model: Option<Vec<u8>>| Request::ReplaceModel { app: app.to_owned(), model };
+    service.ask(61, replace("other", Some(model.clone()))).map(drop).unwrap();
+    assert!(learned(&mut service, "other") == learned(&mut service, "shop"));
+    let users = service.engine.state().app("other").unwrap().users();
+    assert!(users.find("user 3") == Some(3) && users.find("zoe") == Some(4));
+    // What waited is rewarded all the same.
+    service.ask(62, reward("other", "waits", 1.0)).map(drop).unwrap();
+    assert_kept(&mut service, &disk, &folder);
+
+    let refused = service.ask(63, replace("wide", Some(model.clone()))).map(drop).unwrap_err();
+    assert!(refused.to_string().contains("with 3 features"), "{refused}");
+    for bytes in [Vec::new(), model[..model.len() / 2].to_vec()] {
+        assert!(service.ask(63, replace("other", Some(bytes))).is_err());
+    }
+    service.ask(64, replace("shop", None)).map(drop).unwrap();
+    let fresh = AppSettings::new(3).build().unwrap().saved().map(|saved| {
+        let mut bytes = Vec::new();
+        saved.save(&mut bytes).unwrap();
+        bytes
+    });
+    assert!(Some(learned(&mut service, "shop")) == fresh);
+    assert_kept(&mut service, &disk, &folder);
+}
