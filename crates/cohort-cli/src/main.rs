@@ -8,6 +8,7 @@ mod connection;
 mod described;
 mod evaluate;
 mod failure;
+mod features;
 mod insight;
 mod interrupt;
 mod policies;
@@ -47,6 +48,7 @@ enum Command {
     Arena(arena::Arena),
     Theory(theory::Theory),
     Evaluate(evaluate::Evaluate),
+    Features(features::ShowFeatures),
     Serve(serve::Serve),
     App(app::App),
     Insight(insight::Insight),
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
         Command::Arena(arena) => arena.run(),
         Command::Theory(theory) => theory.run(),
         Command::Evaluate(evaluate) => evaluate.run(),
+        Command::Features(features) => features.run(),
         Command::Serve(serve) => serve.run(),
         Command::App(app) => app.run(),
         Command::Insight(insight) => insight.run(),

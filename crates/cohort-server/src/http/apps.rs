@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use cohort::params::Value;
+use cohort_features::EncoderSettings;
 use rand::TryRng;
 use rand::rngs::SysRng;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -40,8 +41,16 @@ pub enum ParamValue {
 pub struct NewApp {
     /// Its name: a-z, 0-9, `-`, `_`, `.`.
     pub name: String,
-    /// How many features its items have.
-    pub dim: usize,
+    /// How many features its items have. Of an app that takes JSON: into how many numbers features are
+    /// encoded; 64 if absent.
+    #[serde(default)]
+    pub dim: Option<usize>,
+    /// `vectors` (lists of `dim` numbers; the default) or `json` (objects).
+    #[serde(default)]
+    pub features: FeatureForm,
+    /// Which features are multiplied by each other: pairs of `item`, `context`, `user` or namespaces. In an app
+    /// that takes JSON; item × context and item × user if absent.
+    pub interactions: Option<Vec<(String, String)>>,
     /// The policy; `cohort policies` lists them.
     #[serde(default = "default_policy")]
     pub policy: String,
@@ -70,6 +79,23 @@ pub struct NewApp {
     #[serde(default)]
     pub key: KeyTerms,
 }
+
+/// In what form features are sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum FeatureForm {
+    /// Lists of numbers.
+    #[default]
+    Vectors,
+    /// Objects.
+    Json,
+}
+
+/// Of an app that takes JSON and does not say.
+const DEFAULT_JSON_DIM: usize = 64;
+
+/// The most interactions, and the longest name in one.
+const MAX_INTERACTIONS: (usize, usize) = (32, 128);
 
 fn default_policy() -> String {
     DEFAULT_POLICY.to_owned()
@@ -113,8 +139,12 @@ fn null_is_a_value<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<f
 pub struct AppBody {
     /// Its name.
     pub name: String,
-    /// How many features its items have.
+    /// How many features its items have, or into how many numbers JSON is encoded.
     pub dim: usize,
+    /// In what form features are sent.
+    pub features: FeatureForm,
+    /// Which features are multiplied by each other, in an app that takes JSON.
+    pub interactions: Vec<(String, String)>,
     /// The policy.
     pub policy: String,
     /// The policy's parameters that were set.
@@ -245,8 +275,15 @@ pub async fn create(
     JsonBody(new): JsonBody<NewApp>,
 ) -> Result<(StatusCode, Json<CreatedApp>), ApiError> {
     check_app_name(&new.name)?;
+    let features = encoder_settings(new.features, new.interactions)?;
+    let dim = new.dim.or(features.is_some().then_some(DEFAULT_JSON_DIM)).ok_or_else(|| {
+        let sentence = "dim is missing: how many numbers a vector of features has; or create the app \
+                        with \"features\": \"json\"";
+        ApiError::new(422, "dim_missing", sentence)
+    })?;
     let settings = AppSettings {
-        dim: new.dim,
+        features,
+        dim,
         policy: new.policy,
         params: values_of(new.params),
         epsilon: new.epsilon,
@@ -378,8 +415,6 @@ fn make_key(terms: &KeyTerms) -> Result<(NewKey, Key), ApiError> {
         None => Scopes::USUAL,
     };
     let expires_ms = terms.expires_ms;
-    let no_randomness =
-        |_| ApiError::new(503, "no_randomness", "the machine gives no random numbers; try again");
     let (mut id, mut secret) = ([0; 8], [0; 32]);
     SysRng.try_fill_bytes(&mut id).map_err(no_randomness)?;
     SysRng.try_fill_bytes(&mut secret).map_err(no_randomness)?;
@@ -388,6 +423,36 @@ fn make_key(terms: &KeyTerms) -> Result<(NewKey, Key), ApiError> {
     let names = scopes.names().into_iter().map(str::to_owned).collect();
     let shown = NewKey { id: id.clone(), key, scopes: names, expires_ms };
     Ok((shown, Key { id, hash, scopes, expires_ms }))
+}
+
+fn encoder_settings(
+    form: FeatureForm,
+    interactions: Option<Vec<(String, String)>>,
+) -> Result<Option<EncoderSettings>, ApiError> {
+    let (most, longest) = MAX_INTERACTIONS;
+    match (form, &interactions) {
+        (FeatureForm::Vectors, None) => return Ok(None),
+        (FeatureForm::Vectors, Some(_)) => {
+            let sentence = "interactions are of features as JSON; add \"features\": \"json\"";
+            return Err(ApiError::new(422, "not_json_app", sentence));
+        }
+        (FeatureForm::Json, Some(pairs))
+            if pairs.len() > most || pairs.iter().any(|(a, b)| a.len().max(b.len()) > longest) =>
+        {
+            let sentence = format!("at most {most} interactions, with names of {longest} bytes");
+            return Err(ApiError::new(422, "bad_interactions", sentence));
+        }
+        (FeatureForm::Json, _) => {}
+    }
+    let mut seed = [0; 8];
+    SysRng.try_fill_bytes(&mut seed).map_err(no_randomness)?;
+    let usual = EncoderSettings { seed: u64::from_le_bytes(seed), ..EncoderSettings::default() };
+    let interactions = interactions.unwrap_or(usual.interactions);
+    Ok(Some(EncoderSettings { interactions, ..usual }))
+}
+
+fn no_randomness<E>(_: E) -> ApiError {
+    ApiError::new(503, "no_randomness", "the machine gives no random numbers; try again")
 }
 
 fn app_in(answer: Answer) -> Result<Json<AppBody>, ApiError> {
@@ -418,6 +483,11 @@ fn body_of(view: AppView) -> AppBody {
     AppBody {
         name: view.name,
         dim: settings.dim,
+        features: match settings.features {
+            Some(_) => FeatureForm::Json,
+            None => FeatureForm::Vectors,
+        },
+        interactions: settings.features.map(|one| one.interactions).unwrap_or_default(),
         policy: settings.policy,
         params: settings.params.into_iter().map(|(name, value)| (name, param(value))).collect(),
         epsilon: settings.epsilon,

@@ -9,9 +9,10 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 use cohort::Frozen;
+use cohort_features::{Encoder, EncoderSettings, Features, ItemEffects};
 
 use super::State;
-use super::app::{App, Counts, Items};
+use super::app::{App, Counts, Described, Items};
 use super::decisions::{Decision, Status};
 use super::names::NameList;
 use super::outcomes::Outcomes;
@@ -29,6 +30,11 @@ const TERMS_OF_KEYS: u32 = 0x0A99_5C0B;
 /// Before the end of an app: when its users were last seen. Those of an app from before that was kept
 /// were seen when it last did anything.
 const USERS_SEEN: u32 = 0x0A99_5EE2;
+/// Before the end of an app: how JSON becomes vectors, and items that were registered by it. An app of
+/// vectors has none.
+const FEATURES_OF_APP: u32 = 0x0A99_FEA7;
+/// Before the end of an app: effects of its items. An app without has none.
+const EFFECTS_OF_APP: u32 = 0x0A99_EFFE;
 /// Added to a decision's status where it is of the control group.
 const OF_CONTROL: u8 = 4;
 /// After every app: that reader and writer agree where it ends.
@@ -50,6 +56,9 @@ struct FrozenApp {
     users: NameList,
     seen: Vec<(u32, u64)>,
     items: Arc<Items>,
+    described: Arc<Described>,
+    encoder: Option<Encoder>,
+    effects: ItemEffects,
     decisions: Vec<Arc<Decision>>,
     counts: Counts,
     policy: Frozen,
@@ -100,6 +109,24 @@ impl State {
             }
             if mark == USERS_SEEN {
                 app.seen = Seen::load(&mut from, app.users.len())?;
+                mark = from.take_u32()?;
+            }
+            if mark == FEATURES_OF_APP {
+                let settings = EncoderSettings::read(&mut from)?;
+                let mut encoder = Encoder::new(app.settings.dim, settings.clone());
+                encoder.load(&mut from)?;
+                app.encoder = Some(encoder);
+                app.settings.features = Some(settings);
+                let mut described = Described::new();
+                for _ in 0..from.take_u64()? {
+                    let id = from.take_str()?;
+                    described.insert(id.into(), Arc::new(Features::read(&mut from)?));
+                }
+                app.described = Arc::new(described);
+                mark = from.take_u32()?;
+            }
+            if mark == EFFECTS_OF_APP {
+                app.effects = ItemEffects::load(&mut from)?;
                 mark = from.take_u32()?;
             }
             if mark != END_OF_APP {
@@ -160,7 +187,21 @@ impl FrozenApp {
         out.put_u32(TERMS_OF_KEYS)?;
         self.keys.iter().try_for_each(|key| key.write_terms(&mut out))?;
         out.put_u32(USERS_SEEN)?;
-        Seen::save(&self.seen, &mut out)
+        Seen::save(&self.seen, &mut out)?;
+        let Some(encoder) = &self.encoder else { return Ok(()) };
+        out.put_u32(FEATURES_OF_APP)?;
+        encoder.settings().write(&mut out)?;
+        encoder.save(&mut out)?;
+        out.put_u64(self.described.len() as u64)?;
+        for (id, features) in self.described.iter() {
+            out.put_str(id)?;
+            features.write(&mut out)?;
+        }
+        if !self.effects.is_empty() {
+            out.put_u32(EFFECTS_OF_APP)?;
+            self.effects.save(&mut out)?;
+        }
+        Ok(())
     }
 }
 
@@ -178,6 +219,9 @@ impl App {
             users: self.users.list(),
             seen: self.seen.list(),
             items: self.items.clone(),
+            described: self.described.clone(),
+            encoder: self.encoder.clone(),
+            effects: self.effects.clone(),
             decisions: self.decisions.list(),
             counts: self.counts,
             policy,
