@@ -24,9 +24,12 @@ enum AppCommand {
     /// Create an app; prints its first key, this once
     Create {
         name: String,
-        /// How many features its items have
+        /// How many features its items have; with --json, into how many numbers they are encoded [default: 64]
+        #[arg(long, required_unless_present = "json")]
+        dim: Option<usize>,
+        /// Features are JSON objects, not lists of numbers
         #[arg(long)]
-        dim: usize,
+        json: bool,
         /// The policy; `cohort policies` lists them
         #[arg(long)]
         policy: Option<String>,
@@ -112,10 +115,15 @@ impl AppCommand {
         Ok(match self {
             Self::List => ("GET", "/v1/apps".to_owned(), None),
             Self::Show { name } => ("GET", at(&name), None),
-            Self::Create { name, dim, policy, settings } => {
+            Self::Create { name, dim, json, policy, settings } => {
                 let mut body = settings.body()?;
                 body.insert("name".to_owned(), json!(name));
-                body.insert("dim".to_owned(), json!(dim));
+                if let Some(dim) = dim {
+                    body.insert("dim".to_owned(), json!(dim));
+                }
+                if json {
+                    body.insert("features".to_owned(), json!("json"));
+                }
                 if let Some(policy) = policy {
                     body.insert("policy".to_owned(), json!(policy));
                 }

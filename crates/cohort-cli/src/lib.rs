@@ -11,6 +11,7 @@ mod connection;
 mod described;
 mod evaluate;
 mod failure;
+mod features;
 mod insight;
 mod interrupt;
 mod policies;
@@ -45,6 +46,7 @@ enum Command {
     Arena(arena::Arena),
     Theory(theory::Theory),
     Evaluate(evaluate::Evaluate),
+    Features(features::ShowFeatures),
     Serve(serve::Serve),
     Backup(backup::Backup),
     Restore(backup::Restore),
@@ -63,6 +65,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Arena(arena) => arena.run(),
         Command::Theory(theory) => theory.run(),
         Command::Evaluate(evaluate) => evaluate.run(),
+        Command::Features(features) => features.run(),
         Command::Serve(serve) => serve.run(),
         Command::Backup(backup) => backup.run(),
         Command::Restore(restore) => restore.run(),

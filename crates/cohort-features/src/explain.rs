@@ -43,6 +43,11 @@ impl Encoder {
         parts
     }
 
+    /// What one unit of a feature adds to ⟨x, θ⟩; a list has no coordinate of its own.
+    pub fn weight_of(&self, named: &crate::Named, theta: &[f64]) -> Option<f64> {
+        Some(Self::weight() * named.sign * theta.get(named.place)?)
+    }
+
     /// What θ says of every feature that was seen, for one unit of it: the largest first.
     pub fn weights(&self, theta: &[f64]) -> Vec<Contribution> {
         let has_place = |named: &&crate::Named| named.place < theta.len();

@@ -9,6 +9,7 @@
 //! | [`places`](Places) | which coordinate does a feature have, and with which sign? |
 //! | [`Moments`] | how large is a number usually? |
 //! | [`explain`](Contribution) | what does each feature add to a prediction? |
+//! | [`effects`] | what do features not say of an item? |
 //! | [`bytes`] | how is all this kept? |
 //!
 //! ```
@@ -33,6 +34,7 @@
 //! `Seen`s in the same order encodes the same, bit by bit.
 
 pub mod bytes;
+pub mod effects;
 mod encoder;
 mod explain;
 mod features;
@@ -40,6 +42,7 @@ mod moments;
 mod places;
 mod reading;
 
+pub use effects::ItemEffects;
 pub use encoder::{Encoder, EncoderSettings, Offer, Seen, SeenName, TooManyPairs};
 pub use explain::Contribution;
 pub use features::{Atom, Features, Kind, Side};

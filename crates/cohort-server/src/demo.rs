@@ -158,7 +158,7 @@ impl World {
         let user = self.readers[reader].name.clone();
         let request = Request::Decide {
             app: APP.to_owned(),
-            offer: Offer { features: vec![None; ids.len()], ids },
+            offer: Offer::new(ids.clone(), vec![None; ids.len()]),
             users: vec![ForUser { user, decision: None, shown: true }],
             explain: false,
         };

@@ -3,6 +3,8 @@
 //! One event is one change of one app at one time. Its layout is `app, at_ms, tag, …`; a tag's
 //! layout never changes once released: a change is a new tag, so that old journals stay readable.
 
+use cohort_features::{EncoderSettings, Features, Seen};
+
 use crate::auth::{KeyHash, Scopes};
 use crate::bytes::{Malformed, Put, Take};
 use crate::learning::Learning;
@@ -36,6 +38,12 @@ pub enum What {
     KeyRemoved(String),
     /// An item was registered in the catalogue, or its features were replaced.
     ItemPut(String, Vec<f64>),
+    /// The app takes JSON, encoded with these settings.
+    FeaturesSet(EncoderSettings),
+    /// Features were seen for the first time, or numbers of them were measured.
+    FeaturesSeen(Seen),
+    /// An item was registered in the catalogue by JSON, or its features were replaced.
+    ItemDescribed(String, Features),
     /// An item was taken from the catalogue.
     ItemRemoved(String),
     /// Something was chosen for a user.
@@ -167,6 +175,8 @@ impl Ranking {
 const TRIAL_TAG: u8 = 32;
 /// The kinds of events that ways of learning add.
 const LEARNING_TAG: u8 = 48;
+/// Those that JSON features add.
+const FEATURES_TAG: u8 = 64;
 
 impl Event {
     /// Appends the event's bytes.
@@ -263,6 +273,19 @@ impl Event {
                 out.put_u8(LEARNING_TAG + 3)?;
                 out.put_bytes(model)
             }
+            What::FeaturesSet(settings) => {
+                out.put_u8(FEATURES_TAG)?;
+                settings.write(out)
+            }
+            What::FeaturesSeen(seen) => {
+                out.put_u8(FEATURES_TAG + 1)?;
+                seen.write(out)
+            }
+            What::ItemDescribed(id, features) => {
+                out.put_u8(FEATURES_TAG + 2)?;
+                out.put_str(id)?;
+                features.write(out)
+            }
         }
     }
 
@@ -300,6 +323,11 @@ impl Event {
             }
             tag if tag == LEARNING_TAG + 2 => What::ModelReplaced(None),
             tag if tag == LEARNING_TAG + 3 => What::ModelReplaced(Some(from.take_bytes()?)),
+            FEATURES_TAG => What::FeaturesSet(EncoderSettings::read(from)?),
+            tag if tag == FEATURES_TAG + 1 => What::FeaturesSeen(Seen::read(from)?),
+            tag if tag == FEATURES_TAG + 2 => {
+                What::ItemDescribed(from.take_str()?, Features::read(from)?)
+            }
             tag => return Err(Malformed::odd(format!("an event of the unknown kind {tag}"))),
         };
         match bytes.len() {

@@ -6,6 +6,7 @@ use std::io::{Read, Write};
 pub use cohort::bounds::{MAX_FEATURE, MAX_REWARD, is_feature, is_reward};
 use cohort::params::Value;
 use cohort::{Policy, Problem, registry};
+use cohort_features::EncoderSettings;
 
 use crate::bytes::{Malformed, Put, Take};
 
@@ -33,6 +34,8 @@ pub struct AppSettings {
     pub window_ms: u64,
     /// What is learned when no reward has come by then; nothing if `None`.
     pub default_reward: Option<f64>,
+    /// How JSON becomes vectors, where the app takes JSON. It is set by an event of its own.
+    pub features: Option<EncoderSettings>,
 }
 
 /// Why settings cannot be used.
@@ -104,6 +107,7 @@ impl AppSettings {
             epsilon: 0.0,
             window_ms: DEFAULT_WINDOW_MS,
             default_reward: None,
+            features: None,
         }
     }
 
@@ -182,6 +186,7 @@ impl AppSettings {
             epsilon: from.take_f64()?,
             window_ms: from.take_u64()?,
             default_reward: from.take_option()?,
+            features: None,
         })
     }
 }

@@ -71,7 +71,7 @@ fn a_retry_gets_its_decision_after_its_items_have_left_the_catalogue() {
     service.ask(0, Request::PutItems { app: shop(), items }).map(drop).unwrap();
     let ask = |users: &[&str]| Request::Decide {
         app: shop(),
-        offer: Offer { ids: vec!["tea".to_owned(), "milk".to_owned()], features: vec![None, None] },
+        offer: Offer::new(vec!["tea".to_owned(), "milk".to_owned()], vec![None, None]),
         users: (users.iter())
             .map(|user| ForUser {
                 user: (*user).to_owned(),
@@ -146,6 +146,7 @@ fn a_small_request_for_very_much_is_refused_before_anything_is_done() {
         offer: Offer {
             ids: (0..items).map(|item| format!("item-{item}")).collect(),
             features: vec![None; items],
+            ..Offer::default()
         },
         users: (0..users)
             .map(|user| ForUser { user: format!("u{user}"), decision: None, shown: true })

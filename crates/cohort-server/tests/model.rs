@@ -283,7 +283,7 @@ impl Test {
                 (!from_catalogue || item > 1).then_some(row)
             })
             .collect();
-        let offer = Offer { ids: ids.clone(), features: features.clone() };
+        let offer = Offer::new(ids.clone(), features.clone());
         let users = vec![ForUser { user: user.clone(), decision: Some(id.clone()), shown }];
         let request = Request::Decide { app: app.clone(), offer, users, explain: false };
         let answer = self.service.ask(self.now_ms, request);

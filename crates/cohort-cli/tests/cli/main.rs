@@ -7,6 +7,7 @@ mod bad_input;
 mod cluster;
 mod command;
 mod evaluate;
+mod features;
 mod insight;
 mod interrupt;
 mod npy;

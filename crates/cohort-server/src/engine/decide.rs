@@ -6,7 +6,7 @@ use rand::RngExt;
 use super::choice::{Choice, choose_in_trial, probabilities, rank};
 use super::recent::{Reasons, candidates};
 use super::request::{Answer, ForUser, Made, Offer};
-use super::{Engine, Limits, Refusal, check_features};
+use super::{Engine, Limits, Refusal};
 use crate::auth::hex;
 use crate::event::{Decided, Ranking, What};
 use crate::journal::Group;
@@ -46,7 +46,7 @@ impl Engine {
             |user: &ForUser| user.decision.as_ref().is_some_and(|id| known.get(id).is_some());
         let looked_up = match users.iter().all(is_retry) {
             true => Ok(()),
-            false => self.look_up(app, &offer, &mut scratch.features),
+            false => self.look_up(at_ms, app, &offer, &mut scratch.features, group),
         };
         let answer = looked_up.map(|()| {
             scratch.scores.resize(offer.ids.len(), Score::default());
@@ -94,25 +94,6 @@ impl Engine {
         }
     }
 
-    /// The features of all candidates, row by row: as sent, or as registered.
-    fn look_up(&self, app: &str, offer: &Offer, rows: &mut Vec<f64>) -> Result<(), Refusal> {
-        let app = self.app(app)?;
-        rows.clear();
-        for (id, sent) in offer.ids.iter().zip(&offer.features) {
-            let features = match sent {
-                Some(features) => features,
-                None => app
-                    .items()
-                    .get(id.as_str())
-                    .map(|features| &**features)
-                    .ok_or_else(|| Refusal::ItemUnknown { item: id.clone() })?,
-            };
-            check_features(id, features, app.settings().dim)?;
-            rows.extend_from_slice(features);
-        }
-        Ok(())
-    }
-
     #[expect(clippy::too_many_arguments, reason = "one step of `decide`, cut out to be readable")]
     fn decide_for(
         &mut self,
@@ -151,6 +132,7 @@ impl Engine {
         let seed = self.rng.random();
         let known = self.app_mut(app)?;
         known.score(&user, &contexts, scores);
+        known.add_effects(&user, ids, scores);
         let draws = known.chances(&user, &contexts, seed, chances);
         let chances = draws.then_some(&*chances);
         let (choice, control) = match mode {

@@ -17,6 +17,7 @@
 pub mod choice;
 mod decide;
 mod forget;
+mod lookup;
 pub mod recent;
 pub mod recovery;
 pub mod refusal;
@@ -207,17 +208,25 @@ impl Engine {
                 Ok(Answer::Done)
             }
             Request::PutItems { app, items } => self.put_items(now_ms, app, items, group),
+            Request::DescribeItems { app, items } => {
+                self.describe_items(now_ms, app, items, group).map(|()| Answer::Done)
+            }
             Request::RemoveItem { app, item } => {
                 let at_ms = self.advance(now_ms, &app, group)?;
-                if !self.app(&app)?.items().contains_key(item.as_str()) {
+                let known = self.app(&app)?;
+                let is_described = known.described().contains_key(item.as_str());
+                if !known.items().contains_key(item.as_str()) && !is_described {
                     return Err(Refusal::ItemUnknown { item });
                 }
                 self.record(group, &app, at_ms, What::ItemRemoved(item))?;
                 Ok(Answer::Done)
             }
             Request::ListItems { app } => {
-                let items = self.app(&app)?.items();
-                Ok(Answer::Items(items.keys().map(|id| id.to_string()).collect()))
+                let known = self.app(&app)?;
+                let ids = known.items().keys().chain(known.described().keys());
+                let mut ids: Vec<String> = ids.map(|id| id.to_string()).collect();
+                ids.sort_unstable();
+                Ok(Answer::Items(ids))
             }
             Request::Decide { app, offer, users, explain } => {
                 self.decide(now_ms, &app, offer, users, explain, group)
@@ -285,7 +294,11 @@ impl Engine {
         self.check_settings(&settings)?;
         settings.build()?;
         trial.check(settings.dim)?;
+        let features = settings.features.clone();
         self.record(group, &app, now_ms, What::Created(settings))?;
+        if let Some(features) = features {
+            self.record(group, &app, now_ms, What::FeaturesSet(features))?;
+        }
         if trial != Trial::default() {
             self.record(group, &app, now_ms, What::TrialSet(trial))?;
         }
@@ -347,8 +360,10 @@ impl Engine {
         for (id, features) in &items {
             check_features(id, features, known.settings().dim)?;
         }
-        let added = items.iter().filter(|(id, _)| !known.items().contains_key(id.as_str())).count();
-        if known.items().len() + added > self.limits.items {
+        let is_new =
+            |id: &str| !known.items().contains_key(id) && !known.described().contains_key(id);
+        let added = items.iter().filter(|(id, _)| is_new(id)).count();
+        if known.items().len() + known.described().len() + added > self.limits.items {
             return Err(Refusal::TooMany { what: "items", limit: self.limits.items });
         }
         for (id, features) in items {
@@ -444,7 +459,7 @@ fn view_of(name: &str, app: &App) -> AppView {
         created_ms: app.created_ms(),
         keys: app.keys().to_vec(),
         users: app.users().count(),
-        items: app.items().len(),
+        items: app.items().len() + app.described().len(),
         waiting: app.decisions().waiting(),
         counts: app.counts(),
     }

@@ -39,6 +39,15 @@ pub enum Refusal {
         /// Its id.
         item: String,
     },
+    /// JSON for an app of vectors.
+    #[error(
+        "this app's features are vectors; JSON, a context and features of users are for apps that were \
+         created with `\"features\": \"json\"`"
+    )]
+    NotJson,
+    /// More interactions than are worked out.
+    #[error(transparent)]
+    TooManyPairs(#[from] cohort_features::TooManyPairs),
     /// Not as many features as the app has.
     #[error("the item `{item}` has {found} features; this app's items have {dim}")]
     WrongDim {
@@ -221,6 +230,8 @@ impl Refusal {
             Self::KeyUnknown { .. } => "key_unknown",
             Self::Settings(_) => "bad_settings",
             Self::ItemUnknown { .. } => "item_unknown",
+            Self::NotJson => "not_json_app",
+            Self::TooManyPairs(_) => "too_many_interactions",
             Self::WrongDim { .. } => "wrong_dim",
             Self::BadFeature { .. } => "bad_feature",
             Self::BadReward { .. } => "bad_reward",
@@ -255,6 +266,8 @@ impl Refusal {
             Self::AppExists { .. } | Self::DecisionReused { .. } | Self::NotShown { .. } => 409,
             Self::Settings(_)
             | Self::ItemUnknown { .. }
+            | Self::NotJson
+            | Self::TooManyPairs(_)
             | Self::WrongDim { .. }
             | Self::BadFeature { .. }
             | Self::BadReward { .. }

@@ -1,6 +1,9 @@
 //! What can be asked of the engine, and what it answers.
 
+use std::sync::Arc;
+
 use cohort::Score;
+use cohort_features::Features;
 
 use super::Refusal;
 use super::recent::Recent;
@@ -78,6 +81,13 @@ pub enum Request {
         app: String,
         /// Ids and features.
         items: Vec<(String, Vec<f64>)>,
+    },
+    /// Register items by JSON.
+    DescribeItems {
+        /// The app.
+        app: String,
+        /// Ids and features.
+        items: Vec<(String, Features)>,
     },
     /// Forget an item.
     RemoveItem {
@@ -171,6 +181,7 @@ impl Request {
             | Self::AddKey { app, .. }
             | Self::RemoveKey { app, .. }
             | Self::PutItems { app, .. }
+            | Self::DescribeItems { app, .. }
             | Self::RemoveItem { app, .. }
             | Self::Decide { app, .. }
             | Self::Activate { app, .. }
@@ -204,7 +215,13 @@ impl Request {
 
     /// Whether it makes the service keep more than before: refused first where room becomes scarce.
     pub fn adds(&self) -> bool {
-        matches!(self, Self::Decide { .. } | Self::CreateApp { .. } | Self::PutItems { .. })
+        matches!(
+            self,
+            Self::Decide { .. }
+                | Self::CreateApp { .. }
+                | Self::PutItems { .. }
+                | Self::DescribeItems { .. }
+        )
     }
 
     /// Whether it is written down, though it adds little.
@@ -230,6 +247,7 @@ impl Request {
             }
             Self::Reward { rewards, .. } => rewards.len() as u64,
             Self::PutItems { items, .. } => return ANY.saturating_mul(1 + items.len() as u64 / 8),
+            Self::DescribeItems { items, .. } => return ANY.saturating_mul(1 + items.len() as u64),
             _ => 0,
         };
         times.saturating_mul(square).saturating_add(ANY)
@@ -243,10 +261,16 @@ impl Request {
                 let features = offer.features.iter().flatten().map(|row| size_of_val(&row[..]));
                 let ids = offer.ids.iter().map(|id| id.len() + 48);
                 let users = users.iter().map(|user| user.user.len() + 128);
-                features.sum::<usize>() + ids.sum::<usize>() + users.sum::<usize>()
+                let described = offer.described.iter().flatten().map(|one| one.bytes());
+                let shared = offer.context.iter().chain(&offer.user).map(|one| one.bytes());
+                let described = described.sum::<usize>() + shared.sum::<usize>();
+                features.sum::<usize>() + ids.sum::<usize>() + users.sum::<usize>() + described
             }
             Self::Reward { rewards, .. } => rewards.iter().map(|(id, _)| id.len() + 32).sum(),
             Self::ReplaceModel { model, .. } => model.as_ref().map_or(0, Vec::len),
+            Self::DescribeItems { items, .. } => {
+                items.iter().map(|(id, one)| id.len() + 48 + one.bytes()).sum()
+            }
             Self::PutItems { items, .. } => {
                 items.iter().map(|(id, row)| id.len() + 48 + size_of_val(&row[..])).sum()
             }
@@ -273,8 +297,27 @@ impl Request {
 pub struct Offer {
     /// The items' ids.
     pub ids: Vec<String>,
-    /// Their features where they were sent; `None` means the catalogue has them.
+    /// Their features where they were sent as vectors; `None` means that they were sent as JSON, or that
+    /// the catalogue has them.
     pub features: Vec<Option<Vec<f64>>>,
+    /// Their features where they were sent as JSON; empty where none were.
+    pub described: Vec<Option<Arc<Features>>>,
+    /// The features of the situation.
+    pub context: Option<Arc<Features>>,
+    /// The features of the user.
+    pub user: Option<Arc<Features>>,
+}
+
+impl Offer {
+    /// Of candidates by their ids alone, or with vectors.
+    pub fn new(ids: Vec<String>, features: Vec<Option<Vec<f64>>>) -> Self {
+        Self { ids, features, ..Self::default() }
+    }
+
+    /// The JSON that was sent for a candidate.
+    pub fn described(&self, at: usize) -> Option<&Arc<Features>> {
+        self.described.get(at)?.as_ref()
+    }
 }
 
 /// One user to decide for.

@@ -6,6 +6,9 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use cohort::params::Value;
+use cohort_features::EncoderSettings;
+use rand::TryRng;
+use rand::rngs::SysRng;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
@@ -13,7 +16,7 @@ use super::Shared;
 use super::access::{Admin, Client};
 use super::body::{JsonBody, check_app_name, maybe_whole, whole};
 use super::error::{ApiError, ErrorBody};
-use super::keys::{KeyTerms, NewKey, make_key};
+use super::keys::{KeyTerms, NewKey, make_key, no_randomness};
 use super::learning::{AggregationBody, ApprenticeBody, ModeBody};
 use super::path::Path;
 use crate::auth::Scopes;
@@ -40,9 +43,16 @@ pub enum ParamValue {
 pub struct NewApp {
     /// Its name: a-z, 0-9, `-`, `_`, `.`.
     pub name: String,
-    /// How many features its items have.
-    #[serde(deserialize_with = "whole")]
-    pub dim: usize,
+    /// How many features its items have. Of an app that takes JSON: into how many numbers features are
+    /// encoded; 64 if absent.
+    #[serde(default, deserialize_with = "maybe_whole")]
+    pub dim: Option<usize>,
+    /// `vectors` (lists of `dim` numbers; the default) or `json` (objects).
+    #[serde(default)]
+    pub features: FeatureForm,
+    /// Which features are multiplied by each other: pairs of `item`, `context`, `user` or namespaces. In an app
+    /// that takes JSON; item × context and item × user if absent.
+    pub interactions: Option<Vec<(String, String)>>,
     /// The policy; `cohort policies` lists them.
     #[serde(default = "default_policy")]
     pub policy: String,
@@ -83,6 +93,23 @@ pub struct NewApp {
     #[serde(default)]
     pub key: KeyTerms,
 }
+
+/// In what form features are sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum FeatureForm {
+    /// Lists of numbers.
+    #[default]
+    Vectors,
+    /// Objects.
+    Json,
+}
+
+/// Of an app that takes JSON and does not say.
+const DEFAULT_JSON_DIM: usize = 64;
+
+/// The most interactions, and the longest name in one.
+const MAX_INTERACTIONS: (usize, usize) = (32, 128);
 
 fn default_policy() -> String {
     DEFAULT_POLICY.to_owned()
@@ -135,8 +162,12 @@ fn null_is_a_value<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<f
 pub struct AppBody {
     /// Its name.
     pub name: String,
-    /// How many features its items have.
+    /// How many features its items have, or into how many numbers JSON is encoded.
     pub dim: usize,
+    /// In what form features are sent.
+    pub features: FeatureForm,
+    /// Which features are multiplied by each other, in an app that takes JSON.
+    pub interactions: Vec<(String, String)>,
     /// The policy.
     pub policy: String,
     /// The policy's parameters that were set.
@@ -231,8 +262,15 @@ pub async fn create(
     JsonBody(new): JsonBody<NewApp>,
 ) -> Result<(StatusCode, Json<CreatedApp>), ApiError> {
     check_app_name(&new.name)?;
+    let features = encoder_settings(new.features, new.interactions)?;
+    let dim = new.dim.or(features.is_some().then_some(DEFAULT_JSON_DIM)).ok_or_else(|| {
+        let sentence = "dim is missing: how many numbers a vector of features has; or create the app \
+                        with \"features\": \"json\"";
+        ApiError::new(422, "dim_missing", sentence)
+    })?;
     let settings = AppSettings {
-        dim: new.dim,
+        features,
+        dim,
         policy: new.policy,
         params: values_of(new.params),
         epsilon: new.epsilon,
@@ -330,6 +368,32 @@ pub async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
+fn encoder_settings(
+    form: FeatureForm,
+    interactions: Option<Vec<(String, String)>>,
+) -> Result<Option<EncoderSettings>, ApiError> {
+    let (most, longest) = MAX_INTERACTIONS;
+    match (form, &interactions) {
+        (FeatureForm::Vectors, None) => return Ok(None),
+        (FeatureForm::Vectors, Some(_)) => {
+            let sentence = "interactions are of features as JSON; add \"features\": \"json\"";
+            return Err(ApiError::new(422, "not_json_app", sentence));
+        }
+        (FeatureForm::Json, Some(pairs))
+            if pairs.len() > most || pairs.iter().any(|(a, b)| a.len().max(b.len()) > longest) =>
+        {
+            let sentence = format!("at most {most} interactions, with names of {longest} bytes");
+            return Err(ApiError::new(422, "bad_interactions", sentence));
+        }
+        (FeatureForm::Json, _) => {}
+    }
+    let mut seed = [0; 8];
+    SysRng.try_fill_bytes(&mut seed).map_err(no_randomness)?;
+    let usual = EncoderSettings { seed: u64::from_le_bytes(seed), ..EncoderSettings::default() };
+    let interactions = interactions.unwrap_or(usual.interactions);
+    Ok(Some(EncoderSettings { interactions, ..usual }))
+}
+
 fn app_in(answer: Answer) -> Result<Json<AppBody>, ApiError> {
     match answer {
         Answer::App(view) => Ok(Json(body_of(*view))),
@@ -358,6 +422,11 @@ fn body_of(view: AppView) -> AppBody {
     AppBody {
         name: view.name,
         dim: settings.dim,
+        features: match settings.features {
+            Some(_) => FeatureForm::Json,
+            None => FeatureForm::Vectors,
+        },
+        interactions: settings.features.map(|one| one.interactions).unwrap_or_default(),
         policy: settings.policy,
         params: settings.params.into_iter().map(|(name, value)| (name, param(value))).collect(),
         epsilon: settings.epsilon,

@@ -1,8 +1,11 @@
 //! What to show a user.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use cohort_features::{ContextFeatures, Given, ItemFeatures, UserFeatures};
 use hashbrown::HashSet;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -25,8 +28,10 @@ use crate::insight::view::ReasonsView;
 pub struct Candidate {
     /// Its id.
     pub id: String,
-    /// Its features; absent if the catalogue has them.
-    pub features: Option<Vec<f64>>,
+    /// Its features, a list of numbers, or an object in an app that takes JSON; absent if the catalogue
+    /// has them.
+    #[schema(value_type = Option<Object>)]
+    pub features: Option<ItemFeatures>,
 }
 
 /// Decide for one user.
@@ -39,6 +44,12 @@ pub struct DecideBody {
     pub user: String,
     /// What can be shown.
     pub items: Vec<Candidate>,
+    /// The situation (page, device, time), in an app that takes JSON.
+    #[schema(value_type = Option<Object>)]
+    pub context: Option<ContextFeatures>,
+    /// What is known of the user besides what it answered, in an app that takes JSON.
+    #[schema(value_type = Option<Object>)]
+    pub user_features: Option<UserFeatures>,
     /// The id that the decision shall have. A retry with the same id gets the same decision.
     pub decision_id: Option<String>,
     /// `false` for a decision that may never be shown: it counts once it is activated.
@@ -59,6 +70,9 @@ pub struct DecideBatchBody {
     pub users: Vec<BatchUser>,
     /// What can be shown to each of them.
     pub items: Vec<Candidate>,
+    /// The situation, in an app that takes JSON.
+    #[schema(value_type = Option<Object>)]
+    pub context: Option<ContextFeatures>,
     /// Whether explanations are wanted.
     #[serde(default)]
     pub explain: bool,
@@ -145,7 +159,9 @@ pub async fn decide(
     Client(app, _): Client<{ Scopes::DECIDE }>,
     JsonBody(body): JsonBody<DecideBody>,
 ) -> Result<Json<DecisionBody>, ApiError> {
-    let offer = service.offer(body.items)?;
+    let mut offer = service.offer(body.items)?;
+    offer.context = body.context.map(|context| Arc::new(context.0));
+    offer.user = body.user_features.map(|user| Arc::new(user.0));
     let user = service.for_user(body.user, body.decision_id, body.shown)?;
     let request = Request::Decide { app, offer, users: vec![user], explain: body.explain };
     let mut decisions = decisions_in(service.engine.ask(request).await?)?;
@@ -176,7 +192,8 @@ pub async fn decide_batch(
     JsonBody(body): JsonBody<DecideBatchBody>,
 ) -> Result<Json<DecisionsBody>, ApiError> {
     check_count("users", body.users.len(), service.config.max_batch)?;
-    let offer = service.offer(body.items)?;
+    let mut offer = service.offer(body.items)?;
+    offer.context = body.context.map(|context| Arc::new(context.0));
     let users = body.users.into_iter();
     let users = users.map(|user| service.for_user(user.user, user.decision_id, user.shown));
     let users = users.collect::<Result<Vec<_>, _>>()?;
@@ -278,8 +295,20 @@ impl Service {
             }
         }
         drop(seen);
-        let (ids, features) = items.into_iter().map(|item| (item.id, item.features)).unzip();
-        Ok(Offer { ids, features })
+        let mut offer = Offer::default();
+        for (at, item) in items.into_iter().enumerate() {
+            offer.ids.push(item.id);
+            offer.features.push(None);
+            match item.features.map(|features| features.0) {
+                Some(Given::Vector(vector)) => offer.features[at] = Some(vector),
+                Some(Given::Json(features)) => {
+                    offer.described.resize(at, None);
+                    offer.described.push(Some(Arc::new(features)));
+                }
+                None => {}
+            }
+        }
+        Ok(offer)
     }
 
     fn for_user(

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use cohort_features::{Given, ItemFeatures};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -31,8 +32,9 @@ pub struct PutItems {
 pub struct PutItem {
     /// Its id.
     pub id: String,
-    /// As many as the app's `dim`.
-    pub features: Vec<f64>,
+    /// A list of as many numbers as the app's `dim`; an object in an app that takes JSON.
+    #[schema(value_type = Object, example = json!([0.9, 0.1]))]
+    pub features: ItemFeatures,
 }
 
 /// The catalogue.
@@ -69,9 +71,27 @@ pub async fn put(
         check_id("an item's id", &item.id, service.config.max_id_bytes)?;
     }
     let count = body.items.len();
-    let items = body.items.into_iter().map(|item| (item.id, item.features)).collect();
+    let (mut vectors, mut described) = (Vec::new(), Vec::new());
+    for item in body.items {
+        match item.features.0 {
+            Given::Vector(features) => vectors.push((item.id, features)),
+            Given::Json(features) => described.push((item.id, features)),
+        }
+    }
+    if !vectors.is_empty() && !described.is_empty() {
+        let sentence =
+            "items of one request are all vectors or all JSON; the catalogue may have both";
+        return Err(ApiError::new(422, "mixed_items", sentence));
+    }
     let count = format!("{count} items");
-    service.engine.ask(Request::PutItems { app: app.clone(), items }).await?;
+    let app_name = app.clone();
+    service
+        .engine
+        .ask(match described.is_empty() {
+            true => Request::PutItems { app: app_name, items: vectors },
+            false => Request::DescribeItems { app: app_name, items: described },
+        })
+        .await?;
     who.did("items put", &app, &count);
     Ok(StatusCode::NO_CONTENT)
 }

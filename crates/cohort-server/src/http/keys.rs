@@ -123,8 +123,6 @@ pub(super) fn make_key(terms: &KeyTerms) -> Result<(NewKey, Key), ApiError> {
         None => Scopes::USUAL,
     };
     let expires_ms = terms.expires_ms;
-    let no_randomness =
-        |_| ApiError::new(503, "no_randomness", "the machine gives no random numbers; try again");
     let (mut id, mut secret) = ([0; 8], [0; 32]);
     SysRng.try_fill_bytes(&mut id).map_err(no_randomness)?;
     SysRng.try_fill_bytes(&mut secret).map_err(no_randomness)?;
@@ -133,4 +131,9 @@ pub(super) fn make_key(terms: &KeyTerms) -> Result<(NewKey, Key), ApiError> {
     let names = scopes.names().into_iter().map(str::to_owned).collect();
     let shown = NewKey { id: id.clone(), key, scopes: names, expires_ms };
     Ok((shown, Key { id, hash, scopes, expires_ms }))
+}
+
+/// What is said where a key or a seed cannot be drawn.
+pub(super) fn no_randomness<E>(_: E) -> ApiError {
+    ApiError::new(503, "no_randomness", "the machine gives no random numbers; try again")
 }

@@ -9,6 +9,7 @@
 //! | `error` | how is a refusal told? |
 //! | `apps`, `keys`, `learning`, `items`, `decide`, `reward` | what can be asked? |
 //! | `users` | what is known of one, and how is that forgotten? |
+//! | `features` | which features were seen, and which matter? |
 //! | `insight`, `log` | what does it know, and what is in its log? |
 //! | [`personalizer`] | how do clients of Azure Personalizer ask? |
 //! | `page` | what does the page consist of? |
@@ -22,6 +23,7 @@ mod body;
 mod decide;
 mod described;
 mod error;
+mod features;
 mod insight;
 mod items;
 mod keys;
@@ -167,6 +169,9 @@ fn described_routes() -> OpenApiRouter<Arc<Service>> {
         .routes(routes!(insight::live))
         .routes(routes!(insight::user, users::forget))
         .routes(routes!(users::export))
+        .routes(routes!(features::features))
+        .routes(routes!(features::features_of_user))
+        .routes(routes!(features::features_of_cohort))
         .routes(routes!(log::csv))
         .routes(routes!(log::parquet))
         .routes(routes!(operations::healthy))

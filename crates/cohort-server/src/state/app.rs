@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use cohort::insight::Insight;
 use cohort::{Contexts, OnlinePolicy, Policy, RefitJob, Score};
+use cohort_features::{Encoder, Features, ItemEffects, bytes::name_hash};
 
 use super::ApplyError;
 use super::decisions::{Decision, Decisions, Status};
@@ -16,6 +17,9 @@ use crate::event::{Decided, Key, What};
 use crate::learning::{Aggregation, Apprenticeship, Learning, MOST_GATHERED, Mode};
 use crate::settings::{AppSettings, BadSettings};
 use crate::trial::{Trial, TrialDecision};
+
+/// The features of every item that was registered by JSON.
+pub type Described = BTreeMap<Box<str>, Arc<Features>>;
 
 /// The features of every registered item.
 pub type Items = BTreeMap<Box<str>, Box<[f64]>>;
@@ -34,6 +38,11 @@ pub struct App {
     pub(super) seen: Seen,
     /// Shared with a snapshot that is being written.
     pub(super) items: Arc<Items>,
+    pub(super) described: Arc<Described>,
+    /// What makes vectors of JSON, in an app that takes it.
+    pub(super) encoder: Option<Encoder>,
+    /// What features do not say of items, in an app that takes JSON.
+    pub(super) effects: ItemEffects,
     pub(super) decisions: Decisions,
     pub(super) counts: Counts,
     pub(super) trial: Trial,
@@ -78,6 +87,9 @@ impl App {
             users: Names::default(),
             seen: Seen::default(),
             items: Arc::default(),
+            described: Arc::default(),
+            encoder: None,
+            effects: ItemEffects::default(),
             decisions: Decisions::default(),
             counts: Counts::default(),
             trial: Trial::default(),
@@ -109,7 +121,8 @@ impl App {
                 if let Some(policy) = self.policy_for(&settings).map_err(|why| why.to_string())? {
                     self.policy = policy;
                 }
-                self.settings = settings;
+                let features = self.settings.features.take();
+                self.settings = AppSettings { features, ..settings };
                 Ok(())
             }
             What::KeyAdded(key) => {
@@ -122,11 +135,31 @@ impl App {
             }
             What::ItemPut(id, features) => {
                 self.check_features(&features)?;
+                Arc::make_mut(&mut self.described).remove(id.as_str());
                 Arc::make_mut(&mut self.items).insert(id.into(), features.into());
                 Ok(())
             }
             What::ItemRemoved(id) => {
                 Arc::make_mut(&mut self.items).remove(id.as_str());
+                Arc::make_mut(&mut self.described).remove(id.as_str());
+                Ok(())
+            }
+            What::FeaturesSet(settings) => {
+                self.encoder = Some(Encoder::new(self.settings.dim, settings.clone()));
+                self.settings.features = Some(settings);
+                Ok(())
+            }
+            What::FeaturesSeen(seen) => {
+                let encoder = self.encoder.as_mut().ok_or("JSON in an app of vectors")?;
+                encoder.learn(&seen);
+                Ok(())
+            }
+            What::ItemDescribed(id, features) => {
+                if self.encoder.is_none() {
+                    return Err("JSON in an app of vectors".to_owned());
+                }
+                Arc::make_mut(&mut self.items).remove(id.as_str());
+                Arc::make_mut(&mut self.described).insert(id.into(), Arc::new(features));
                 Ok(())
             }
             What::Decided(made) => self.decided(at_ms, made, false),
@@ -188,6 +221,7 @@ impl App {
             What::UserForgotten(user) => match self.users.find(&user) {
                 Some(number) if self.online().forget(number) => {
                     self.decisions.remove_user(number as u32);
+                    self.effects.forget(number);
                     self.seen.remove(number);
                     self.users.remove(&user);
                     Ok(())
@@ -230,12 +264,19 @@ impl App {
 
     /// Closes an open decision, learning from its reward or its default.
     fn close(&mut self, id: &str, status: Status, at_ms: u64) {
-        let found = self.decisions.get(id);
-        let Some(&Decision { user, control, agreed, .. }) = found else { return };
+        let has_effects = self.encoder.is_some();
+        let Some(found) = self.decisions.get(id) else { return };
+        let &Decision { user, control, agreed, .. } = found;
+        let item = has_effects.then(|| name_hash(found.made.ranking.first()));
         let forget_ms = self.window_end(at_ms);
         let Some(context) = self.decisions.move_to(id, status, forget_ms) else { return };
         if let Status::Rewarded(reward) | Status::Expired(Some(reward)) = status {
             if self.learning.mode != Mode::LoggingOnly {
+                if let (Some(item), Ok(contexts)) = (item, Contexts::new(&context, context.len())) {
+                    let mut predicted = [Score::default()];
+                    self.online().score(user as usize, &contexts, &mut predicted);
+                    self.effects.learn(user as usize, item, predicted[0].expected, reward);
+                }
                 self.online().learn_one(user as usize, &context, reward);
             }
             self.outcomes.add(at_ms, control, reward);
@@ -338,6 +379,20 @@ impl App {
         self.online().score(user, contexts, scores);
     }
 
+    /// Adds what features do not say of the candidates, by their ids, to what the policy thinks of them.
+    pub fn add_effects(&self, user: &str, ids: &[String], scores: &mut [Score]) {
+        if self.encoder.is_some() && !self.effects.is_empty() {
+            let user = self.users.find(user).unwrap_or(self.users.next_number());
+            let items: Vec<u64> = ids.iter().map(|id| name_hash(id)).collect();
+            self.effects.adjust(user, &items, scores);
+        }
+    }
+
+    /// The effect of an item for everybody, beyond its features, and how many rewards it rests on.
+    pub fn effect_of(&self, item: &str) -> (f64, f64) {
+        self.effects.of(name_hash(item))
+    }
+
     /// With what probability each candidate is to be chosen, where the policy draws; see
     /// [`OnlinePolicy::chances`].
     pub fn chances(
@@ -369,6 +424,35 @@ impl App {
     /// Whether a decision can take one more reward.
     pub fn can_gather(&self, decision: &Decision) -> bool {
         decision.gathered.len() < MOST_GATHERED
+    }
+
+    /// The coefficients that it expects rewards with: of a user, of a cohort by its number, or of
+    /// everybody; `None` while nothing was learned, or where the policy cannot be looked into.
+    pub fn coefficients(&mut self, user: Option<usize>, cohort: Option<usize>) -> Option<Vec<f64>> {
+        let dim = self.settings.dim;
+        let insight = self.insight()?;
+        let mut theta = match (user, cohort) {
+            (Some(user), _) => insight.user_summary(user)?.estimate,
+            (None, Some(cohort)) => {
+                let population = insight.population()?;
+                let at = population.components.len() - population.cohorts().len() + cohort;
+                if cohort >= population.cohorts().len() {
+                    return None;
+                }
+                population.centre(at)
+            }
+            (None, None) => {
+                let population = insight.population()?;
+                let mut mean = vec![0.0; dim];
+                for (at, component) in population.components.iter().enumerate() {
+                    let centre = population.centre(at);
+                    mean.iter_mut().zip(centre).for_each(|(m, c)| *m += component.weight * c);
+                }
+                mean
+            }
+        };
+        theta.truncate(dim);
+        (theta.len() == dim).then_some(theta)
     }
 
     /// Its control group.
@@ -414,6 +498,21 @@ impl App {
     /// The features of every registered item.
     pub fn items(&self) -> &Items {
         &self.items
+    }
+
+    /// The features of every item that was registered by JSON.
+    pub fn described(&self) -> &Described {
+        &self.described
+    }
+
+    /// What makes vectors of JSON, in an app that takes it.
+    pub fn encoder(&self) -> Option<&Encoder> {
+        self.encoder.as_ref()
+    }
+
+    /// The same, to look at what is to be encoded.
+    pub fn encoder_mut(&mut self) -> Option<&mut Encoder> {
+        self.encoder.as_mut()
     }
 
     /// Its decisions.

@@ -27,7 +27,7 @@ mod seen;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use app::{App, Counts, Items};
+pub use app::{App, Counts, Described, Items};
 pub use decisions::{Decision, Decisions, Status};
 pub use import::ImportError;
 pub use names::Names;

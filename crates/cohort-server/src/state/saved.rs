@@ -9,9 +9,10 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 use cohort::Frozen;
+use cohort_features::{Encoder, EncoderSettings, Features, ItemEffects};
 
 use super::State;
-use super::app::{App, Counts, Items};
+use super::app::{App, Counts, Described, Items};
 use super::decisions::{Decision, Status};
 use super::names::NameList;
 use super::outcomes::Outcomes;
@@ -33,6 +34,11 @@ const USERS_SEEN: u32 = 0x0A99_5EE2;
 /// Before the end of an app: how it learns, and what is known of decisions besides. An app from before
 /// there were other ways does without.
 const LEARNING_OF_APP: u32 = 0x0A99_1EA4;
+/// Before the end of an app: how JSON becomes vectors, and items that were registered by it. An app of
+/// vectors has none.
+const FEATURES_OF_APP: u32 = 0x0A99_FEA7;
+/// Before the end of an app: effects of its items. An app without has none.
+const EFFECTS_OF_APP: u32 = 0x0A99_EFFE;
 /// Added to a decision's status where it is of the control group.
 const OF_CONTROL: u8 = 4;
 /// After every app: that reader and writer agree where it ends.
@@ -54,6 +60,9 @@ struct FrozenApp {
     users: NameList,
     seen: Vec<(u32, u64)>,
     items: Arc<Items>,
+    described: Arc<Described>,
+    encoder: Option<Encoder>,
+    effects: ItemEffects,
     decisions: Vec<Arc<Decision>>,
     counts: Counts,
     policy: Frozen,
@@ -110,6 +119,24 @@ impl State {
             }
             if mark == LEARNING_OF_APP {
                 app.load_learning(&mut from)?;
+                mark = from.take_u32()?;
+            }
+            if mark == FEATURES_OF_APP {
+                let settings = EncoderSettings::read(&mut from)?;
+                let mut encoder = Encoder::new(app.settings.dim, settings.clone());
+                encoder.load(&mut from)?;
+                app.encoder = Some(encoder);
+                app.settings.features = Some(settings);
+                let mut described = Described::new();
+                for _ in 0..from.take_u64()? {
+                    let id = from.take_str()?;
+                    described.insert(id.into(), Arc::new(Features::read(&mut from)?));
+                }
+                app.described = Arc::new(described);
+                mark = from.take_u32()?;
+            }
+            if mark == EFFECTS_OF_APP {
+                app.effects = ItemEffects::load(&mut from)?;
                 mark = from.take_u32()?;
             }
             if mark != END_OF_APP {
@@ -183,6 +210,19 @@ impl FrozenApp {
             out.put_u8(decision.agreed.map_or(2, u8::from))?;
             out.put_numbers(&decision.gathered)?;
         }
+        let Some(encoder) = &self.encoder else { return Ok(()) };
+        out.put_u32(FEATURES_OF_APP)?;
+        encoder.settings().write(&mut out)?;
+        encoder.save(&mut out)?;
+        out.put_u64(self.described.len() as u64)?;
+        for (id, features) in self.described.iter() {
+            out.put_str(id)?;
+            features.write(&mut out)?;
+        }
+        if !self.effects.is_empty() {
+            out.put_u32(EFFECTS_OF_APP)?;
+            self.effects.save(&mut out)?;
+        }
         Ok(())
     }
 }
@@ -201,6 +241,9 @@ impl App {
             users: self.users.list(),
             seen: self.seen.list(),
             items: self.items.clone(),
+            described: self.described.clone(),
+            encoder: self.encoder.clone(),
+            effects: self.effects.clone(),
             decisions: self.decisions.list(),
             counts: self.counts,
             policy,

@@ -113,6 +113,7 @@ pub fn decide(app: &str, user: &str, id: Option<&str>, dim: usize, salt: u64) ->
     let offer = Offer {
         ids: (0..4).map(|item| format!("item-{item}")).collect(),
         features: (0..4).map(features).collect(),
+        ..Offer::default()
     };
     let decision = id.map(str::to_owned);
     let users = vec![ForUser { user: user.to_owned(), decision, shown: true }];

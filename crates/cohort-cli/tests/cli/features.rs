@@ -1,0 +1,59 @@
+//! `cohort features`: what a file would become.
+
+use crate::command::{cohort, json};
+
+#[test]
+fn a_file_is_shown_as_what_it_would_become() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("items.jsonl");
+    let lines = [
+        r#"{"genre": "drama", "year": 1950}"#,
+        "",
+        r#"{"genre": "war", "year": 1970, "_id": 7}"#,
+        r#"{"items": [{"id": "a", "features": {"genre": "war"}}], "context": {"device": "mobile"}}"#,
+    ];
+    std::fs::write(&file, lines.join("\n")).unwrap();
+    let file = file.to_str().unwrap();
+    let found = json(&["features", file]);
+    assert_eq!((&found["lines"], &found["dim"]), (&3.into(), &64.into()));
+    let names: Vec<&str> = found["features"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "item.genre=drama",
+            "item.year",
+            "item.genre=war",
+            "context.device=mobile",
+            "item.genre=war^context.device=mobile"
+        ]
+    );
+    let text = cohort(&["features", file, "--dim", "3"]);
+    assert!(
+        text.out.contains("is shared by") && text.out.contains("a larger --dim"),
+        "{}",
+        text.out
+    );
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_with_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("items.jsonl");
+    for (line, said) in [
+        (r#"{"a": 1, "a": 2}"#, "`a` is there twice"),
+        (r#"{"age": "NaN"}"#, "null says that one is missing"),
+        ("{", "EOF"),
+        ("3", "an object"),
+    ] {
+        std::fs::write(&file, format!("{{\"a\": 1}}\n{line}\n")).unwrap();
+        let done = cohort(&["features", file.to_str().unwrap()]);
+        assert_eq!(done.code, 2, "{}", done.err);
+        assert!(done.err.contains("line 2") && done.err.contains(said), "{}", done.err);
+    }
+    assert_eq!(cohort(&["features", "/no/such/file"]).code, 2);
+}
