@@ -45,9 +45,11 @@ use rand::RngExt;
 use super::draws::stream;
 use super::shared::clubs::{EXPLORATION_PARAMS, distance_squared, exploration, uncertainty, width};
 use super::shared::served::{OneUser, Served};
+use crate::builder::builder;
 use crate::linear::{Oful, Statistics};
 use crate::params::{NOT_NEGATIVE, POSITIVE, Param, Settings};
 use crate::registry::PolicyInfo;
+use crate::saved::State;
 use crate::{Arm, Contexts, Error, OnlinePolicy, Order, Policy, Problem, Saved, Score, saved};
 
 /// Static metadata of the policy: name, summary, reference, parameters.
@@ -64,6 +66,8 @@ pub const INFO: PolicyInfo = PolicyInfo {
     ],
     build,
 };
+
+builder! { alpha: real, exploration: real, intercept: flag, alpha2: real, buffer: real }
 
 /// A = I + Σxxᵀ: the regulariser.
 const LAMBDA: f64 = 1.0;
@@ -206,6 +210,10 @@ impl OneUser for Dccb {
     fn order(&self) -> Order {
         Order::Together
     }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
+    }
 }
 
 impl OnlinePolicy for Dccb {
@@ -237,15 +245,13 @@ impl OnlinePolicy for Dccb {
             peer.activate(delay);
         }
     }
-
-    fn saved(&mut self) -> Option<&mut dyn Saved> {
-        Some(self)
-    }
 }
 
-impl Saved for Dccb {
-    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        saved::write_header(out, SAVED_VERSION)?;
+impl State for Dccb {
+    const NAME: &'static str = INFO.name;
+    const VERSION: u32 = 1;
+
+    fn write_state(&self, out: &mut dyn Write) -> io::Result<()> {
         saved::write_count(out, self.dim)?;
         saved::write_count(out, self.peers.len())?;
         for Peer { own, active, buffer, parted, .. } in &self.peers {
@@ -258,9 +264,8 @@ impl Saved for Dccb {
         Ok(())
     }
 
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+    fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         let (what, dim) = (INFO.name, self.dim);
-        saved::read_header(from, what, SAVED_VERSION)?;
         saved::check_equal(what, "dimension", saved::read_count(from, what)?, dim)?;
         let (mut peers, count) = (Vec::new(), saved::read_count(from, what)?);
         for _ in 0..count {
@@ -280,6 +285,3 @@ impl Saved for Dccb {
         Ok(())
     }
 }
-
-/// The layout that `save` writes.
-const SAVED_VERSION: u32 = 1;

@@ -35,9 +35,11 @@
 
 use std::io::{self, Read, Write};
 
+use crate::builder::builder;
 use crate::linear::{Confidence, OFUL_PARAMS, Oful, dot};
 use crate::params::{POSITIVE, Param, Settings};
 use crate::registry::PolicyInfo;
+use crate::saved::State;
 use crate::{Arm, Contexts, Error, Policy, Problem, Saved, saved};
 
 /// Static metadata of the policy: name, summary, reference, parameters.
@@ -51,6 +53,11 @@ pub const INFO: PolicyInfo = PolicyInfo {
     ],
     build,
 };
+
+builder! {
+    delta: real, lambda: real, norm_bound: real, sigma: real, exploration: real,
+    confidence: choice, rho_min: real, intercept: flag, threshold: real,
+}
 
 struct Osom {
     confidence: Confidence,
@@ -186,9 +193,11 @@ impl Policy for Osom {
     }
 }
 
-impl Saved for Osom {
-    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        saved::write_header(out, SAVED_VERSION)?;
+impl State for Osom {
+    const NAME: &'static str = INFO.name;
+    const VERSION: u32 = 1;
+
+    fn write_state(&self, out: &mut dyn Write) -> io::Result<()> {
         saved::write_counts(out, &[self.dim, self.users.len()])?;
         for User { places, within, complex, test } in &self.users {
             within.save(out)?;
@@ -202,9 +211,8 @@ impl Saved for Osom {
         Ok(())
     }
 
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+    fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         let (what, dim) = (INFO.name, self.dim);
-        saved::read_header(from, what, SAVED_VERSION)?;
         let sizes = |from: &mut dyn Read, first: &str, most: usize| {
             saved::check_equal(what, "sizes", saved::read_count(from, what)?, 2)?;
             let found = saved::read_count(from, what)?;
@@ -232,6 +240,3 @@ impl Saved for Osom {
         Ok(())
     }
 }
-
-/// The layout that `save` writes.
-const SAVED_VERSION: u32 = 1;
