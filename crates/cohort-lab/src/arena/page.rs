@@ -41,7 +41,7 @@ pub fn html(request: &Request, report: &Report) -> String {
         let picture = ranks(standings, version, report.critical[place]);
         let _ = write!(out, "<h3>At {version}</h3>\n{}", svg::write(&picture));
         out.push_str(&table(&standing_rows(standings)));
-        let _ = write!(out, "<h3>Who is first, at {version}</h3>\n");
+        let _ = writeln!(out, "<h3>Who is first, at {version}</h3>");
         out.push_str(&table(&winner_rows(report, place)));
     }
     out.push_str("</section>\n");
