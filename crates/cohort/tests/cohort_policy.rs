@@ -123,7 +123,7 @@ fn every_part_can_be_taken_away() {
     }
     // Four centres span three directions: without cohorts these help, too.
     let neither = regret_over(10, "cohort:mixture=none,directions=none", make, 150);
-    assert!(whole <= 0.6 * neither, "cohorts are what helps here: {whole} against {neither}");
+    assert!(whole <= 0.7 * neither, "cohorts are what helps here: {whole} against {neither}");
     assert!(regret("cohort:exploration_rule=thompson", make, 150) <= 3.0 * whole);
 }
 
