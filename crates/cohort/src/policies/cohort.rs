@@ -46,6 +46,7 @@ use crate::cluster::partition::number_by_smallest_member;
 use crate::insight::Insight;
 use crate::linear::{argmax, dot};
 use crate::params::Settings;
+use crate::population::constants;
 use crate::population::{Belief, Fitted, Ledger, Panel, Population, Prior, memory_of};
 use crate::registry::PolicyInfo;
 use crate::{Arm, Contexts, Error, OnlinePolicy, Policy, Problem, Refits, Saved};
@@ -143,10 +144,8 @@ impl Cohort {
     /// Takes on a population that was fitted elsewhere, for what has been seen by now.
     pub fn adopt(&mut self, population: Population) {
         self.ledger.settle();
-        (self.fitted_rewards, self.fitted_frequent) = (
-            self.ledger.rewards(),
-            self.ledger.top_total(crate::population::constants::frequent_users()),
-        );
+        (self.fitted_rewards, self.fitted_frequent) =
+            (self.ledger.rewards(), self.ledger.top_total(constants::frequent_users()));
         self.take_on(Fitted::only(population));
     }
 
@@ -178,13 +177,9 @@ impl Cohort {
         self.ledger.settle();
         let (before, panel) = (self.fitted.as_ref(), self.panel.as_ref());
         let (given, scoring_mode) = (&self.settings.given, self.settings.scoring_mode);
-        if let Some(fitted) = Fitted::fit(&self.ledger, before, panel, given, scoring_mode) {
-            (self.fitted_rewards, self.fitted_frequent) = (
-                self.ledger.rewards(),
-                self.ledger.top_total(crate::population::constants::frequent_users()),
-            );
-            self.take_on(fitted);
-        }
+        let found = Fitted::fit(&self.ledger, before, panel, given, scoring_mode);
+        let frequent = self.ledger.top_total(constants::frequent_users());
+        self.take_result(found, self.ledger.rewards(), frequent);
     }
 
     /// Takes on what a fit found: everybody's posterior afresh.

@@ -59,11 +59,11 @@ constants! {
     /// The probability of users' likeliest components, on average, below which a sample is larger.
     sample_certain: f64 = 0.9, "the same";
     /// Passes of a refit before it looks at the structure, and after.
-    passes: usize = 1, "time against what is left to the next refit";
+    passes: usize = 2, "time against what is left to the next refit";
     /// The same while users have fewer rewards than dimensions.
-    early_passes: usize = 1, "the same";
+    early_passes: usize = 3, "the same";
     /// Passes of the first fit, which starts from nothing.
-    first_passes: usize = 8, "the same";
+    first_passes: usize = 15, "the same";
     /// Passes over all users after the structure was found on a sample of them.
     polishing_passes: usize = 1, "time against centres of the sample alone";
     /// Nats a user by which the evidence changes where further passes change nothing of note.

@@ -84,16 +84,17 @@ impl Gain {
     }
 }
 
-/// The variance of a sum over times, from how much the times differ. Few of them tell little of that, the
-/// less the fewer (as of Student's t); a single one tells nothing, and counts as all there is.
+/// The variance of a sum over times: from how much the times differ, of which few of them tell little (as of Student's
+/// t), or from how far all of them are from zero, whichever is less.
 fn between_times(sums: &[f64]) -> f64 {
     let times = sums.len() as f64;
+    let squares: f64 = sums.iter().map(|sum| sum * sum).sum();
     if times < 2.0 {
-        return sums.iter().map(|sum| sum * sum).sum();
+        return squares;
     }
     let mean = sums.iter().sum::<f64>() / times;
     let scatter: f64 = sums.iter().map(|sum| (sum - mean).powi(2)).sum();
-    scatter * times / (times - 1.0) * (1.0 + 4.0 / (times - 1.0))
+    (scatter * times / (times - 1.0) * (1.0 + 4.0 / (times - 1.0))).min(squares)
 }
 
 impl Verdict {
@@ -161,7 +162,7 @@ impl Fitted {
         let users = ledger.moments_of(&slots);
         let (origin, alone) = (ledger.origin(), Given { cohorts: false, ..*given });
         let mut given = *given;
-        let sure = before.is_some_and(|before| before.verdict.is_sure());
+        let sure = before.is_some_and(Self::is_settled);
         let warm = warm.filter(|warm| warm.components.len() > 1);
         let mut found = None;
         let mut plain = match before.and_then(|before| before.plain.clone()) {
@@ -233,13 +234,14 @@ mod tests {
             let part = |sign: f64| gains.map(|user| user.map(|g| 1.0 + 0.5 * sign * g).to_vec());
             Gain::new(&part(-1.0), &part(1.0))
         };
-        // Two users who are alike at two times, which are 1.5 from their mean: twice that squared, 2/1 for a mean
-        // that is not known, and 5 for there being two only.
+        // Two users who are alike at two times.
         let gain = of([[1.0, -0.5], [1.0, -0.5]]);
-        let plain = [0.5 * 0.5 + 0.5 * 0.5, 5.0 * 2.0 * (1.5 * 1.5 + 1.5 * 1.5), 2.0 + 0.5];
+        let plain = [0.5 * 0.5 + 0.5 * 0.5, 2.0 * 2.0 + 1.0, 2.0 + 0.5];
         assert!((gain.sum - 1.0).abs() < 1e-12);
         assert!((gain.by_user - plain[0]).abs() < 1e-12);
         assert!((gain.variance - (plain[0] + plain[1] - plain[2])).abs() < 1e-12);
+        // Times that agree: what they differ by, 2/1 for a mean that is not known, 5 for there being two only.
+        assert!((between_times(&[2.0, 2.2]) - 10.0 * (0.1 * 0.1 + 0.1 * 0.1)).abs() < 1e-12);
         let nothing = Gain::new(&[vec![], vec![0.0]], &[vec![], vec![0.0]]);
         assert_eq!((nothing.sum, nothing.variance), (0.0, 0.0));
     }

@@ -260,7 +260,8 @@ mod tests {
             let plain = &plain[member.user];
             assert_eq!(errors.len(), plain.len());
             for (error, plain) in errors.iter().zip(plain) {
-                assert!((error - plain).abs() < 1e-6, "{error} against {plain}");
+                // Components that are hardly probable are left out of a belief, here before other rewards.
+                assert!((error - plain).abs() < 1e-5, "{error} against {plain}");
             }
         }
     }

@@ -72,9 +72,10 @@ impl Cohort {
         }
     }
 
-    fn take_result(&mut self, found: Option<Fitted>, rewards: f64, frequent: f64) {
+    /// Takes on what a fit found, if anything; where nothing was to be found there is no other until more was seen.
+    pub(super) fn take_result(&mut self, found: Option<Fitted>, rewards: f64, frequent: f64) {
+        (self.fitted_rewards, self.fitted_frequent) = (rewards, frequent);
         if let Some(fitted) = found {
-            (self.fitted_rewards, self.fitted_frequent) = (rewards, frequent);
             self.take_on(fitted);
         }
     }
