@@ -81,15 +81,21 @@ fn nearest_hint(nearest: &Option<&'static str>) -> String {
     nearest.map_or(String::new(), |name| format!(" (did you mean `{name}`?)"))
 }
 
-/// The candidate that differs from `word` by the fewest edits, if it is close enough to be what
-/// was meant.
+/// The candidate that `word` is the beginning of, else the one that differs from it by the fewest
+/// edits, if it is close enough to be what was meant.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     candidates
         .into_iter()
-        .map(|candidate| (edit_distance(word, candidate), candidate))
-        .filter(|(distance, candidate)| *distance <= 1 + candidate.len().max(word.len()) / 3)
+        .map(|candidate| {
+            // A name that was not typed to its end is a likelier mistake than another name.
+            let cut_short = word.len() >= 3 && candidate.starts_with(word);
+            (!cut_short, edit_distance(word, candidate), candidate)
+        })
+        .filter(|(other, distance, candidate)| {
+            !other || *distance <= 1 + candidate.len().max(word.len()) / 3
+        })
         .min()
-        .map(|(_, candidate)| candidate)
+        .map(|(_, _, candidate)| candidate)
 }
 
 /// Levenshtein's distance by its recursion over prefixes, two neighbours swapped being one edit.
@@ -121,6 +127,7 @@ mod tests {
         // Swapped letters are a likelier mistake than two others.
         assert_eq!(nearest("cmbl", ["crb", "cmlb"]), Some("cmlb"));
         assert_eq!(nearest("delt", ["delta", "lambda"]), Some("delta"));
+        assert_eq!(nearest("linucb", ["dynucb", "linucb-ind"]), Some("linucb-ind"));
         assert_eq!(nearest("quux", ["delta", "lambda"]), None);
     }
 }
