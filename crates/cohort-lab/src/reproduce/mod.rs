@@ -183,6 +183,9 @@ impl Request {
         if let Some(reps) = self.reps {
             command.push_str(&format!(" --reps {reps}"));
         }
+        if self.so_far {
+            command.push_str(" --so-far");
+        }
         command
     }
 

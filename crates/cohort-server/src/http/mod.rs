@@ -260,7 +260,7 @@ pub fn router_with_empty(service: Arc<Service>) -> Router {
 pub fn http_body(bytes: &[u8]) {
     let _ = body::parse::<apps::NewApp>(bytes);
     let _ = body::parse::<apps::AppChange>(bytes);
-    let _ = body::parse::<apps::KeyTerms>(bytes);
+    let _ = body::parse::<keys::KeyTerms>(bytes);
     let _ = body::parse::<items::PutItems>(bytes);
     let _ = body::parse::<decide::DecideBody>(bytes);
     let _ = body::parse::<decide::DecideBatchBody>(bytes);

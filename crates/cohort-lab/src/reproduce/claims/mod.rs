@@ -232,7 +232,7 @@ fn decide(claim: &'static Claim, evidence: &Evidence) -> Judged {
     let left_out = evidence.left_out.iter().find(|(name, ..)| name == claim.study);
     let measured = match (evidence.study(claim.study), left_out) {
         (Some(measured), _) => measured,
-        (None, Some((.., why))) => return unknown(format!("no data: {why}")),
+        (None, Some((.., why))) => return unknown(format!("{}: {why}", claim.study)),
         (None, None) => return unknown(format!("{} was not part of this run", claim.study)),
     };
     if measured.repetitions() < 2 {

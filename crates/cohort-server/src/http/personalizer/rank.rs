@@ -256,7 +256,7 @@ impl Service {
             Ok(Some(item.vector(&context, dim)))
         };
         let features = actions.iter().map(vector).collect::<Result<Vec<_>, DialectError>>()?;
-        Ok(Offer { ids: actions.iter().map(|action| action.id.clone()).collect(), features })
+        Ok(Offer::new(actions.iter().map(|action| action.id.clone()).collect(), features))
     }
 
     async fn make(
