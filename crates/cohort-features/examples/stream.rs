@@ -10,7 +10,7 @@ use std::io::BufRead;
 use std::time::Instant;
 
 use cohort::{Contexts, Problem, Score};
-use cohort_features::{Encoder, EncoderSettings, Features, ItemEffects, ItemFeatures, Offer};
+use cohort_features::{Encoder, EncoderSettings, ItemEffects, ItemFeatures, Offer};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -50,7 +50,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 
     let mut policy = cohort::registry::build(&policy, &Problem::new(0, dim), [])?;
-    let policy = policy.online().ok_or("a policy for one user at a time")?;
     let mut encoder = Encoder::new(dim, EncoderSettings { seed: 1, ..EncoderSettings::default() });
     let mut effects = ItemEffects::default();
     let (mut rows, mut scores, mut hashes) = (Vec::new(), Vec::new(), Vec::new());
@@ -61,10 +60,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         encoder.encode_seen(&of_items, &mut rows)?;
         let contexts = Contexts::new(&rows, dim)?;
         policy.catch_up();
+        let online = policy.online().ok_or("a policy for one user at a time")?;
         scores.clear();
         scores.resize(offer.len(), Score::default());
-        policy.score(*user, &contexts, &mut scores);
-        let foretold: Vec<f64> = scores.iter().map(|score| score.expected).collect();
+        online.score(*user, &contexts, &mut scores);
+        let predicted: Vec<f64> = scores.iter().map(|score| score.expected).collect();
         if with_effects {
             hashes.clear();
             hashes.extend(offer.iter().map(|at| items[*at].0));
@@ -73,9 +73,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let best = scores.iter().map(Score::total).fold(f64::NEG_INFINITY, f64::max);
         let arm = scores.iter().position(|score| score.total() >= best).unwrap_or(0);
         if with_effects {
-            effects.learn(*user, hashes[arm], foretold[arm], rewards[arm]);
+            effects.learn(*user, hashes[arm], predicted[arm], rewards[arm]);
         }
-        policy.learn_one(*user, contexts.arm(arm), rewards[arm]);
+        online.learn_one(*user, contexts.arm(arm), rewards[arm]);
         total += rewards[arm];
     }
     let seconds = started.elapsed().as_secs_f64();

@@ -311,8 +311,8 @@ impl Learner {
         let offer = contexts(&offer, self.dim)?;
         let mut scored = vec![Score::default(); offer.arms()];
         let mut chances = vec![0.0; offer.arms()];
+        self.with(py, |state| state.engine.policy().catch_up());
         let draws = self.with_online(py, &[user], |online| {
-            online.catch_up();
             online.score(user as usize, &offer, &mut scored);
             online.chances(user as usize, &offer, seed, &mut chances)
         })?;
@@ -332,9 +332,10 @@ impl Learner {
     ) -> PyResult<Option<(Bound<'py, PyArrayDyn<f64>>, Bound<'py, PyArrayDyn<f64>>)>> {
         let users = slice("users", &users)?;
         let dim = self.dim;
-        let found = self.with_online(py, &[], |online| {
-            online.catch_up();
-            let insight = online.insight()?;
+        let found = self.with(py, |state| {
+            let policy = state.engine.policy();
+            policy.catch_up();
+            let insight = policy.insight()?;
             let mut means = vec![f64::NAN; users.len() * dim];
             let mut deviations = means.clone();
             for (row, user) in users.iter().enumerate() {
@@ -345,7 +346,7 @@ impl Learner {
                 deviations[row * dim..][..dim].copy_from_slice(&user_summary.deviations[..dim]);
             }
             Some((means, deviations))
-        })?;
+        });
         let shape = [users.len(), dim];
         let arrays = found.map(|(means, deviations)| {
             Ok((shaped(py, means, &shape)?, shaped(py, deviations, &shape)?))

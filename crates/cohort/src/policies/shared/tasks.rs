@@ -8,9 +8,7 @@ use rand::RngExt;
 use super::served::OneUser;
 use crate::linear::{Statistics, argmax, dot};
 use crate::policies::draws::stream;
-use crate::saved::{
-    State, check_equal, read_counts, read_some, write_counts, write_numbers,
-};
+use crate::saved::{State, check_equal, read_counts, read_some, write_counts, write_numbers};
 use crate::{Arm, Contexts, Error, OnlinePolicy, Order, Saved, Score};
 
 /// What was seen of every user.
