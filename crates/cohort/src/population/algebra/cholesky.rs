@@ -218,7 +218,7 @@ unsafe fn factor_rows<S: Simd, E: Entries, const R: usize, const T: usize>(
     log_det: &mut LogDet<S>,
 ) {
     let (zero, one) = (simd.splat(0.0), simd.splat(1.0));
-    // SAFETY of all entries: rows are below first + R, columns at most at the row.
+    // SAFETY: of all entries, rows are below first + R, columns at most at the row.
     unsafe {
         let mut column = 0;
         while column < first {
@@ -316,7 +316,7 @@ unsafe fn invert_rows<S: Simd, U, const R: usize, const T: usize>(
     _: U,
 ) {
     let zero = simd.splat(0.0);
-    // SAFETY of all entries: rows are below first + R, columns at most at the row.
+    // SAFETY: of all entries, rows are below first + R, columns at most at the row.
     unsafe {
         // The inverse of the block on the diagonal.
         let mut own = [[zero; R]; R];
@@ -386,7 +386,7 @@ unsafe fn square_rows<S: Simd, K: Sink, const R: usize, const T: usize>(
     sink: K,
 ) {
     let zero = simd.splat(0.0);
-    // SAFETY of all entries: rows are below dim, columns at most at the row.
+    // SAFETY: of all entries, rows are below dim, columns at most at the row.
     unsafe {
         let mut column = 0;
         while column < first {
