@@ -235,7 +235,7 @@ fn a_job_done_elsewhere_ends_in_the_same_population() {
         if let Some(job) = beside.job() {
             let found = std::thread::spawn(job).join().unwrap();
             beside.install(&found).unwrap();
-            here.catch_up();
+            Refits::catch_up(&mut here);
         }
     }
     let seen = |policy: &Cohort| format!("{:?}", policy.population().unwrap());
@@ -359,7 +359,7 @@ fn what_was_fitted_to_users_before_they_changed_is_not_taken_on() {
         play_one(&mut world, &mut policy, 0);
     }
     let late = policy.job().unwrap();
-    policy.catch_up();
+    Refits::catch_up(&mut policy);
     world.thetas = clustered(4, 40, 3, 0.1).thetas;
     let mut restored = watching(&world);
     for turn in 0..2000 {
@@ -380,7 +380,7 @@ fn what_was_fitted_to_users_before_they_changed_is_not_taken_on() {
     assert!(policy.population().is_none(), "all was forgotten");
     policy.install(&late()).unwrap();
     assert!(policy.population().is_none(), "and stays so");
-    policy.catch_up();
+    Refits::catch_up(&mut policy);
     play_alone(&mut world, &mut policy, 2);
     assert!(policy.population().is_some());
 }

@@ -82,9 +82,9 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
             return Ok(());
         }
         if buffer[..count].iter().all(|byte| *byte == 0) {
-            drop(to.seek(SeekFrom::Current(count as i64))?)
+            to.seek(SeekFrom::Current(count as i64))?;
         } else {
-            to.write_all(&buffer[..count])?
+            to.write_all(&buffer[..count])?;
         }
     }
 }

@@ -70,8 +70,11 @@ fn write_item(out: &mut String, item: &Item) {
                 Anchor::End => " text-anchor=\"end\"",
             };
             let bold = if *bold { " font-weight=\"700\"" } else { "" };
-            let turn =
-                if upwards { format!(" transform=\"rotate(-90 {x} {y})\"") } else { String::new() };
+            let turn = if *upwards {
+                format!(" transform=\"rotate(-90 {x} {y})\"")
+            } else {
+                String::new()
+            };
             writeln!(
                 out,
                 "<text class=\"f-{}\" fill=\"{}\" x=\"{x}\" y=\"{y}\" \
