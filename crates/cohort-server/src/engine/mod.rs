@@ -62,6 +62,8 @@ pub struct Limits {
     pub user_age_ms: u64,
     /// Users × candidates × d² of one request.
     pub work: u64,
+    /// Windows × d² that are ended at once; more are ended in several parts.
+    pub window_work: u64,
     /// Bytes that one request may have written to the journal, roughly.
     pub journal_bytes: usize,
     /// Bytes that one request may be answered with, roughly.
@@ -80,6 +82,8 @@ pub struct Engine {
     troubles: trouble::Troubles,
     /// Where the group ended when the state last had all that is in it.
     consistent: (u32, usize),
+    /// Whether windows have ended that are not closed.
+    is_behind: bool,
 }
 
 /// What a policy has to do that takes long, such as a refit of what users have in common. Whoever
@@ -111,7 +115,8 @@ impl Engine {
     pub fn new(state: State, limits: Limits, rng: ChaCha12Rng) -> Self {
         let (scratch, refits) = (decide::Scratch::default(), Refits::default());
         let (recent, troubles) = (BTreeMap::new(), trouble::Troubles::default());
-        Self { state, limits, rng, scratch, refits, recent, troubles, consistent: (0, 0) }
+        let (consistent, is_behind) = ((0, 0), false);
+        Self { state, limits, rng, scratch, refits, recent, troubles, consistent, is_behind }
     }
 
     /// Refits that have become due since they were last taken; decisions go on meanwhile as before
@@ -294,7 +299,8 @@ impl Engine {
         change: Change,
         group: &mut Group,
     ) -> Result<Answer, Refusal> {
-        let at_ms = self.advance(now_ms, &app, group)?;
+        // What has ended by now is learned by the settings of before.
+        let at_ms = self.catch_up(now_ms, &app, group)?;
         let known = self.app(&app)?;
         let (before, trial_before) = (known.settings().clone(), known.trial().clone());
         let (mut settings, mut trial) = (before.clone(), trial_before.clone());
@@ -348,11 +354,12 @@ impl Engine {
         group: &mut Group,
     ) -> Result<Answer, Refusal> {
         let at_ms = self.advance(now_ms, &app, group)?;
-        let Some(found) = self.app(&app)?.decisions().get(&decision) else {
+        let found = self.app(&app)?.decisions().get(&decision);
+        let Some(status) = found.and_then(|found| time::status_at(found, at_ms)) else {
             return Err(Refusal::DecisionUnknown { decision });
         };
         // Asking twice is asking once: a retry must not fail.
-        if found.status == Status::NotShown {
+        if status == Status::NotShown {
             self.record(group, &app, at_ms, What::Activated(decision))?;
         }
         Ok(Answer::Done)
@@ -369,7 +376,8 @@ impl Engine {
         if !is_reward(reward) {
             return Err(Refusal::BadReward { reward });
         }
-        match self.app(app)?.decisions().get(&decision).map(|found| found.status) {
+        let found = self.app(app)?.decisions().get(&decision);
+        match found.and_then(|found| time::status_at(found, at_ms)) {
             None => Err(Refusal::DecisionUnknown { decision }),
             Some(Status::NotShown) => Err(Refusal::NotShown { decision }),
             Some(Status::Expired(_)) => Err(Refusal::Late { decision }),

@@ -7,7 +7,7 @@ use super::Table;
 use crate::bytes::Malformed;
 use crate::event::{Decided, Event, What, peek};
 use crate::journal::JournalError;
-use crate::journal::fjall::Reader;
+use crate::journal::segments::Reader;
 use crate::settings::AppSettings;
 
 /// One decision and what came of it.
@@ -110,12 +110,10 @@ impl Waiting {
                     table.add(ExportRow { status: "rewarded", reward: Some(reward), ..row })?;
                 }
             }
-            What::TimePassed => {
-                while let Some(row) = self.first_due(at_ms) {
-                    let shown = row.status == "open";
-                    let reward = self.app.settings.default_reward.filter(|_| shown);
-                    table.add(ExportRow { status: "expired", reward, ..row })?;
-                }
+            What::TimePassed => self.end_windows(at_ms, |_| true, table)?,
+            What::WindowsEnded { due_ms, decision } => {
+                let last = (due_ms, decision);
+                self.end_windows(due_ms, |due| *due <= last, table)?;
             }
             What::UserForgotten(user) => {
                 // What waits is not learned any more; what was closed before is told as it was.
@@ -159,8 +157,19 @@ impl Waiting {
         Some(row)
     }
 
-    fn first_due(&mut self, now_ms: u64) -> Option<ExportRow> {
-        let (due_ms, id) = self.due.first()?.clone();
-        (due_ms <= now_ms).then(|| self.remove(&id)).flatten()
+    /// What waits and is due becomes a row, as long as it is `wanted`.
+    fn end_windows(
+        &mut self,
+        now_ms: u64,
+        wanted: impl Fn(&(u64, String)) -> bool,
+        table: &mut dyn Table,
+    ) -> Result<(), JournalError> {
+        while let Some(due) = self.due.first().filter(|due| due.0 <= now_ms && wanted(due)) {
+            let id = due.1.clone();
+            let Some(row) = self.remove(&id) else { break };
+            let reward = self.app.settings.default_reward.filter(|_| row.status == "open");
+            table.add(ExportRow { status: "expired", reward, ..row })?;
+        }
+        Ok(())
     }
 }
