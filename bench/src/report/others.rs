@@ -7,13 +7,8 @@ use super::markdown::Table;
 use crate::store::Store;
 
 /// File, heading and the command that makes it.
-const FILES: [(&str, &str, &str); 4] = [
+const FILES: [(&str, &str, &str); 3] = [
     ("service", "8. The service", "cargo run --release -p cohort-server --example load"),
-    (
-        "journals",
-        "8b. The journal of the service, beside other stores",
-        "cargo run --release --manifest-path bench/peers/journals/Cargo.toml",
-    ),
     (
         "live",
         "9. Pages that watch the service",
