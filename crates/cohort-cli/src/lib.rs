@@ -4,6 +4,7 @@
 
 mod app;
 mod arena;
+mod backup;
 mod claims_table;
 mod cluster;
 mod connection;
@@ -45,6 +46,8 @@ enum Command {
     Theory(theory::Theory),
     Evaluate(evaluate::Evaluate),
     Serve(serve::Serve),
+    Backup(backup::Backup),
+    Restore(backup::Restore),
     App(app::App),
     Insight(insight::Insight),
 }
@@ -61,6 +64,8 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Theory(theory) => theory.run(),
         Command::Evaluate(evaluate) => evaluate.run(),
         Command::Serve(serve) => serve.run(),
+        Command::Backup(backup) => backup.run(),
+        Command::Restore(restore) => restore.run(),
         Command::App(app) => app.run(),
         Command::Insight(insight) => insight.run(),
     });

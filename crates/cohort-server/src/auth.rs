@@ -63,7 +63,7 @@ impl Scopes {
     /// What every key opened before there were scopes.
     pub const OF_OLD: Self = Self(Self::DECIDE | Self::REWARD | Self::READ | Self::ITEMS);
 
-    const NAMES: [(&'static str, u8); 5] = [
+    pub(crate) const NAMES: [(&'static str, u8); 5] = [
         ("decide", Self::DECIDE),
         ("reward", Self::REWARD),
         ("read", Self::READ),

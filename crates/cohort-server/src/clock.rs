@@ -6,7 +6,7 @@
 //! small differences of the calendar by at most one per cent, and takes a jump over only when it has
 //! lasted, telling by how much, so that whatever waits for a moment can be moved by as much.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Tells the time.
@@ -15,6 +15,17 @@ pub trait Clock: Send {
     fn now_ms(&self) -> u64;
     /// Milliseconds since some moment, by a clock that never jumps.
     fn steady_ms(&self) -> u64;
+}
+
+/// One clock for several threads.
+impl<C: Clock + Sync + ?Sized> Clock for Arc<C> {
+    fn now_ms(&self) -> u64 {
+        (**self).now_ms()
+    }
+
+    fn steady_ms(&self) -> u64 {
+        (**self).steady_ms()
+    }
 }
 
 /// The machine's clocks.

@@ -70,6 +70,14 @@ pub enum What {
     Refitted(Vec<u8>),
     /// Time went on: every window that had ended by then is closed.
     TimePassed,
+    /// The same for many windows, a part of them: those that end before a decision, in the order in which
+    /// they are due, and its own.
+    WindowsEnded {
+        /// When the status of the last of them ended.
+        due_ms: u64,
+        /// Its decision.
+        decision: String,
+    },
     /// All that was known of a user was forgotten: it had not come for long, or should be.
     UserForgotten(String),
     /// The calendar was set by so many milliseconds: the time of this event is the new one, which may
@@ -220,6 +228,11 @@ impl Event {
                 out.put_u8(13)?;
                 out.put_bytes(found)
             }
+            What::WindowsEnded { due_ms, decision } => {
+                out.put_u8(17)?;
+                out.put_u64(*due_ms)?;
+                out.put_str(decision)
+            }
             What::UserForgotten(user) => {
                 out.put_u8(16)?;
                 out.put_str(user)
@@ -277,6 +290,7 @@ impl Event {
                 What::KeyAdded(key)
             }
             16 => What::UserForgotten(from.take_str()?),
+            17 => What::WindowsEnded { due_ms: from.take_u64()?, decision: from.take_str()? },
             14 => What::ClockStepped(from.take_u64()?.cast_signed()),
             TRIAL_TAG => What::DecidedInTrial(TrialDecision::read(from)?),
             tag if tag == TRIAL_TAG + 1 => What::TrialSet(Trial::read(from)?),

@@ -9,6 +9,7 @@
 //! | [`learning`] | what does an app make of rewards, and who decides meanwhile? |
 //! | [`trial`] | how can it be known whether the policy helps? |
 //! | [`snapshot`] | how is a restart made short? |
+//! | [`backup`] | how is all of it copied while it is used? |
 //! | [`engine`] | what is done with a request? |
 //! | [`export`] | how does the log get out? |
 //! | [`insight`] | what does it know, why did it decide so, does it help? |
@@ -26,6 +27,8 @@
 //! moment. Learning itself is the crate `cohort`'s business.
 
 pub mod auth;
+#[cfg(feature = "service")]
+pub mod backup;
 #[cfg(feature = "service")]
 pub mod boundaries;
 pub mod bytes;

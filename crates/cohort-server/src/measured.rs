@@ -62,11 +62,11 @@ const METRICS: &[(Kind, &str, &str)] = &[
     (Level, "cohort_app_waiting", "Decisions of an app that wait; of the first hundred apps."),
     (Level, "cohort_disk_free_bytes", "Free bytes on the disk of data_dir."),
     (Level, "cohort_resident_bytes", "Memory that the process takes."),
-    (Level, "cohort_journal_bytes", "What the journal takes on disk, roughly."),
+    (Level, "cohort_journal_bytes", "What the journal takes on disk."),
     (
         Count,
-        "cohort_journal_pruned_groups_total",
-        "Groups of events removed because of age or size.",
+        "cohort_journal_pruned_segments_total",
+        "Files of the journal removed because of age or size.",
     ),
     (
         Level,

@@ -2,7 +2,8 @@
 //!
 //! Each folder of `compat` was written by one version: a journal, a snapshot of its middle, and the
 //! state at the end as bytes. `v1` knew two policies that could be kept; since `v2` all that an app
-//! can use can be, and refits are events; `v3` has a control group. To keep the files of a new layout, name a new folder in
+//! can use can be, and refits are events; `v3` has a control group, `v4` keys with scopes; since `v5` the
+//! journal is segments. To keep the files of a new layout, name a new folder in
 //! `VERSIONS` and run `cargo test --test compat -- --ignored`.
 #![allow(missing_docs)]
 
@@ -13,9 +14,9 @@ use std::path::{Path, PathBuf};
 
 use cohort_server::engine::recovery::recover;
 use cohort_server::engine::request::{ForUser, Offer};
-use cohort_server::engine::{Engine, Refit, Request};
+use cohort_server::engine::{Engine, Limits, Refit, Request};
 use cohort_server::event::{Event, Key, What};
-use cohort_server::journal::fjall::FjallJournal;
+use cohort_server::journal::segments::SegmentJournal;
 use cohort_server::journal::{Group, Journal};
 use cohort_server::settings::AppSettings;
 use cohort_server::snapshot::Snapshots;
@@ -30,7 +31,7 @@ use rand_chacha::ChaCha12Rng;
 const POLICIES: [&str; 4] = ["cohort", "linucb-ind", "club", "sclub"];
 
 /// All that was ever kept, the present one last.
-const VERSIONS: [&str; 4] = ["v1", "v2", "v3", "v4"];
+const VERSIONS: [&str; 5] = ["v1", "v2", "v3", "v4", "v5"];
 
 fn kept(version: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/compat").join(version)
@@ -58,7 +59,7 @@ fn what_every_version_wrote_is_read() {
 fn every_kind_of_event_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     copy(&kept(VERSIONS[VERSIONS.len() - 1]), folder.path());
-    let journal = FjallJournal::open(&folder.path().join("journal")).unwrap();
+    let journal = SegmentJournal::open(&folder.path().join("journal")).unwrap();
     let mut kinds = BTreeSet::new();
     let visited = journal.read(1, &mut |_, bytes| {
         kinds.insert(match Event::decode(bytes).unwrap().what {
@@ -73,6 +74,7 @@ fn every_kind_of_event_is_kept() {
             What::Activated(_) => "activated",
             What::Rewarded { .. } => "rewarded",
             What::TimePassed => "time passed",
+            What::WindowsEnded { .. } => "windows ended",
             What::ClockStepped(_) => "clock stepped",
             What::UserForgotten(_) => "user forgotten",
             // Written by earlier versions only: `v1` has it.
@@ -89,7 +91,7 @@ fn every_kind_of_event_is_kept() {
         Ok(())
     });
     visited.unwrap();
-    assert_eq!(kinds.len(), 17, "{kinds:?}");
+    assert_eq!(kinds.len(), 18, "{kinds:?}");
 }
 
 fn what_a_version_wrote_is_read(version: &str) {
@@ -98,7 +100,7 @@ fn what_a_version_wrote_is_read(version: &str) {
     copy(&kept(version), folder.path());
     let expected = std::fs::read(folder.path().join("state")).unwrap();
     let mut expected = State::load(&mut expected.as_slice()).unwrap();
-    let journal = FjallJournal::open(&folder.path().join("journal")).unwrap();
+    let journal = SegmentJournal::open(&folder.path().join("journal")).unwrap();
     let snapshots = Snapshots::new(Folder::new(&folder.path().join("snapshots")).unwrap());
 
     let mut recovered = recover(&journal, &snapshots).unwrap();
@@ -240,7 +242,7 @@ fn requests() -> Vec<Request> {
     requests
 }
 
-/// The store makes its log 64 MiB long in advance: zeros that need not be kept.
+/// The journal writes zeros in advance, which need not be kept.
 fn cut_zeros(file: &Path) {
     let mut bytes = std::fs::read(file).unwrap();
     bytes.truncate(bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1));
@@ -252,9 +254,11 @@ fn cut_zeros(file: &Path) {
 fn write_the_files_of_this_version() {
     let folder = kept(VERSIONS[VERSIONS.len() - 1]);
     let _ = std::fs::remove_dir_all(&folder);
-    let mut journal = FjallJournal::open(&folder.join("journal")).unwrap();
+    let mut journal = SegmentJournal::open(&folder.join("journal")).unwrap();
     let snapshots = Snapshots::new(Folder::new(&folder.join("snapshots")).unwrap());
-    let mut engine = Engine::new(State::default(), LIMITS, ChaCha12Rng::seed_from_u64(1));
+    // Windows end one by one, so that there are events of that kind, too.
+    let limits = Limits { window_work: 1, ..LIMITS };
+    let mut engine = Engine::new(State::default(), limits, ChaCha12Rng::seed_from_u64(1));
     for (step, request) in (0..).zip(requests()) {
         let mut group = Group::default();
         let now_ms = 1_000_000 + step * 50;
@@ -273,5 +277,5 @@ fn write_the_files_of_this_version() {
     }
     std::fs::write(folder.join("state"), state_bytes(engine.state_mut())).unwrap();
     drop(journal);
-    cut_zeros(&folder.join("journal/store/0.jnl"));
+    cut_zeros(&folder.join("journal/segments/00000000000000000001.segment"));
 }

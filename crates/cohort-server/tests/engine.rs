@@ -216,3 +216,42 @@ fn a_refit_that_fails_is_put_off_until_there_is_more_to_go_by() {
     let found = Request::Refitted { app, ticket, found: job() };
     engine.handle(0, found, &mut group).map(drop).unwrap();
 }
+
+/// Many windows that end at once are closed in parts; meanwhile it is as if all were, and in the end it is the same.
+#[test]
+fn many_windows_are_ended_in_parts() {
+    let ended = |window_work: u64| {
+        let limits = cohort_server::engine::Limits { window_work, ..LIMITS };
+        let mut engine = Engine::new(State::default(), limits, ChaCha12Rng::seed_from_u64(1));
+        let mut group = Group::default();
+        let settings =
+            AppSettings { window_ms: 1000, default_reward: Some(0.5), ..AppSettings::new(3) };
+        engine.handle(0, create("shop", settings), &mut group).map(drop).unwrap();
+        for n in 0..500 {
+            let (user, id) = (format!("u{}", n % 7), format!("d{n}"));
+            let asked = decide("shop", &user, Some(&id), 3, n);
+            engine.handle(n, asked, &mut group).map(drop).unwrap();
+        }
+        let mut parts = 0;
+        loop {
+            engine.handle(1800, Request::TimePasses, &mut group).map(drop).unwrap();
+            parts += 1;
+            let late = engine.handle(1800, reward("shop", "d499", 1.0), &mut group);
+            let Ok(Answer::Rewarded(outcomes)) = late else { panic!("rewards have outcomes") };
+            let refused = outcomes[0].as_ref().map(drop).unwrap_err();
+            assert_eq!(refused.code(), "late", "part {parts}");
+            if !engine.is_behind() {
+                break;
+            }
+        }
+        let app = engine.state_mut().app_mut("shop").unwrap();
+        let contexts = [0.5, 0.1, -0.2, 0.0, 1.0, 0.3];
+        let mut scores = [cohort::Score::default(); 2];
+        app.score("u3", &cohort::Contexts::new(&contexts, 3).unwrap(), &mut scores);
+        (parts, app.counts(), scores.map(|score| score.total().to_bits()))
+    };
+    let (at_once, in_parts) = (ended(1 << 40), ended(209 * 20));
+    assert_eq!((at_once.0, at_once.1.defaults), (1, 500));
+    assert!(in_parts.0 > 5, "{} parts", in_parts.0);
+    assert_eq!((at_once.1, at_once.2), (in_parts.1, in_parts.2));
+}

@@ -7,8 +7,8 @@ mod common;
 use cohort_server::engine::{Answer, Request};
 use cohort_server::journal::Journal;
 use cohort_server::journal::faulty::{Fault, FaultyJournal};
-use cohort_server::journal::fjall::FjallJournal;
 use cohort_server::journal::memory::{MemoryDisk, MemoryJournal};
+use cohort_server::journal::segments::SegmentJournal;
 use cohort_server::settings::AppSettings;
 use cohort_server::snapshot::Snapshots;
 use cohort_server::snapshot::disk::MemoryFolder;
@@ -128,12 +128,12 @@ fn a_fault_anywhere_leaves_an_acknowledged_prefix_on_a_real_disk() {
     for fault in [Fault::Before, Fault::After] {
         for healthy in (0..).step_by(7) {
             let (place, folder) = (tempfile::tempdir().unwrap(), MemoryFolder::default());
-            let inner = FjallJournal::open(place.path()).unwrap();
+            let inner = SegmentJournal::open(place.path()).unwrap();
             let journal = FaultyJournal::new(inner, healthy, fault);
             let (journal, acknowledged, attempted) = live_until_it_fails(journal, &folder);
             let failed = journal.has_failed();
             drop(journal);
-            let journal = FjallJournal::open(place.path()).unwrap();
+            let journal = SegmentJournal::open(place.path()).unwrap();
             let mut again = Simulation::start(journal, &folder, 2).unwrap();
             let found = again.engine.state().last_event();
             assert!((acknowledged..=attempted).contains(&found), "{fault:?} {healthy}");

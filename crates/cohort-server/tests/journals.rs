@@ -5,20 +5,24 @@
 use std::path::{Path, PathBuf};
 
 use cohort_server::journal::faulty::{Fault, FaultyJournal};
-use cohort_server::journal::fjall::FjallJournal;
 use cohort_server::journal::memory::{MemoryDisk, MemoryJournal};
+use cohort_server::journal::segments::SegmentJournal;
 use cohort_server::journal::{Group, Journal, JournalError};
 use proptest::prelude::*;
 
 /// Somewhere a journal can be opened again and again.
 trait Place {
     type Journal: Journal;
+    /// Whether single groups can be forgotten.
+    const FORGETS_GROUPS: bool = true;
     fn new() -> Self;
     fn open(&self) -> Result<Self::Journal, JournalError>;
 }
 
 struct InMemory(MemoryDisk);
 struct InAFolder(tempfile::TempDir);
+/// Every group begins a file.
+struct InSmallFiles(tempfile::TempDir);
 /// The fault-injecting one must be a good journal as long as nothing is injected.
 struct Faultless(MemoryDisk);
 
@@ -33,12 +37,23 @@ impl Place for InMemory {
 }
 
 impl Place for InAFolder {
-    type Journal = FjallJournal;
+    type Journal = SegmentJournal;
+    const FORGETS_GROUPS: bool = false;
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
-    fn open(&self) -> Result<FjallJournal, JournalError> {
-        FjallJournal::open(self.0.path())
+    fn open(&self) -> Result<SegmentJournal, JournalError> {
+        SegmentJournal::open(self.0.path())
+    }
+}
+
+impl Place for InSmallFiles {
+    type Journal = SegmentJournal;
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+    fn open(&self) -> Result<SegmentJournal, JournalError> {
+        SegmentJournal::open_with(self.0.path(), 1)
     }
 }
 
@@ -109,7 +124,7 @@ fn a_visitor_can_stop(place: &impl Place) {
 }
 
 /// Forgetting the beginning changes nothing for those who read on, and is told to all others.
-fn the_beginning_can_be_forgotten(place: &impl Place, groups: &[(Vec<Vec<u8>>, bool)]) {
+fn the_beginning_can_be_forgotten<P: Place>(place: &P, groups: &[(Vec<Vec<u8>>, bool)]) {
     let whole: Vec<Vec<u8>> = groups.iter().flat_map(|(events, _)| events.clone()).collect();
     let last = whole.len() as u64;
     let mut journal = place.open().unwrap();
@@ -127,7 +142,7 @@ fn the_beginning_can_be_forgotten(place: &impl Place, groups: &[(Vec<Vec<u8>>, b
             assert_eq!(read_from(&journal, from).unwrap(), numbered.collect::<Vec<_>>());
         }
     }
-    if groups.len() > 1 {
+    if groups.len() > 1 && P::FORGETS_GROUPS {
         let refused = read_from(&journal, 1).err().map(|why| why.to_string()).unwrap_or_default();
         assert!(refused.contains("are not there"), "{refused}");
     }
@@ -165,7 +180,8 @@ macro_rules! suite {
 }
 suite!(memory, InMemory, 64);
 suite!(faulty, Faultless, 64);
-suite!(fjall, InAFolder, 8);
+suite!(folder, InAFolder, 8);
+suite!(small_files, InSmallFiles, 8);
 
 #[test]
 fn power_lost_before_a_sync_takes_what_was_not_synced_and_nothing_else() {
@@ -219,15 +235,210 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Writes a file without the zeros at its end, of which the store's log has 64 MiB in advance.
+/// Writes a file without the zeros at its end, of which there may be many in advance.
 fn write(target: &Path, bytes: &[u8]) {
     let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     std::fs::write(target, &bytes[..used]).unwrap();
     std::fs::File::options().write(true).open(target).unwrap().set_len(bytes.len() as u64).unwrap();
 }
 
+fn used(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
+}
+
+/// Several files with ten groups in all, the last of which is synced, or not.
+fn some_files(last_is_synced: bool) -> (tempfile::TempDir, Vec<(u64, Vec<u8>)>) {
+    let folder = tempfile::tempdir().unwrap();
+    let events: Vec<Vec<u8>> = (0..40u8).map(|n| vec![n; usize::from(n)]).collect();
+    let mut journal = SegmentJournal::open_with(folder.path(), 400).unwrap();
+    for (at, events) in events.chunks(4).enumerate() {
+        journal.append(&group(events)).unwrap();
+        if at < 9 || last_is_synced {
+            journal.sync().unwrap();
+        }
+    }
+    (folder, (1..).zip(events).collect())
+}
+
+fn read_again(folder: &Path) -> Result<Vec<(u64, Vec<u8>)>, JournalError> {
+    read_from(&SegmentJournal::open_with(folder, 400)?, 1)
+}
+
+/// Wherever a byte is damaged, the journal either still gives all events or says that it cannot: it
+/// never gives fewer, or others, in silence.
+#[test]
+fn a_damaged_byte_on_disk_never_changes_what_is_read() {
+    let (place, expected) = some_files(true);
+    let (mut refused, mut tried) = (0, 0);
+    for file in files(place.path()) {
+        let written = std::fs::read(&file).unwrap();
+        for at in 0..used(&written) {
+            let mut bytes = written.clone();
+            bytes[at] ^= 0x41;
+            write(&file, &bytes);
+            tried += 1;
+            match read_again(place.path()) {
+                Ok(found) => assert_eq!(found, expected, "{file:?} byte {at}"),
+                Err(JournalError::Damaged { .. } | JournalError::Missing { .. }) => refused += 1,
+                Err(other) => panic!("{file:?} byte {at}: {other}"),
+            }
+            write(&file, &written);
+        }
+    }
+    assert!(files(place.path()).len() >= 3);
+    assert!(tried > 1000 && refused == tried, "{refused} of {tried} refused");
+}
+
+/// A file that is shorter than it was is refused, or has lost only what nobody was told is safe.
+#[test]
+fn a_torn_end_is_cut_off_and_an_acknowledged_one_is_missed() {
+    for last_is_synced in [true, false] {
+        let (place, expected) = some_files(last_is_synced);
+        let files = files(place.path());
+        for (nth, file) in files.iter().enumerate() {
+            let written = std::fs::read(file).unwrap();
+            for length in (0..used(&written)).step_by(7) {
+                for zeros in [0, 100] {
+                    let mut bytes = written[..length].to_vec();
+                    bytes.resize(length + zeros, 0);
+                    std::fs::write(file, &bytes).unwrap();
+                    match read_again(place.path()) {
+                        Ok(found) => {
+                            assert!(nth + 1 == files.len() && !last_is_synced, "{file:?} {length}");
+                            assert_eq!(found, expected[..36], "{file:?} {length}");
+                            // It goes on from there.
+                            let mut journal = SegmentJournal::open_with(place.path(), 400).unwrap();
+                            journal.append(&group(&[vec![9; 300], vec![]])).unwrap();
+                            drop(journal);
+                            let again = read_again(place.path()).unwrap();
+                            assert_eq!(again[36..], [(37, vec![9; 300]), (38, vec![])]);
+                            place_back(place.path(), &files);
+                        }
+                        Err(why) => assert!(
+                            matches!(
+                                why,
+                                JournalError::Damaged { .. } | JournalError::Missing { .. }
+                            ),
+                            "{why}"
+                        ),
+                    }
+                    write(file, &written);
+                }
+            }
+        }
+        assert_eq!(read_again(place.path()).unwrap(), expected);
+    }
+}
+
+/// Removes files that came after some.
+fn place_back(folder: &Path, files_before: &[PathBuf]) {
+    for file in files(folder) {
+        if !files_before.contains(&file) {
+            std::fs::remove_file(file).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_gone_is_missed_unless_it_was_the_first() {
+    let many = files(some_files(true).0.path()).len();
+    assert!(many >= 3);
+    for gone in 0..many {
+        let (place, expected) = some_files(true);
+        std::fs::remove_file(&files(place.path())[gone]).unwrap();
+        match SegmentJournal::open_with(place.path(), 400) {
+            // As after pruning.
+            Ok(journal) => {
+                assert_eq!(gone, 0);
+                let from = read_from(&journal, 1).err().map(|why| why.to_string());
+                assert!(from.is_some_and(|why| why.contains("are not there")));
+                assert_eq!(journal.last(), expected.len() as u64);
+            }
+            Err(why) => {
+                let why = why.to_string();
+                let told = if gone + 1 < many { "are not there" } else { "is gone" };
+                assert!(gone > 0 && why.contains(told), "{why}");
+            }
+        }
+    }
+}
+
+/// Others read while the journal is written and its beginning removed.
+#[test]
+fn a_reader_sees_what_is_there_while_more_comes_and_some_goes() {
+    let place = tempfile::tempdir().unwrap();
+    let mut journal = SegmentJournal::open_with(place.path(), 2000).unwrap();
+    let reader = journal.reader();
+    let reading = std::thread::spawn(move || {
+        let (mut rounds, mut seen) = (0, 0);
+        while seen < 3000 {
+            let mut next = None;
+            let read = reader.read(&mut |number, bytes| {
+                assert!(next.is_none_or(|next| next == number), "{next:?} {number}");
+                assert_eq!(bytes, number.to_le_bytes());
+                (next, seen) = (Some(number + 1), number);
+                Ok(())
+            });
+            // A file that was removed before it was opened.
+            if let Err(why) = read {
+                assert!(why.to_string().contains("be opened"), "{why}");
+            }
+            rounds += 1;
+        }
+        rounds
+    });
+    for number in 1..=3000u64 {
+        journal.append(&group(&[number.to_le_bytes().to_vec()])).unwrap();
+        if number % 300 == 0 {
+            journal.prune(number - 200).unwrap();
+        }
+    }
+    assert!(reading.join().unwrap() > 1);
+    assert!(journal.reader().bytes() < 3000 * 25);
+}
+
+/// A journal as an earlier version left it, all of its files.
+fn an_old_one() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/compat/v4/journal");
+    copy(&kept, folder.path());
+    folder
+}
+
+#[test]
+fn a_conversion_that_was_interrupted_is_done_again_or_finished() {
+    let place = an_old_one();
+    let expected = read_again(place.path()).unwrap();
+    assert!(expected.len() > 500, "{}", expected.len());
+    assert!(!place.path().join("store").exists() && !place.path().join("acknowledged").exists());
+
+    let interrupted = an_old_one();
+    let half = interrupted.path().join("converting");
+    std::fs::create_dir(&half).unwrap();
+    std::fs::write(half.join(format!("{:020}.segment", 1)), b"cohort seg").unwrap();
+    assert_eq!(read_again(interrupted.path()).unwrap(), expected);
+    assert!(!half.exists());
+
+    // It was complete, and the store not removed yet.
+    copy(an_old_one().path(), interrupted.path());
+    assert_eq!(read_again(interrupted.path()).unwrap(), expected);
+    assert!(!interrupted.path().join("store").exists());
+}
+
+#[test]
+fn an_old_journal_whose_end_is_gone_is_refused_and_stays_as_it_is() {
+    let place = an_old_one();
+    // As if many more had been acknowledged.
+    std::fs::write(place.path().join("acknowledged"), 1_000_000u64.to_le_bytes()).unwrap();
+    for _ in 0..2 {
+        let why = read_again(place.path()).err().map(|why| why.to_string()).unwrap_or_default();
+        assert!(why.contains("event 1000000 was acknowledged"), "{why}");
+        assert!(place.path().join("store").exists() && !place.path().join("segments").exists());
+    }
+}
+
 /// All events of the journal in a folder, as text; `None` if it was refused. Another process reads
-/// them, so that it is seen if damage to the store's own files ends it: the store would believe a
+/// them, so that it is seen if damage to the old store's own files ends it: the store would believe a
 /// damaged count and ask for more memory than there is.
 fn read_in_another_process(folder: &Path) -> Option<String> {
     let read = std::process::Command::new(std::env::current_exe().unwrap())
@@ -245,58 +456,32 @@ fn read_in_another_process(folder: &Path) -> Option<String> {
 #[ignore = "run by the test of damaged bytes, in a process of its own"]
 fn read_a_folder() {
     let folder = PathBuf::from(std::env::var("COHORT_TEST_FOLDER").unwrap());
-    let journal = FjallJournal::open(&folder).unwrap_or_else(|why| panic!("{why}"));
-    let events = read_from(&journal, 1).unwrap_or_else(|why| panic!("{why}"));
+    let events = read_again(&folder).unwrap_or_else(|why| panic!("{why}"));
     println!("EVENTS {events:?}");
 }
 
-/// The store cuts its log where it cannot read on. Wherever a byte is damaged, the journal either
-/// still gives all events or says that it cannot: it never gives fewer, or others, in silence.
+/// The store of earlier versions cuts its log where it cannot read on. Wherever a byte is damaged,
+/// the journal either still gives all events or says that it cannot.
 #[test]
-fn a_damaged_byte_on_disk_never_changes_what_is_read() {
-    let place = InAFolder::new();
-    let events: Vec<Vec<u8>> = (0..40u8).map(|n| vec![n; usize::from(n)]).collect();
-    {
-        let mut journal = place.open().unwrap();
-        for events in events.chunks(4) {
-            journal.append(&group(events)).unwrap();
-            journal.sync().unwrap();
-        }
-    }
-    let expected: Vec<(u64, Vec<u8>)> = (1..).zip(events).collect();
-    let mut refused = 0;
-    let mut tried = 0;
-    for file in files(place.0.path()) {
+fn a_damaged_byte_of_an_old_journal_never_changes_what_is_read() {
+    let expected = format!("{:?}", read_again(an_old_one().path()).unwrap());
+    let (mut refused, mut tried) = (0, 0);
+    let whole = an_old_one();
+    for file in files(whole.path()) {
         let written = std::fs::read(&file).unwrap();
-        // The store makes its log longer in advance; only what was written is of interest.
-        let used = written.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-        for at in (0..used).step_by((used / 16).max(1)) {
-            let damaged = tempfile::tempdir().unwrap();
-            copy(place.0.path(), damaged.path());
-            let target = damaged.path().join(file.strip_prefix(place.0.path()).unwrap());
+        let used = used(&written);
+        for at in (0..used).step_by((used / 8).max(1)) {
+            let damaged = an_old_one();
+            let target = damaged.path().join(file.strip_prefix(whole.path()).unwrap());
             let mut bytes = written.clone();
             bytes[at] ^= 0x41;
             write(&target, &bytes);
             tried += 1;
             match read_in_another_process(damaged.path()) {
-                Some(found) => assert_eq!(found, format!("{expected:?}"), "{file:?} byte {at}"),
+                Some(found) => assert_eq!(found, expected, "{file:?} byte {at}"),
                 None => refused += 1,
             }
         }
     }
-    assert!(tried > 40 && refused > 20, "{refused} of {tried} refused: nothing was damaged?");
-}
-
-#[test]
-fn a_journal_whose_end_is_gone_is_refused() {
-    let place = InAFolder::new();
-    {
-        let mut journal = place.open().unwrap();
-        journal.append(&group(&[vec![1]])).unwrap();
-        journal.sync().unwrap();
-    }
-    // As if one more had been acknowledged.
-    std::fs::write(place.0.path().join("acknowledged"), 2u64.to_le_bytes()).unwrap();
-    let why = place.open().err().map(|why| why.to_string()).unwrap_or_default();
-    assert!(why.contains("ends at event 1") && why.contains("event 2 was acknowledged"), "{why}");
+    assert!(tried > 30 && refused > 15, "{refused} of {tried} refused: nothing was damaged?");
 }

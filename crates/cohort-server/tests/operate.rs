@@ -1,5 +1,22 @@
 //! Strangers, bad days and time: keys that open what they should, data that ends, room that becomes
 //! scarce, readers that do not read.
+//!
+//! What once broke the service, and the test that it does not any more:
+//!
+//! | tried | test |
+//! | --- | --- |
+//! | silent connections, few descriptors | `cohort-cli` `cli/silent.rs`: `four_hundred_silent_connections_…`; `hostile.rs` |
+//! | the engine or its journal dead | `src/server/mod.rs`: `a_journal_that_fails_is_told_and_ends_the_service_…`; `runtime.rs`: `a_journal_that_fails_…`, `an_app_that_panics_is_quarantined_…` |
+//! | the clock a day ahead, then right again; or behind | `clocks.rs`; `hostile.rs` |
+//! | a small batch that means much work, journal or answer | `engine.rs`: `…too_much_work…`; `http.rs`: `rankings_that_are_too_long_together_are_refused` |
+//! | large batches of one app, requests that nobody waits for | `src/engine/runtime/queue.rs`: `small_requests_pass_a_crowd_of_large_ones`, `turns_are_fair`; `runtime.rs`: `what_nobody_waits_for_any_more_is_not_done`; `hostile.rs` |
+//! | made-up users | `users_end_the_longest_unseen_first_…` |
+//! | a journal that grows, a disk that is full | `the_journal_keeps_no_more_than_it_may_…`, `where_the_disk_becomes_full_…`; `src/server/housekeeping.rs` |
+//! | an app deleted and created again | `an_app_that_is_created_again_shows_nothing_of_the_one_before` |
+//! | what an app's key opens | `keys_open_what_their_scopes_say_and_nothing_else` |
+//! | slow readers of the log | `readers_that_do_not_read_keep_nobody_waiting` |
+//! | a Python client that waits for minutes | `cohort-python` `test_client.py`: `test_a_call_ends_within_its_timeout_…` |
+//! | power that is lost | `cohort-cli` `kill.rs`: `a_loss_of_power_takes_nothing_that_was_acknowledged` |
 #![allow(missing_docs)]
 
 mod running;
@@ -274,7 +291,7 @@ fn the_journal_keeps_no_more_than_it_may_and_all_that_a_restart_needs() {
         round += 1;
         let (_, metrics) = text(&service, "/metrics");
         let pruned =
-            metrics.lines().find(|line| line.starts_with("cohort_journal_pruned_groups_total"));
+            metrics.lines().find(|line| line.starts_with("cohort_journal_pruned_segments_total"));
         if pruned.is_some_and(|line| !line.ends_with(" 0")) {
             break;
         }

@@ -2,6 +2,7 @@
 
 mod apps;
 mod arena;
+mod backup;
 mod bad_input;
 mod cluster;
 mod command;

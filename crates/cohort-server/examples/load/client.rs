@@ -31,6 +31,7 @@ impl Workload {
 
 /// What was measured.
 pub struct Measured {
+    pub answered: usize,
     pub rate: f64,
     pub p99_ms: f64,
 }
@@ -188,5 +189,5 @@ async fn run(
     let rate = took_ms.len() as f64 / started.elapsed().as_secs_f64();
     took_ms.sort_by(f64::total_cmp);
     let p99_ms = took_ms.get(took_ms.len() * 99 / 100).copied().unwrap_or(f64::NAN);
-    Measured { rate, p99_ms }
+    Measured { answered: took_ms.len(), rate, p99_ms }
 }

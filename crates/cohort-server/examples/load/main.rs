@@ -6,6 +6,8 @@
 //! cargo run --release -p cohort-server --example load rewards     rewards alone
 //! cargo run --release -p cohort-server --example load refits R N  refits alone, at R/4 decides/s, N users
 //! cargo run --release -p cohort-server --example load users N     memory and restart, N users
+//! cargo run --release -p cohort-server --example load hostile R   R decides/s of one app among bad clients
+//! cargo run --release -p cohort-server --example load soak M R    M minutes at R decides/s, everything active
 //! ```
 //!
 //! Figures are shown as tables and kept in `bench/results/service.json`.
@@ -17,17 +19,24 @@ use std::cell::RefCell;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cohort_server::clock::{Clock, SystemClock};
 use cohort_server::config::Config;
 use cohort_server::http::router_with_empty;
+use cohort_server::journal::segments::SegmentJournal;
+use cohort_server::journal::{Group, Journal};
 use cohort_server::server::{self, Server};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 mod client;
+mod clocks;
 mod figures;
+mod hostile;
 mod refits;
+mod soak;
 mod users;
 
 use client::{Connection, Workload, closed_loop, open_loop};
@@ -53,18 +62,31 @@ const SECONDS: f64 = 2.0;
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["serve", folder] => serve(folder),
+        ["serve", folder, kind] => serve(folder, kind),
         ["users", users] => users::measure(users.parse().expect("a number of users")),
         ["refits", saturation, users] => {
             let saturation = saturation.parse().expect("decides a second");
             let users = users.parse().expect("a number of users");
-            run(async move |address, _| refits::measure(&address, saturation, users).await);
+            run("plain", async move |address, _| {
+                refits::measure(&address, saturation, users).await
+            });
         }
-        ["rewards"] => run(async move |address, folder| rewards(&address, &folder).await),
-        ["decides"] => run(async move |address, _| {
+        ["hostile", rate] => {
+            let rate = rate.parse().expect("decides a second");
+            run("hostile", async move |address, _| hostile::measure(&address, rate).await);
+        }
+        ["soak", minutes, rate] => {
+            let minutes = minutes.parse().expect("minutes");
+            let rate = rate.parse().expect("decides a second");
+            run("soak", async move |address, folder| {
+                soak::measure(&address, &folder, minutes, rate).await
+            });
+        }
+        ["rewards"] => run("plain", async move |address, folder| rewards(&address, &folder).await),
+        ["decides"] => run("plain", async move |address, _| {
             decides(&address).await;
         }),
-        _ => run(async move |address, folder| {
+        _ => run("plain", async move |address, folder| {
             let saturation = decides(&address).await;
             rewards(&address, &folder).await;
             refits::measure(&address, saturation, USERS).await;
@@ -73,35 +95,44 @@ fn main() {
 }
 
 /// Measures a service in a process of its own.
-fn run(measure: impl AsyncFnOnce(String, std::path::PathBuf)) {
+fn run(kind: &str, measure: impl AsyncFnOnce(String, std::path::PathBuf)) {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .expect("a runtime")
-        .block_on(tokio::task::LocalSet::new().run_until(with_service(measure)));
+        .block_on(tokio::task::LocalSet::new().run_until(with_service(kind, measure)));
 }
 
 /// The service, in a process of its own.
-fn serve(folder: &str) {
-    let config = Config {
+fn serve(folder: &str, kind: &str) {
+    let mut config = Config {
         listen: "127.0.0.1:0".to_owned(),
         data_dir: folder.into(),
         log_level: "error".to_owned(),
         max_waiting: 100_000_000,
         ..Config::default()
     };
-    let server = Server::open(config).expect("the service starts");
+    let clock: Arc<dyn Clock + Sync> = match kind {
+        "hostile" => Arc::new(clocks::Jumping),
+        "soak" => {
+            soak::configure(&mut config);
+            Arc::new(clocks::Fast)
+        }
+        _ => Arc::new(SystemClock),
+    };
+    let server = Server::open_with_clock(config, clock).expect("the service starts");
     println!("{}", server.address());
     let runtime = server::request_threads().expect("a runtime");
     let for_ever = std::future::pending();
     runtime.block_on(server.serve_routes(router_with_empty, for_ever)).expect("it serves");
 }
 
-async fn with_service(measure: impl AsyncFnOnce(String, std::path::PathBuf)) {
+async fn with_service(kind: &str, measure: impl AsyncFnOnce(String, std::path::PathBuf)) {
     let folder = tempfile::tempdir_in(".").expect("a folder");
     let service = Command::new(std::env::current_exe().expect("this program"))
         .arg("serve")
         .arg(folder.path())
+        .arg(kind)
         .stdout(Stdio::piped())
         .spawn()
         .expect("the service starts");
@@ -229,32 +260,22 @@ async fn rewards(address: &str, folder: &std::path::Path) {
     );
 }
 
-/// The store underneath, without a service.
-struct RawStore {
-    store: fjall::Database,
-    events: fjall::Keyspace,
-    number: std::cell::Cell<u64>,
-}
+/// The journal alone, without a service.
+struct RawStore(RefCell<SegmentJournal>);
 
 impl RawStore {
     fn open(folder: &std::path::Path) -> Self {
-        let store = fjall::Database::builder(folder).worker_threads(1).open().expect("a store");
-        let options = fjall::KeyspaceCreateOptions::default;
-        let events = store.keyspace("events", options).expect("a keyspace");
-        Self { store, events, number: std::cell::Cell::new(0) }
+        Self(RefCell::new(SegmentJournal::open(folder).expect("a journal")))
     }
 
-    /// What it commits and syncs in a second, one entry an event, in groups of this size.
-    fn commits(&self, group: usize) -> f64 {
-        let (started, mut done) = (Instant::now(), 0);
+    /// What it appends and syncs in a second, in groups of so many events of 64 bytes.
+    fn commits(&self, events: usize) -> f64 {
+        let mut group = Group::default();
+        (0..events).for_each(|_| group.push(|out| out.extend([7u8; 64])));
+        let (mut journal, started, mut done) = (self.0.borrow_mut(), Instant::now(), 0);
         while started.elapsed() < Duration::from_secs_f64(REWARD_SECONDS) {
-            let mut batch = self.store.batch().durability(Some(fjall::PersistMode::SyncData));
-            for _ in 0..group {
-                self.number.update(|number| number + 1);
-                batch.insert(&self.events, self.number.get().to_be_bytes(), [7u8; 64]);
-            }
-            batch.commit().expect("a commit");
-            done += group;
+            journal.append(&group).and_then(|()| journal.sync()).expect("a commit");
+            done += events;
         }
         done as f64 / started.elapsed().as_secs_f64()
     }

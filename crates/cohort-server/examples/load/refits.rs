@@ -95,7 +95,7 @@ pub async fn teach(address: &str, app: &str, users: usize, rewards: usize) {
     }
 }
 
-fn decide_and_reward(app: &'static str, users: usize) -> Workload {
+pub fn decide_and_reward(app: &'static str, users: usize) -> Workload {
     let state = RefCell::new((0usize, ChaCha8Rng::seed_from_u64(4)));
     let offers: Vec<Rc<Vec<Vec<f64>>>> = {
         let mut rng = ChaCha8Rng::seed_from_u64(5);

@@ -115,6 +115,9 @@ pub struct Config {
     pub log_format: String,
 }
 
+/// Windows × d² that are ended at once: some milliseconds of work.
+const WINDOW_WORK: u64 = 500_000;
+
 impl Config {
     /// The defaults, and over them a file, the environment and flags.
     pub fn load(
@@ -220,6 +223,7 @@ impl Config {
             items: self.max_items,
             waiting: self.max_waiting,
             decision_bytes: self.max_decision_bytes,
+            window_work: WINDOW_WORK,
             users: self.max_users,
             user_age_ms: self.user_expiry_hours * 3_600_000,
             work: self.max_work,

@@ -64,6 +64,8 @@ pub struct Limits {
     pub user_age_ms: u64,
     /// Users × candidates × d² of one request.
     pub work: u64,
+    /// Windows × d² that are ended at once; more are ended in several parts.
+    pub window_work: u64,
     /// Bytes that one request may have written to the journal, roughly.
     pub journal_bytes: usize,
     /// Bytes that one request may be answered with, roughly.
@@ -82,6 +84,8 @@ pub struct Engine {
     troubles: trouble::Troubles,
     /// Where the group ended when the state last had all that is in it.
     consistent: (u32, usize),
+    /// Whether windows have ended that are not closed.
+    is_behind: bool,
 }
 
 /// What a policy has to do that takes long, such as a refit of what users have in common. Whoever
@@ -113,7 +117,8 @@ impl Engine {
     pub fn new(state: State, limits: Limits, rng: ChaCha12Rng) -> Self {
         let (scratch, refits) = (decide::Scratch::default(), Refits::default());
         let (recent, troubles) = (BTreeMap::new(), trouble::Troubles::default());
-        Self { state, limits, rng, scratch, refits, recent, troubles, consistent: (0, 0) }
+        let (consistent, is_behind) = ((0, 0), false);
+        Self { state, limits, rng, scratch, refits, recent, troubles, consistent, is_behind }
     }
 
     /// Refits that have become due since they were last taken; decisions go on meanwhile as before
@@ -300,7 +305,8 @@ impl Engine {
         change: Change,
         group: &mut Group,
     ) -> Result<Answer, Refusal> {
-        let at_ms = self.advance(now_ms, &app, group)?;
+        // What has ended by now is learned by the settings of before.
+        let at_ms = self.catch_up(now_ms, &app, group)?;
         let known = self.app(&app)?;
         let (before, trial_before) = (known.settings().clone(), known.trial().clone());
         let learning_before = known.learning().clone();

@@ -4,6 +4,10 @@ use super::recent::Recent;
 use super::{Answer, Engine, Refusal};
 use crate::event::What;
 use crate::journal::Group;
+use crate::state::{Decision, Status};
+
+/// What closing a window costs beside learning from it, in the unit of d².
+const WINDOW_WORK: u64 = 200;
 
 impl Engine {
     /// Brings all apps to the present.
@@ -42,8 +46,9 @@ impl Engine {
         Ok(Answer::Done)
     }
 
-    /// Brings an app to the present: where windows have ended since, that is an event of its own.
-    /// Returns the time that the app's next event has.
+    /// Brings an app to the present: where windows have ended since, that is an event of its own. Where
+    /// very many have, some are closed now and the others soon; whoever asks for one that has ended is
+    /// told so meanwhile. Returns the time that the app's next event has.
     pub(super) fn advance(
         &mut self,
         now_ms: u64,
@@ -52,9 +57,46 @@ impl Engine {
     ) -> Result<u64, Refusal> {
         let known = self.app(app)?;
         let at_ms = now_ms.max(known.now_ms());
-        if known.decisions().first_due(at_ms).is_some() {
+        let dim = known.settings().dim as u64;
+        let most = self.limits.window_work / (dim * dim + WINDOW_WORK);
+        if let Some((due_ms, id)) = known.decisions().part_due(at_ms, most as usize) {
+            let decision = id.to_owned();
+            self.is_behind = true;
+            self.record(group, app, at_ms, What::WindowsEnded { due_ms, decision })?;
+        } else if known.decisions().first_due(at_ms).is_some() {
             self.record(group, app, at_ms, What::TimePassed)?;
         }
         Ok(at_ms)
+    }
+
+    /// Brings an app to the present, however long that takes.
+    pub(super) fn catch_up(
+        &mut self,
+        now_ms: u64,
+        app: &str,
+        group: &mut Group,
+    ) -> Result<u64, Refusal> {
+        let at_ms = self.advance(now_ms, app, group)?;
+        if self.app(app)?.decisions().first_due(at_ms).is_some() {
+            self.record(group, app, at_ms, What::TimePassed)?;
+        }
+        Ok(at_ms)
+    }
+
+    /// Whether windows have ended that are not closed, since this was last asked: time should pass again
+    /// soon.
+    pub fn is_behind(&mut self) -> bool {
+        std::mem::take(&mut self.is_behind)
+    }
+}
+
+/// What a decision is by then, although it may not have been closed yet; nothing if it is forgotten.
+pub(super) fn status_at(found: &Decision, at_ms: u64) -> Option<Status> {
+    match found.status {
+        status if found.due_ms > at_ms => Some(status),
+        Status::Open => Some(Status::Expired(None)),
+        Status::NotShown => None,
+        // It is remembered for longer than it must be.
+        closed => Some(closed),
     }
 }

@@ -32,7 +32,7 @@ use std::io::{self, Write};
 use rows::{App, ExportRow};
 
 use crate::journal::JournalError;
-use crate::journal::fjall::Reader;
+use crate::journal::segments::Reader;
 
 /// In which form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use super::Table;
 use crate::bytes::Malformed;
 use crate::event::{Decided, Event, What, peek};
 use crate::journal::JournalError;
-use crate::journal::fjall::Reader;
+use crate::journal::segments::Reader;
 use crate::learning::{Aggregation, Learning};
 use crate::settings::AppSettings;
 
@@ -126,18 +126,10 @@ impl Waiting {
                     table.add(ExportRow { status: "rewarded", reward, ..row })?;
                 }
             }
-            What::TimePassed => {
-                while let Some(row) = self.first_due(at_ms) {
-                    let gathered = self.gathered.remove(&row.made.id).unwrap_or_default();
-                    let reward = self.app.learning.aggregation.of(&gathered);
-                    if reward.is_some() {
-                        table.add(ExportRow { status: "rewarded", reward, ..row })?;
-                        continue;
-                    }
-                    let shown = row.status == "open";
-                    let reward = self.app.settings.default_reward.filter(|_| shown);
-                    table.add(ExportRow { status: "expired", reward, ..row })?;
-                }
+            What::TimePassed => self.end_windows(at_ms, |_| true, table)?,
+            What::WindowsEnded { due_ms, decision } => {
+                let last = (due_ms, decision);
+                self.end_windows(due_ms, |due| *due <= last, table)?;
             }
             What::UserForgotten(user) => {
                 // What waits is not learned any more; what was closed before is told as it was.
@@ -184,8 +176,25 @@ impl Waiting {
         Some(row)
     }
 
-    fn first_due(&mut self, now_ms: u64) -> Option<ExportRow> {
-        let (due_ms, id) = self.due.first()?.clone();
-        (due_ms <= now_ms).then(|| self.remove(&id)).flatten()
+    /// What waits and is due becomes a row, as long as it is `wanted`.
+    fn end_windows(
+        &mut self,
+        now_ms: u64,
+        wanted: impl Fn(&(u64, String)) -> bool,
+        table: &mut dyn Table,
+    ) -> Result<(), JournalError> {
+        while let Some(due) = self.due.first().filter(|due| due.0 <= now_ms && wanted(due)) {
+            let id = due.1.clone();
+            let Some(row) = self.remove(&id) else { break };
+            let gathered = self.gathered.remove(&id).unwrap_or_default();
+            let reward = self.app.learning.aggregation.of(&gathered);
+            if reward.is_some() {
+                table.add(ExportRow { status: "rewarded", reward, ..row })?;
+                continue;
+            }
+            let reward = self.app.settings.default_reward.filter(|_| row.status == "open");
+            table.add(ExportRow { status: "expired", reward, ..row })?;
+        }
+        Ok(())
     }
 }

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use super::Shared;
 use super::access::{Admin, Client};
-use super::body::{JsonBody, check_app_name};
+use super::body::{JsonBody, check_app_name, maybe_whole, whole};
 use super::error::{ApiError, ErrorBody};
 use super::keys::{KeyTerms, NewKey, make_key};
 use super::learning::{AggregationBody, ApprenticeBody, ModeBody};
@@ -41,6 +41,7 @@ pub struct NewApp {
     /// Its name: a-z, 0-9, `-`, `_`, `.`.
     pub name: String,
     /// How many features its items have.
+    #[serde(deserialize_with = "whole")]
     pub dim: usize,
     /// The policy; `cohort policies` lists them.
     #[serde(default = "default_policy")]
@@ -52,7 +53,7 @@ pub struct NewApp {
     #[serde(default)]
     pub epsilon: f64,
     /// How long a decision waits for its reward.
-    #[serde(default = "default_window_ms")]
+    #[serde(default = "default_window_ms", deserialize_with = "whole")]
     pub window_ms: u64,
     /// What is learned when no reward came in time; 0 if absent, `null` for nothing: then decisions
     /// that nobody answered teach nothing.
@@ -102,6 +103,7 @@ pub struct AppChange {
     /// The share of decisions that are taken uniformly at random.
     pub epsilon: Option<f64>,
     /// How long decisions from now on wait for their reward.
+    #[serde(default, deserialize_with = "maybe_whole")]
     pub window_ms: Option<u64>,
     /// What is learned when no reward came in time; `null` for nothing.
     #[serde(default, deserialize_with = "null_is_a_value")]

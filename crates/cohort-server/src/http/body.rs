@@ -3,7 +3,9 @@
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::header;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer};
+use serde_json::Number;
 
 use super::error::ApiError;
 
@@ -61,6 +63,26 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     })
 }
 
+/// A number without a fraction, however it is written: in JSON `2.0` is one, too.
+pub(super) fn whole<'de, T: TryFrom<u64>, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
+    whole_of(&Number::deserialize(from)?)
+}
+
+/// The same where there need be none.
+pub(super) fn maybe_whole<'de, T: TryFrom<u64>, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Option<T>, D::Error> {
+    Option::<Number>::deserialize(from)?.map(|number| whole_of(&number)).transpose()
+}
+
+fn whole_of<T: TryFrom<u64>, E: Error>(number: &Number) -> Result<T, E> {
+    // Floating-point numbers are whole and exact up to here.
+    let is_exact = |number: &f64| number.fract() == 0.0 && (0.0..=2f64.powi(53)).contains(number);
+    let whole = number.as_u64().or(number.as_f64().filter(is_exact).map(|number| number as u64));
+    let whole = whole.and_then(|whole| T::try_from(whole).ok());
+    whole.ok_or_else(|| E::custom(format_args!("{number}: expected a whole number, 0 or more")))
+}
+
 /// An id that can be kept: not empty, not too long, nothing invisible.
 pub(super) fn check_id(what: &str, id: &str, max_bytes: usize) -> Result<(), ApiError> {
     if !id.is_empty() && id.len() <= max_bytes && !id.chars().any(char::is_control) {
@@ -87,4 +109,27 @@ pub(super) fn check_count(what: &str, found: usize, most: usize) -> Result<(), A
     }
     let sentence = format!("{found} {what} in one request: expected 1 to {most}");
     Err(ApiError::new(422, "bad_count", sentence))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_number_is_one_however_it_is_written() {
+        #[derive(Debug, Deserialize)]
+        struct Body {
+            #[serde(deserialize_with = "whole")]
+            dim: usize,
+            #[serde(default, deserialize_with = "maybe_whole")]
+            until: Option<u64>,
+        }
+        let read =
+            |text: &str| serde_json::from_str::<Body>(text).map(|body| (body.dim, body.until));
+        assert_eq!(read(r#"{"dim": 2.0, "until": 5e3}"#).unwrap(), (2, Some(5000)));
+        assert_eq!(read(r#"{"dim": 2, "until": null}"#).unwrap(), (2, None));
+        for bad in ["2.5", "-1", "1e300", "\"2\"", "null", "-0.5", "1e16"] {
+            assert!(read(&format!("{{\"dim\": {bad}}}")).is_err(), "{bad}");
+        }
+    }
 }

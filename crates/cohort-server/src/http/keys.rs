@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::Shared;
 use super::access::Client;
 use super::apps::unexpected;
-use super::body::MaybeJson;
+use super::body::{MaybeJson, maybe_whole};
 use super::error::{ApiError, ErrorBody};
 use super::path::Path;
 use crate::auth::{KeyHash, Scopes, hex, new_key};
@@ -27,6 +27,7 @@ pub struct KeyTerms {
     /// of these, settings, keys, users); `decide` and `reward` if absent.
     pub scopes: Option<Vec<String>>,
     /// When it ends, in milliseconds since 1970; never if absent.
+    #[serde(default, deserialize_with = "maybe_whole")]
     pub expires_ms: Option<u64>,
 }
 

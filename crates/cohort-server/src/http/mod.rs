@@ -12,6 +12,7 @@
 //! | `insight`, `log` | what does it know, and what is in its log? |
 //! | [`personalizer`] | how do clients of Azure Personalizer ask? |
 //! | `page` | what does the page consist of? |
+//! | `described` | what does the description say beyond the types? |
 //! | `operations` | is it well, what does it count, how is it called? |
 //! | `measure` | how many requests came, how long did they take? |
 
@@ -19,6 +20,7 @@ mod access;
 mod apps;
 mod body;
 mod decide;
+mod described;
 mod error;
 mod insight;
 mod items;
@@ -51,7 +53,7 @@ use utoipa_axum::routes;
 use crate::config::Config;
 use crate::engine::runtime::Handle;
 use crate::insight::hub::Hub;
-use crate::journal::fjall::Reader;
+use crate::journal::segments::Reader;
 use access::{AdminKeys, Hosts, Rates};
 use error::ApiError;
 use measure::Measures;
@@ -175,7 +177,7 @@ fn described_routes() -> OpenApiRouter<Arc<Service>> {
 /// The description of the interface, OpenAPI 3.1, as JSON.
 pub fn openapi() -> String {
     let (_, api) = described_routes().split_for_parts();
-    api.to_pretty_json().unwrap_or_default()
+    described::finish(&api, &Config::default())
 }
 
 /// Everything that can be asked.
@@ -186,7 +188,7 @@ pub fn router(service: Arc<Service>) -> Router {
 /// Everything that can be asked, and more, which is measured and limited in the same way.
 fn router_with(more: Router<Arc<Service>>, service: Arc<Service>) -> Router {
     let (routes, api) = described_routes().split_for_parts();
-    let _ = service.openapi.set(api.to_pretty_json().unwrap_or_default());
+    let _ = service.openapi.set(described::finish(&api, &service.config));
     let timeout = Duration::from_millis(service.config.request_timeout_ms);
     let router = routes
         .merge(more)
@@ -253,6 +255,7 @@ pub fn router_with_empty(service: Arc<Service>) -> Router {
 pub fn http_body(bytes: &[u8]) {
     let _ = body::parse::<apps::NewApp>(bytes);
     let _ = body::parse::<apps::AppChange>(bytes);
+    let _ = body::parse::<apps::KeyTerms>(bytes);
     let _ = body::parse::<items::PutItems>(bytes);
     let _ = body::parse::<decide::DecideBody>(bytes);
     let _ = body::parse::<decide::DecideBatchBody>(bytes);

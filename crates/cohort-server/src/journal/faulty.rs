@@ -1,7 +1,7 @@
 //! A journal that fails when it is told to: on its n-th write, sync or pruning, before doing it, or
 //! after having done it.
 
-use super::{Group, Journal, JournalError, Visit};
+use super::{Group, Journal, JournalError, Pruner, Visit};
 
 /// How an operation fails.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -65,6 +65,14 @@ impl<J: Journal> Journal for FaultyJournal<J> {
 
     fn sync(&mut self) -> Result<(), JournalError> {
         self.run("sync", Journal::sync)
+    }
+
+    fn tend(&mut self) -> Result<(), JournalError> {
+        self.inner.tend()
+    }
+
+    fn pruner(&self) -> Pruner {
+        self.inner.pruner()
     }
 
     fn prune(&mut self, before: u64) -> Result<(), JournalError> {

@@ -61,26 +61,49 @@ impl Group {
     /// The frame of this group when its first event has the number `first`.
     pub fn frame(&self, first: u64) -> Vec<u8> {
         let mut frame = Vec::with_capacity(self.body.len() + 16);
-        frame.push(VERSION);
-        frame.extend(self.events.to_le_bytes());
-        frame.extend(&self.body);
-        let sum = checksum(first, &frame);
-        frame.extend(sum.to_le_bytes());
+        self.frame_into(first, &mut frame);
         frame
+    }
+
+    /// The same at the end of what is there.
+    pub fn frame_into(&self, first: u64, out: &mut Vec<u8>) {
+        let begin = out.len();
+        out.push(VERSION);
+        out.extend(self.events.to_le_bytes());
+        out.extend(&self.body);
+        let sum = checksum(first, &out[begin..]);
+        out.extend(sum.to_le_bytes());
     }
 }
 
 /// Checks a frame and visits its events from number `from` on. Returns how many it holds.
 pub fn read(first: u64, frame: &[u8], from: u64, visit: &mut Visit) -> Result<u64, JournalError> {
-    let damaged = |what: String| JournalError::Damaged { event: first, what };
+    let whole = whole(first, frame);
+    let whole = whole.map_err(|what| JournalError::Damaged { event: first, what })?;
+    events(first, whole, from, visit)
+}
+
+/// What a frame holds, if it is what was written; otherwise what is wrong.
+pub(super) fn whole(first: u64, frame: &[u8]) -> Result<&[u8], String> {
     let Some((checked, sum)) = frame.split_last_chunk::<8>() else {
-        return Err(damaged(format!("a group of {} bytes", frame.len())));
+        return Err(format!("a group of {} bytes", frame.len()));
     };
-    if u64::from_le_bytes(*sum) != checksum(first, checked) {
-        return Err(damaged("the checksum of its group does not match".to_owned()));
+    match u64::from_le_bytes(*sum) == checksum(first, checked) {
+        true => Ok(checked),
+        false => Err("the checksum of its group does not match".to_owned()),
     }
+}
+
+/// Visits the events from number `from` on of a group that is whole. Returns how many it holds.
+pub(super) fn events(
+    first: u64,
+    whole: &[u8],
+    from: u64,
+    visit: &mut Visit,
+) -> Result<u64, JournalError> {
+    let damaged = |what: String| JournalError::Damaged { event: first, what };
     // From here on the bytes are those that were written; what is odd was written by somebody else.
-    let mut rest = checked;
+    let mut rest = whole;
     let mut head = || -> Result<(u8, u32), Malformed> { Ok((rest.take_u8()?, rest.take_u32()?)) };
     let (version, events) = head().map_err(|why| damaged(why.to_string()))?;
     if version != VERSION {

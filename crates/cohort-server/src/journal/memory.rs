@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::frame;
-use super::{Group, Journal, JournalError, Visit};
+use super::{Group, Journal, JournalError, Pruner, Visit};
 
 /// The disk of a journal in memory. Clones are the same disk: it outlives the journals that were
 /// opened on it, as a disk outlives processes.
@@ -91,15 +91,18 @@ impl Journal for MemoryJournal {
         Ok(())
     }
 
-    fn prune(&mut self, before: u64) -> Result<(), JournalError> {
-        self.disk.with(|disk| {
-            // The last group that begins before it stays: it may hold it, or be the last.
-            let begun = disk.frames.partition_point(|(first, _)| *first < before);
-            let gone = begun.saturating_sub(1).min(disk.synced);
-            disk.frames.drain(..gone);
-            disk.synced -= gone;
-        });
-        Ok(())
+    fn pruner(&self) -> Pruner {
+        let disk = self.disk.clone();
+        Box::new(move |before| {
+            disk.with(|disk| {
+                // The last group that begins before it stays: it may hold it, or be the last.
+                let begun = disk.frames.partition_point(|(first, _)| *first < before);
+                let gone = begun.saturating_sub(1).min(disk.synced);
+                disk.frames.drain(..gone);
+                disk.synced -= gone;
+            });
+            Ok(())
+        })
     }
 
     fn read(&self, from: u64, visit: &mut Visit) -> Result<(), JournalError> {

@@ -4,8 +4,9 @@
 //! | --- | --- |
 //! | [`Journal`] | what must a journal do? |
 //! | [`frame`] | how does a group of events become bytes that damage cannot hide in? |
-//! | [`fjall`] | how are they kept on disk? |
-//! | `store_files` | are its files such as can be opened? |
+//! | [`segments`] | how are they kept on disk, and read while they are written? |
+//! | [`segment`] | what is in one file of it, and what is torn, what damaged? |
+//! | `old`, `store_files` | how does a journal of an earlier version become that? |
 //! | [`memory`] | how are they kept in a test that crashes a thousand times a second? |
 //! | [`faulty`] | what if a write or a sync fails? |
 //!
@@ -14,9 +15,11 @@
 //! failed sync nobody knows what is on disk until it is read again.
 
 pub mod faulty;
-pub mod fjall;
 pub mod frame;
 pub mod memory;
+mod old;
+pub mod segment;
+pub mod segments;
 mod store_files;
 
 pub use frame::Group;
@@ -33,14 +36,28 @@ pub trait Journal: Send {
     /// Returns when everything appended would survive a loss of power.
     fn sync(&mut self) -> Result<(), JournalError>;
 
-    /// Forgets events before number `before`, group by group, and never the last group. Whoever
-    /// reads on from there finds the same as before; reading from further back is refused.
-    fn prune(&mut self, before: u64) -> Result<(), JournalError>;
+    /// Does what is due beside appending; called often.
+    fn tend(&mut self) -> Result<(), JournalError> {
+        Ok(())
+    }
+
+    /// What forgets events before a number, as far as they can be removed by groups or whole files, and
+    /// never the last group. Whoever reads on from there finds the same as before; reading from further
+    /// back is refused. It may be used beside the thread that writes.
+    fn pruner(&self) -> Pruner;
+
+    /// Forgets events before number `before`.
+    fn prune(&mut self, before: u64) -> Result<(), JournalError> {
+        self.pruner()(before)
+    }
 
     /// Visits every event from number `from` on, in order, with its number; stops at the first
     /// error. Numbers are checked to be contiguous, and events to be what was appended.
     fn read(&self, from: u64, visit: &mut Visit) -> Result<(), JournalError>;
 }
+
+/// Forgets events of a journal before a number.
+pub type Pruner = Box<dyn FnMut(u64) -> Result<(), JournalError> + Send>;
 
 /// What is done with each event that is read.
 pub type Visit<'a> = dyn FnMut(u64, &[u8]) -> Result<(), JournalError> + 'a;
@@ -82,4 +99,11 @@ pub enum JournalError {
     /// It failed before.
     #[error("the journal failed before ({0}) and takes nothing more; restart the service")]
     Failed(String),
+}
+
+impl JournalError {
+    /// Something at a path could not be done.
+    fn store(path: &std::path::Path, action: &'static str, why: &dyn std::fmt::Display) -> Self {
+        Self::Store { path: path.display().to_string(), action, why: why.to_string() }
+    }
 }

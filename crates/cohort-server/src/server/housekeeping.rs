@@ -3,14 +3,15 @@
 //! and as large, as is configured.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::clock::{Clock, SystemClock};
+use crate::clock::Clock;
 use crate::config::Config;
 use crate::engine::runtime::{Handle, Pressure};
 use crate::engine::{Answer, Request};
 use crate::journal::JournalError;
-use crate::journal::fjall::Reader;
+use crate::journal::segments::{Piece, Reader};
 
 /// How often disk and memory are looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -18,6 +19,8 @@ const LOOK: Duration = Duration::from_secs(1);
 const COUNT: Duration = Duration::from_secs(10);
 /// Apps that have metrics of their own.
 const MOST_APPS: usize = 100;
+/// A file of the journal spans at most this part of the time for which events are kept.
+const AGE_PARTS: u64 = 16;
 /// Room is there again when there is this much more than where it became scarce.
 const AGAIN: f64 = 1.05;
 
@@ -26,6 +29,7 @@ pub(super) struct Housekeeper {
     pub folder: PathBuf,
     pub journal: Reader,
     pub engine: Handle,
+    pub clock: Arc<dyn Clock + Sync>,
     pub terms: Keep,
 }
 
@@ -81,8 +85,9 @@ impl Housekeeper {
                 kept_at = Some(Instant::now());
                 let (journal, engine, terms) =
                     (self.journal.clone(), self.engine.clone(), self.terms);
-                let kept =
-                    tokio::task::spawn_blocking(move || retain(&journal, &engine, &terms)).await;
+                let now_ms = self.clock.now_ms();
+                let retained = move || retain(&journal, &engine, &terms, now_ms);
+                let kept = tokio::task::spawn_blocking(retained).await;
                 if let Ok(Err(why)) = kept {
                     tracing::error!(%why, "the journal could not be shortened; it is tried again");
                 }
@@ -138,38 +143,45 @@ fn assess(before: Pressure, free: Option<u64>, resident: Option<u64>, terms: &Ke
     }
 }
 
-/// Removes what is older, or more, than the journal may keep; never what a restart needs.
-fn retain(journal: &Reader, engine: &Handle, terms: &Keep) -> Result<(), JournalError> {
-    let Some((first, last)) = journal.span()? else { return Ok(()) };
-    let needed = engine.needed_from().min(last);
-    let mut before = first;
-    let bytes = journal.bytes();
-    if terms.journal_bytes > 0 && bytes > terms.journal_bytes {
-        let surplus = (bytes - terms.journal_bytes) as f64 / bytes as f64;
-        before = first + ((last - first) as f64 * surplus).ceil() as u64;
-    }
-    if !terms.journal_age.is_zero() {
-        let age_ms = terms.journal_age.as_millis() as u64;
-        let oldest_ms = SystemClock.now_ms().saturating_sub(age_ms);
-        // Events are in the order of their times, but for steps of the clock, which are small beside
-        // ages.
-        let (mut low, mut high) = (before, needed.max(before));
-        while low < high {
-            let middle = low + (high - low) / 2;
-            match journal.time_of(middle)?.is_some_and(|at_ms| at_ms < oldest_ms) {
-                true => low = middle + 1,
-                false => high = middle,
-            }
+/// Removes what is older, or more, than the journal may keep, file by file; never what a restart needs.
+fn retain(
+    journal: &Reader,
+    engine: &Handle,
+    terms: &Keep,
+    now_ms: u64,
+) -> Result<(), JournalError> {
+    let pieces = journal.pieces();
+    let needed = engine.needed_from();
+    let mut surplus = match terms.journal_bytes {
+        0 => 0,
+        most => journal.bytes().saturating_sub(most),
+    };
+    let age_ms = terms.journal_age.as_millis() as u64;
+    let is_older = |piece: &Piece, age_ms: u64| -> Result<bool, JournalError> {
+        let oldest_ms = now_ms.saturating_sub(age_ms);
+        Ok(age_ms > 0 && journal.time_of(piece)?.is_some_and(|at_ms| at_ms < oldest_ms))
+    };
+    // What begins a file goes with its end, so that nothing is kept longer than it may be.
+    let span_ms = age_ms / AGE_PARTS;
+    let mut before = 0;
+    for pair in pieces.windows(2) {
+        // All of a file is older than its end, which is where the next begins.
+        if pair[1].first > needed || (surplus == 0 && !is_older(&pair[1], age_ms - span_ms)?) {
+            break;
         }
-        before = before.max(low);
+        before = pair[1].first;
+        surplus = surplus.saturating_sub(pair[0].bytes);
     }
-    let before = before.min(needed);
-    if before > first {
+    if before > 0 {
         let removed = journal.prune(before)?;
-        if removed > 0 {
-            metrics::counter!("cohort_journal_pruned_groups_total").increment(removed as u64);
-            tracing::info!(first, before, "events that are older than they may be were removed");
-        }
+        metrics::counter!("cohort_journal_pruned_segments_total").increment(removed as u64);
+        tracing::info!(removed, before, "files of the journal that may not be kept were removed");
+    }
+    // The file that is written to must end some time.
+    if let Some(last) = pieces.last()
+        && (is_older(last, span_ms)? || surplus > 0 && last.first < needed)
+    {
+        journal.begin_another();
     }
     Ok(())
 }

@@ -28,14 +28,14 @@ use rand::SeedableRng;
 use rand::rngs::SysRng;
 use rand_chacha::ChaCha12Rng;
 
-use crate::clock::SystemClock;
+use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
 use crate::engine::Engine;
 use crate::engine::recovery::{RecoveryError, recover};
 use crate::engine::runtime::{Handle, Runtime};
 use crate::http::{Service, router};
 use crate::journal::JournalError;
-use crate::journal::fjall::{FjallJournal, Reader};
+use crate::journal::segments::{Reader, SEGMENT_BYTES, SegmentJournal};
 use crate::measured;
 use crate::priority;
 use crate::snapshot::Snapshots;
@@ -106,6 +106,9 @@ pub enum ServeError {
     Machine(std::io::Error),
 }
 
+/// Segments of the journal are not made smaller.
+const LEAST_SEGMENT_BYTES: u64 = 1 << 20;
+
 /// How long callers are told that the service ends.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
@@ -121,6 +124,7 @@ pub struct Server {
     runtime: Runtime,
     metrics: PrometheusHandle,
     journal: Reader,
+    clock: Arc<dyn Clock + Sync>,
     certificate: Option<Certificate>,
     terms: Terms,
     /// Held as long as the folder is used.
@@ -131,6 +135,14 @@ pub struct Server {
 impl Server {
     /// Brings the state back and listens.
     pub fn open(config: Config) -> Result<Self, ServeError> {
+        Self::open_with_clock(config, Arc::new(SystemClock))
+    }
+
+    /// The same with clocks of the caller's choice.
+    pub fn open_with_clock(
+        config: Config,
+        clock: Arc<dyn Clock + Sync>,
+    ) -> Result<Self, ServeError> {
         let started = Instant::now();
         let certificate = Certificate::open(&config)?;
         let descriptors = descriptors::raise();
@@ -140,7 +152,8 @@ impl Server {
             |why| ServeError::Folder { folder: config.data_dir.display().to_string(), why };
         std::fs::create_dir_all(&config.data_dir).map_err(folder)?;
         let locked = lock(&config.data_dir)?;
-        let journal = FjallJournal::open(&config.data_dir.join("journal"))?;
+        let segment_bytes = config.segment_bytes();
+        let journal = SegmentJournal::open_with(&config.data_dir.join("journal"), segment_bytes)?;
         let disk = Folder::new(&config.data_dir.join("snapshots")).map_err(folder)?;
         let snapshots = Snapshots::new(disk);
         let recovered = recover(&journal, &snapshots)?;
@@ -174,7 +187,7 @@ impl Server {
         }
         let reader = journal.reader();
         let journal = Box::new(journal);
-        let runtime = Runtime::start(engine, journal, snapshots, Box::new(SystemClock), options)
+        let runtime = Runtime::start(engine, journal, snapshots, Box::new(clock.clone()), options)
             .map_err(ServeError::Machine)?;
         let (journal, folder) = (reader, locked);
         let demo = false;
@@ -185,6 +198,7 @@ impl Server {
             runtime,
             metrics,
             journal,
+            clock,
             certificate,
             terms,
             folder,
@@ -227,6 +241,7 @@ impl Server {
             runtime,
             metrics,
             journal,
+            clock,
             certificate,
             terms,
             folder,
@@ -238,6 +253,7 @@ impl Server {
             folder: config.data_dir.clone(),
             journal: journal.clone(),
             engine: engine.clone(),
+            clock,
             terms: Keep::of(&config),
         };
         let housekeeper = tokio::spawn(housekeeper.run());
@@ -265,6 +281,14 @@ impl Server {
 }
 
 impl Config {
+    /// How large a file of the journal becomes: a small part of all that may be kept of it.
+    fn segment_bytes(&self) -> u64 {
+        match self.journal_max_bytes {
+            0 => SEGMENT_BYTES,
+            most => (most / 16).clamp(LEAST_SEGMENT_BYTES, SEGMENT_BYTES),
+        }
+    }
+
     /// How many connections there may be, of `most`, and how long they may be silent.
     fn terms(&self, most: usize) -> Terms {
         let patience = Patience {

@@ -177,7 +177,12 @@ impl App {
                 }
             }
             What::TimePassed => {
-                self.end_windows(at_ms);
+                self.end_windows(at_ms, |_| true);
+                Ok(())
+            }
+            What::WindowsEnded { due_ms, decision } => {
+                let last = (due_ms, decision.as_str());
+                self.end_windows(due_ms, |found| (found.due_ms, found.made.id.as_str()) <= last);
                 Ok(())
             }
             What::UserForgotten(user) => match self.users.find(&user) {
@@ -245,9 +250,9 @@ impl App {
     }
 
     /// Closes every decision whose window has ended, and forgets those that were closed a window
-    /// ago, in the order in which they are due.
-    fn end_windows(&mut self, now_ms: u64) {
-        while let Some(decision) = self.decisions.first_due(now_ms) {
+    /// ago, in the order in which they are due, as long as they are `wanted`.
+    fn end_windows(&mut self, now_ms: u64, wanted: impl Fn(&Decision) -> bool) {
+        while let Some(decision) = self.decisions.first_due(now_ms).filter(|found| wanted(found)) {
             let (id, status, due_ms) = (decision.made.id.clone(), decision.status, decision.due_ms);
             let gathered = self.learning.aggregation.of(&decision.gathered);
             match status {

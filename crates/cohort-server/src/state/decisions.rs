@@ -136,6 +136,13 @@ impl Decisions {
         (*due_ms <= now_ms).then(|| self.get(id)).flatten()
     }
 
+    /// Where more than `most` have ended by then: when the last of the first `most` did, and which it is.
+    pub fn part_due(&self, now_ms: u64, most: usize) -> Option<(u64, &str)> {
+        let mut due = self.due.iter().take_while(|(due_ms, _)| *due_ms <= now_ms);
+        let (due_ms, id) = due.nth(most.max(1) - 1)?;
+        due.next().map(|_| (*due_ms, &**id))
+    }
+
     /// Lets every status end so much later, or earlier.
     pub fn shift(&mut self, by_ms: i64) {
         for (due_ms, id) in std::mem::take(&mut self.due) {

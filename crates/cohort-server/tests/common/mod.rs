@@ -19,6 +19,7 @@ pub const LIMITS: Limits = Limits {
     items: 100,
     waiting: 10_000,
     decision_bytes: 1 << 30,
+    window_work: 1 << 30,
     users: 1 << 20,
     user_age_ms: 0,
     work: 1 << 30,

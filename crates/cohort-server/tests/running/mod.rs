@@ -5,8 +5,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use cohort_server::config::Config;
-use cohort_server::server::Server;
+use cohort_server::server::{ServeError, Server};
 use serde_json::Value;
+
+/// How a service is opened.
+pub type Open = fn(Config) -> Result<Server, ServeError>;
 
 /// A service, stopped when dropped.
 pub struct Running {
@@ -21,12 +24,17 @@ pub struct Running {
 impl Running {
     /// With nothing in it.
     pub fn start() -> Self {
-        Self::open(|_| {}, |server| server)
+        Self::open(|_| {}, Server::open)
     }
 
     /// With a configuration of its own.
     pub fn start_with(configure: impl FnOnce(&mut Config)) -> Self {
-        Self::open(configure, |server| server)
+        Self::open(configure, Server::open)
+    }
+
+    /// With a configuration and a clock of its own.
+    pub fn start_by(configure: impl FnOnce(&mut Config), open: Open) -> Self {
+        Self::open(configure, open)
     }
 
     /// With a key that every request needs.
@@ -36,10 +44,10 @@ impl Running {
 
     /// With readers that are made up.
     pub fn start_demo() -> Self {
-        Self::open(|_| {}, Server::with_demo)
+        Self::open(|_| {}, |config| Server::open(config).map(Server::with_demo))
     }
 
-    fn open(configure: impl FnOnce(&mut Config), change: fn(Server) -> Server) -> Self {
+    fn open(configure: impl FnOnce(&mut Config), open: Open) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut config = Config {
             data_dir: folder.path().into(),
@@ -49,18 +57,18 @@ impl Running {
             ..Config::default()
         };
         configure(&mut config);
-        Self::on(folder, config, change)
+        Self::on(folder, config, open)
     }
 
     /// Stops it, and starts it again on what is on disk.
     pub fn restart(mut self) -> Self {
         let (folder, config) = (self.folder.take().unwrap(), self.config.clone());
         drop(self);
-        Self::on(folder, config, |server| server)
+        Self::on(folder, config, Server::open)
     }
 
-    fn on(folder: tempfile::TempDir, config: Config, change: fn(Server) -> Server) -> Self {
-        let server = change(Server::open(config.clone()).unwrap());
+    fn on(folder: tempfile::TempDir, config: Config, open: Open) -> Self {
+        let server = open(config.clone()).unwrap();
         let url = format!("http://{}", server.address());
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let thread = std::thread::spawn(move || {

@@ -11,7 +11,6 @@ use crate::journal::{Journal, JournalError};
 pub(super) struct Committer {
     pub journal: Box<dyn Journal>,
     pub durability: Durability,
-    pub prunes: bool,
     pub shared: Arc<Shared>,
     pub synced_at: Instant,
     pub unsynced: bool,
@@ -44,14 +43,6 @@ impl Committer {
         self.sync_if_needed().map_err(|why| self.fail(&why.to_string()))
     }
 
-    /// Forgets events that no restart needs.
-    pub fn prune(&mut self, before: u64) -> Result<(), Failed> {
-        match self.prunes {
-            true => self.journal.prune(before).map_err(|why| self.fail(&why.to_string())),
-            false => Ok(()),
-        }
-    }
-
     /// How long what has been answered may still wait for the disk; nothing waits without an answer.
     pub fn patience(&self) -> Option<Duration> {
         match self.durability {
@@ -70,6 +61,7 @@ impl Committer {
             metrics::counter!("cohort_journal_events_total").increment(events);
             metrics::histogram!("cohort_journal_group_events").record(events as f64);
         }
+        self.journal.tend()?;
         match self.durability {
             Durability::Interval(interval) if self.synced_at.elapsed() < interval => Ok(()),
             _ => self.sync_if_needed(),

@@ -73,6 +73,10 @@ impl EngineThread {
                 self.handle_own(now_ms, Request::TimePasses, &mut batch);
             }
             self.fill(now_ms, &mut batch, next);
+            if self.engine.is_behind() {
+                // Requests that wait go first, then the next part.
+                ticked_at = Instant::now() - TICK;
+            }
             self.hand_out_refits();
             if let Some(troubles) = self.engine.changed_troubles() {
                 self.shared.health.set_apps(troubles);
@@ -80,7 +84,6 @@ impl EngineThread {
             self.committer.commit(batch)?;
             if let Some(before) = self.snapshots.needless_before() {
                 self.shared.needed_from.store(before, Ordering::Relaxed);
-                self.committer.prune(before)?;
             }
             if !goes_on {
                 return self.committer.sync();

@@ -249,10 +249,10 @@ impl Runtime {
             snapshot_at: Mutex::new(None),
             stopping: AtomicBool::new(false),
         });
+        let pruner = options.prunes.then(|| journal.pruner());
         let committer = Committer {
             journal,
             durability: options.durability,
-            prunes: options.prunes,
             shared: shared.clone(),
             synced_at: Instant::now(),
             unsynced: false,
@@ -264,7 +264,7 @@ impl Runtime {
             clock,
             time,
             queue: queue.clone(),
-            snapshots: SnapshotWriter::start(snapshots, shared.health.clone())?,
+            snapshots: SnapshotWriter::start(snapshots, pruner, shared.health.clone())?,
             committer,
             refits: refit_thread::start(queue.clone())?,
             snapshot_events: options.snapshot_events,

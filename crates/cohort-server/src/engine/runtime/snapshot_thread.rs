@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use super::Health;
+use crate::journal::Pruner;
 use crate::snapshot::Snapshots;
 use crate::snapshot::disk::Disk;
 use crate::state::FrozenState;
@@ -39,6 +40,7 @@ impl SnapshotWriter {
     /// Starts the thread.
     pub fn start<D: Disk + 'static>(
         snapshots: Snapshots<D>,
+        mut pruner: Option<Pruner>,
         health: Arc<Health>,
     ) -> std::io::Result<Self> {
         let (orders, incoming) = channel::<Order>();
@@ -46,7 +48,9 @@ impl SnapshotWriter {
         let shared = progress.clone();
         let thread = std::thread::Builder::new().name("snapshots".to_owned()).spawn(move || {
             for order in incoming {
-                let written = catch_unwind(AssertUnwindSafe(|| write(&snapshots, order, &shared)));
+                let written = catch_unwind(AssertUnwindSafe(|| {
+                    write(&snapshots, order, pruner.as_mut(), &shared)
+                }));
                 let written =
                     written.unwrap_or_else(|_| Err(std::io::Error::other("it stopped at a bug")));
                 let why = written.err().map(|why| {
@@ -97,6 +101,7 @@ impl SnapshotWriter {
 fn write<D: Disk>(
     snapshots: &Snapshots<D>,
     order: Order,
+    pruner: Option<&mut Pruner>,
     progress: &Progress,
 ) -> std::io::Result<()> {
     let Order { event, state } = order;
@@ -107,6 +112,9 @@ fn write<D: Disk>(
     metrics::histogram!("cohort_snapshot_seconds").record(seconds);
     if let Ok(Some(oldest)) = snapshots.oldest_kept() {
         progress.needless_before.store(oldest + 1, Ordering::Release);
+        if let Some(Err(why)) = pruner.map(|prune| prune(oldest + 1)) {
+            tracing::error!(%why, "the journal could not be shortened; it is tried again");
+        }
     }
     Ok(())
 }

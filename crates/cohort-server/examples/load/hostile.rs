@@ -1,0 +1,124 @@
+//! One app's decides among bad clients: connections that say nothing, one that reads slowly, one that writes
+//! slowly, another app that sends the largest batches allowed, and a calendar that jumps.
+
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+
+use super::client::{self, Connection, open_loop};
+use super::{DIM, figures, refits};
+
+const USERS: usize = 2000;
+const CLIENTS: usize = 32;
+const SECONDS: f64 = 15.0;
+const SILENT: usize = 2000;
+/// Clients of the loud app; each waits for its answer.
+const LOUD: usize = 4;
+const LOUD_DIM: usize = 64;
+const LOUD_ITEMS: usize = 100;
+/// Work that one request may bring by default is 200 million.
+const LOUD_USERS: usize = 200_000_000 / (LOUD_ITEMS * LOUD_DIM * LOUD_DIM);
+
+pub async fn measure(address: &str, rate: f64) {
+    let mut admin = Connection::open(address).await;
+    for (name, dim) in [("quiet", DIM), ("loud", LOUD_DIM)] {
+        let app = format!(r#"{{"name":"{name}","dim":{dim},"window_ms":20000}}"#);
+        assert_eq!(admin.ask(&client::post("/v1/apps", &app)).await, 201);
+    }
+    refits::teach(address, "quiet", USERS, 2).await;
+    let workload = refits::decide_and_reward("quiet", USERS);
+    let quiet = open_loop(address, CLIENTS, SECONDS, rate, &workload).await;
+
+    descriptors();
+    let mut silent = Vec::new();
+    for _ in 0..SILENT {
+        silent.push(TcpStream::connect(address).await.expect("the service listens"));
+    }
+    let mut others = loud(address);
+    others.extend([slow_reader(address), slow_writer(address)]);
+    let hostile = open_loop(address, CLIENTS, SECONDS, rate, &workload).await;
+    let still_there = others.iter().filter(|other| !other.is_finished()).count();
+    others.iter().for_each(JoinHandle::abort);
+    drop(silent);
+
+    // Every reward that was acknowledged is there.
+    let mut admin = Connection::open(address).await;
+    let request = b"GET /v1/apps/quiet HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    assert_eq!(admin.ask(request).await, 200);
+    let answer = admin.answer();
+    let found = answer.split_once(r#""rewards":"#).map_or("", |(_, rest)| rest);
+    let found: f64 = found.split([',', '}']).next().and_then(|n| n.parse().ok()).unwrap_or(-1.0);
+    let acknowledged = (2 * USERS + quiet.answered + hostile.answered) as f64;
+    figures::keep(
+        "hostile",
+        &[
+            ("decides_per_second", rate, ""),
+            ("silent_connections", SILENT as f64, ""),
+            ("bad_clients_at_the_end", still_there as f64, ""),
+            ("p99_quiet_ms", quiet.p99_ms, ""),
+            ("p99_among_bad_clients_ms", hostile.p99_ms, ""),
+            ("p99_among_bad_clients_against_quiet", hostile.p99_ms / quiet.p99_ms, "at most 3"),
+            ("rewards_acknowledged", acknowledged, ""),
+            ("rewards_lost", acknowledged - found, "0"),
+        ],
+    );
+}
+
+/// As many files as the machine allows.
+fn descriptors() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    setrlimit(Resource::Nofile, raised).expect("files up to the hard limit");
+}
+
+/// Asks for the log and reads a byte a tenth of a second.
+fn slow_reader(address: &str) -> JoinHandle<()> {
+    let address = address.to_owned();
+    tokio::task::spawn_local(async move {
+        let stream = TcpStream::connect(&address).await.expect("the service listens");
+        let request = b"GET /v1/apps/quiet/log.csv HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        let _ = stream.writable().await.map(|()| stream.try_write(request));
+        let mut byte = [0];
+        while !matches!(stream.try_read(&mut byte), Ok(0)) {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    })
+}
+
+/// Sends a body of which a byte comes every tenth of a second.
+fn slow_writer(address: &str) -> JoinHandle<()> {
+    let address = address.to_owned();
+    tokio::task::spawn_local(async move {
+        let stream = TcpStream::connect(&address).await.expect("the service listens");
+        let head = b"POST /v1/apps/quiet/reward HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+                     Content-Length: 100000\r\n\r\n{";
+        let _ = stream.writable().await.map(|()| stream.try_write(head));
+        while stream.try_write(b" ").is_ok() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    })
+}
+
+/// Clients of the other app that send the largest batches allowed, one after the other.
+fn loud(address: &str) -> Vec<JoinHandle<()>> {
+    let features = vec!["0.01"; LOUD_DIM].join(",");
+    let item = |at: usize| format!(r#"{{"id":"item-{at}","features":[{features}]}}"#);
+    let items = (0..LOUD_ITEMS).map(item).collect::<Vec<_>>().join(",");
+    let client = |client: usize| {
+        let (address, items) = (address.to_owned(), items.clone());
+        tokio::task::spawn_local(async move {
+            let mut connection = Connection::open(&address).await;
+            let user = |at: usize| format!(r#"{{"user":"user-{client}-{at}"}}"#);
+            let users = (0..LOUD_USERS).map(user).collect::<Vec<_>>().join(",");
+            let body = format!(r#"{{"items":[{items}],"users":[{users}]}}"#);
+            let request = client::post("/v1/apps/loud/decide-batch", &body);
+            loop {
+                let status = connection.ask(&request).await;
+                assert!([200, 429, 503].contains(&status), "{}", connection.answer());
+            }
+        })
+    };
+    (0..LOUD).map(client).collect()
+}
