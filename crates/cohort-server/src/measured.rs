@@ -39,6 +39,11 @@ const METRICS: &[(Kind, &str, &str)] = &[
     ),
     (
         Count,
+        "cohort_personalizer_rewards_total",
+        "Rewards in the Personalizer dialect that taught nothing, by reason; they are answered like others.",
+    ),
+    (
+        Count,
         "cohort_requests_abandoned_total",
         "Requests that were not done because whoever asked had gone, or had waited too long.",
     ),

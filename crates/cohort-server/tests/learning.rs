@@ -69,8 +69,10 @@ fn several_rewards_are_learned_as_one_when_the_window_ends() {
         let counts = app(&service).counts();
         assert_eq!((counts.rewards, counts.defaults), (1, 1), "{aggregation:?}");
         assert_eq!(Some(counts.reward_sum), aggregation.of(&rewards), "{aggregation:?}");
-        let status = app(&service).decisions().get("d").unwrap().status;
-        assert_eq!(status, Status::Rewarded(counts.reward_sum));
+        // What was closed by its first reward is forgotten a window after that.
+        let status = app(&service).decisions().get("d").map(|decision| decision.status);
+        let remembered = Status::Rewarded(counts.reward_sum);
+        assert_eq!(status, (aggregation != Aggregation::Earliest).then_some(remembered));
         assert_kept(&mut service, &disk, &folder);
     }
 }
@@ -187,7 +189,7 @@ fn users_stay_in_the_control_group_or_out_of_it() {
     let mut groups = std::collections::BTreeMap::<String, Vec<bool>>::new();
     for decision in app(&service).decisions().iter() {
         let user = decision.made.user.clone();
-        assert_eq!(decision.made.probability == 0.25, decision.control, "of four, alike");
+        assert!(!decision.control || decision.made.probability == 0.25, "of four, alike");
         groups.entry(user).or_default().push(decision.control);
     }
     assert!(groups.values().all(|group| group.iter().all(|one| *one == group[0])));

@@ -2,7 +2,7 @@
 //!
 //! `cargo run -p cohort --example rounds`
 
-use cohort::policies::{linucb_ind, sclb_warm};
+use cohort::policies::{cohort as cohort_policy, linucb_ind};
 use cohort::{Contexts, Error, Policy, Problem};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -36,12 +36,12 @@ fn play(policy: &mut dyn Policy, seed: u64) -> Result<f64, Error> {
     Ok(regret / USERS as f64)
 }
 
-/// Prints the regret of learning alone and of learning in clusters.
+/// Prints the regret of learning alone and of learning across users.
 pub fn main() -> Result<(), Error> {
     let problem = Problem { sigma: NOISE, rounds: Some(ROUNDS), ..Problem::new(USERS, DIM) };
     let alone = play(linucb_ind::builder().exploration(0.3).build(&problem)?.as_mut(), 7)?;
-    let together = play(sclb_warm::builder().exploration(0.3).build(&problem)?.as_mut(), 7)?;
-    println!("mean regret of a user: {alone:.2} alone, {together:.2} in clusters");
+    let together = play(cohort_policy::builder().build(&problem)?.as_mut(), 7)?;
+    println!("mean regret of a user: {alone:.2} alone, {together:.2} across users");
     assert!(together < alone);
     Ok(())
 }

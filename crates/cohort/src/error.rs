@@ -127,7 +127,7 @@ mod tests {
         // Swapped letters are a likelier mistake than two others.
         assert_eq!(nearest("cmbl", ["crb", "cmlb"]), Some("cmlb"));
         assert_eq!(nearest("delt", ["delta", "lambda"]), Some("delta"));
-        assert_eq!(nearest("linucb", ["dynucb", "linucb-ind"]), Some("linucb-ind"));
+        assert_eq!(nearest("linucb", ["minucb", "linucb-ind"]), Some("linucb-ind"));
         assert_eq!(nearest("quux", ["delta", "lambda"]), None);
     }
 }

@@ -2,7 +2,8 @@
 //! learned of that, where it is replaced.
 
 use super::request::RewardOutcome;
-use super::{Answer, Engine, Refusal, time};
+use super::time::status_at;
+use super::{Answer, Engine, Refusal};
 use crate::event::What;
 use crate::journal::Group;
 use crate::learning::{Aggregation, MOST_GATHERED};
@@ -19,7 +20,7 @@ impl Engine {
     ) -> Result<Answer, Refusal> {
         let at_ms = self.advance(now_ms, &app, group)?;
         let found = self.app(&app)?.decisions().get(&decision);
-        let Some(status) = found.and_then(|found| time::status_at(found, at_ms)) else {
+        let Some(status) = found.and_then(|found| status_at(found, at_ms)) else {
             return Err(Refusal::DecisionUnknown { decision });
         };
         // Asking twice is asking once: a retry must not fail.
@@ -49,7 +50,7 @@ impl Engine {
                 limit: MOST_GATHERED,
             });
         }
-        match found.and_then(|found| time::status_at(found, at_ms)) {
+        match found.and_then(|found| status_at(found, at_ms)) {
             None => Err(Refusal::DecisionUnknown { decision }),
             Some(Status::NotShown) => Err(Refusal::NotShown { decision }),
             Some(Status::Expired(_)) => Err(Refusal::Late { decision }),
@@ -68,7 +69,7 @@ impl Engine {
         model: Option<Vec<u8>>,
         group: &mut Group,
     ) -> Result<Answer, Refusal> {
-        let at_ms = self.advance(now_ms, app, group)?;
+        let at_ms = self.catch_up(now_ms, app, group)?;
         if let Some(model) = &model {
             App::of_model(model, self.app(app)?.settings())
                 .map_err(|why| Refusal::BadModel { why })?;
