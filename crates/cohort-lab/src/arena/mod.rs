@@ -280,7 +280,8 @@ mod tests {
         let (before, again) = (lines(), go(30.0, &["random", "linucb-ind"]));
         assert_eq!(lines(), before);
         let regrets = |report: &Report| {
-            let of = |version: usize| report.played[0].results[1][version].complete().unwrap();
+            let place = report.names.iter().position(|name| name == "linucb-ind").unwrap();
+            let of = |version: usize| report.played[0].results[place][version].complete().unwrap();
             [of(0).regrets.clone(), of(1).regrets.clone()]
         };
         assert_eq!(regrets(&first), regrets(&again));

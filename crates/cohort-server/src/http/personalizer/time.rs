@@ -115,7 +115,8 @@ pub fn parse_date(text: &str) -> Option<u64> {
     let day_of_year = (153 * month + 2) / 5 + day - 1;
     let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
     let days = era * 146_097 + day_of_era - 719_468;
-    let ms = ((days * 24 + hours) * 60 + minutes - offset) * 60_000 + (seconds * 1000.0).round() as i64;
+    let ms =
+        ((days * 24 + hours) * 60 + minutes - offset) * 60_000 + (seconds * 1000.0).round() as i64;
     u64::try_from(ms).ok()
 }
 
