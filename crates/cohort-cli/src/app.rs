@@ -24,7 +24,7 @@ enum AppCommand {
     /// Create an app; prints its first key, this once
     Create {
         name: String,
-        /// How many features its items have; with --json, into how many numbers they are encoded [default: 64]
+        /// How many features its items have; with --json, into how many numbers they are encoded [default: 32]
         #[arg(long, required_unless_present = "json")]
         dim: Option<usize>,
         /// Features are JSON objects, not lists of numbers

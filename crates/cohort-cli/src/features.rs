@@ -31,7 +31,7 @@ pub struct ShowFeatures {
     #[arg(value_name = "FILE.jsonl")]
     file: PathBuf,
     /// Into how many numbers they are encoded
-    #[arg(long, value_name = "D", default_value_t = 64)]
+    #[arg(long, value_name = "D", default_value_t = 32)]
     dim: usize,
     /// Print the result as JSON, and nothing else
     #[arg(long)]

@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let path = arguments.next().ok_or("which file?")?;
     let policy = arguments.next().unwrap_or_else(|| "cohort".to_owned());
-    let dim: usize = arguments.next().map_or(Ok(64), |dim| dim.parse())?;
+    let dim: usize = arguments.next().map_or(Ok(32), |dim| dim.parse())?;
     let with_effects = arguments.next().is_none_or(|word| word != "no-effects");
 
     let (mut items, mut steps, mut users) = (Vec::new(), Vec::new(), HashMap::new());

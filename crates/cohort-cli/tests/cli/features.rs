@@ -15,7 +15,7 @@ fn a_file_is_shown_as_what_it_would_become() {
     std::fs::write(&file, lines.join("\n")).unwrap();
     let file = file.to_str().unwrap();
     let found = json(&["features", file]);
-    assert_eq!((&found["lines"], &found["dim"]), (&3.into(), &64.into()));
+    assert_eq!((&found["lines"], &found["dim"]), (&3.into(), &32.into()));
     let names: Vec<&str> = found["features"]
         .as_array()
         .unwrap()

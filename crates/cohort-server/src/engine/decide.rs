@@ -52,7 +52,7 @@ impl Engine {
             scratch.scores.resize(offer.ids.len(), Score::default());
             scratch.chances.resize(offer.ids.len(), 0.0);
             let decisions = users.into_iter().map(|user| {
-                self.decide_for(at_ms, app, &offer.ids, user, explain, &mut scratch, group)
+                self.decide_for(at_ms, app, &offer, user, explain, &mut scratch, group)
             });
             Answer::Decided(decisions.collect())
         });
@@ -99,7 +99,7 @@ impl Engine {
         &mut self,
         at_ms: u64,
         app: &str,
-        ids: &[String],
+        offer: &Offer,
         ForUser { user, decision, shown }: ForUser,
         explain: bool,
         scratch: &mut Scratch,
@@ -132,7 +132,9 @@ impl Engine {
         let seed = self.rng.random();
         let known = self.app_mut(app)?;
         known.score(&user, &contexts, scores);
+        let ids = &offer.ids[..];
         known.add_effects(&user, ids, scores);
+        let parts = explain.then(|| known.parts(&user, offer)).flatten();
         let draws = known.chances(&user, &contexts, seed, chances);
         let chances = draws.then_some(&*chances);
         let (choice, control) = match mode {
@@ -157,6 +159,7 @@ impl Engine {
             probability: choice.probability,
             probabilities: of_all,
             scores: explain.then(|| ranking.iter().map(|item| scores[*item]).collect()),
+            parts: parts.map(|parts| ranking.iter().map(|item| parts[*item].clone()).collect()),
         };
         let decided = Decided {
             id,
@@ -236,5 +239,6 @@ fn made_before(made: &Decided, user: &str) -> Result<Made, Refusal> {
         probability: made.probability,
         probabilities: None,
         scores: None,
+        parts: None,
     })
 }

@@ -16,6 +16,7 @@
 
 pub mod choice;
 mod decide;
+mod explained;
 mod forget;
 mod lookup;
 pub mod recent;

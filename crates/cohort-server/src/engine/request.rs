@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cohort::Score;
-use cohort_features::Features;
+use cohort_features::{Contribution, Features};
 
 use super::Refusal;
 use super::recent::Recent;
@@ -363,6 +363,9 @@ pub struct Made {
     /// What the policy thought of each, in the order of the ranking; on request, and not for a
     /// decision that was made before.
     pub scores: Option<Vec<Score>>,
+    /// Which features made the expected reward of each what it is, the largest parts first; where scores
+    /// are wanted, of an app that takes JSON.
+    pub parts: Option<Vec<Vec<Contribution>>>,
 }
 
 /// What a reward did.

@@ -44,7 +44,7 @@ pub struct NewApp {
     /// Its name: a-z, 0-9, `-`, `_`, `.`.
     pub name: String,
     /// How many features its items have. Of an app that takes JSON: into how many numbers features are
-    /// encoded; 64 if absent.
+    /// encoded; 32 if absent.
     #[serde(default, deserialize_with = "maybe_whole")]
     pub dim: Option<usize>,
     /// `vectors` (lists of `dim` numbers; the default) or `json` (objects).
@@ -106,7 +106,7 @@ pub enum FeatureForm {
 }
 
 /// Of an app that takes JSON and does not say.
-const DEFAULT_JSON_DIM: usize = 64;
+const DEFAULT_JSON_DIM: usize = 32;
 
 /// The most interactions, and the longest name in one.
 const MAX_INTERACTIONS: (usize, usize) = (32, 128);

@@ -123,6 +123,18 @@ pub struct ScoredItem {
     pub bonus: f64,
     /// Their sum, by which candidates are ranked.
     pub score: f64,
+    /// In an app that takes JSON: the features with the largest parts in what is expected.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub features: Vec<FeaturePart>,
+}
+
+/// A feature's part in what is expected.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct FeaturePart {
+    /// Its name.
+    pub name: String,
+    /// What it adds.
+    pub part: f64,
 }
 
 /// Decisions in the order of the users.
@@ -340,11 +352,18 @@ fn decisions_in(answer: Answer) -> Result<Vec<Result<Made, Refusal>>, ApiError> 
 
 fn body_of(made: Made) -> DecisionBody {
     let explanation = made.scores.map(|scores| {
+        let mut parts = made.parts.unwrap_or_default().into_iter();
         let scored = made.ranking.iter().zip(scores).map(|(item, score)| ScoredItem {
             item: item.to_owned(),
             expected: score.expected,
             bonus: score.bonus,
             score: score.total(),
+            features: parts
+                .next()
+                .unwrap_or_default()
+                .into_iter()
+                .map(|part| FeaturePart { name: part.name, part: part.part })
+                .collect(),
         });
         scored.collect()
     });
