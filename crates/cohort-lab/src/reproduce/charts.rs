@@ -18,11 +18,9 @@ pub fn figures(measured: &Measured) -> Vec<Figure> {
 
 /// How a figure was made, in a line.
 fn subtitle(measured: &Measured, width: Option<Width>) -> String {
-    let reps = measured.cells.iter().flat_map(|cell| &cell.results).next();
-    let reps = reps.map_or(0, |played| played.outcomes.len());
-    let band = match reps {
+    let band = match measured.repetitions() {
         1 => "one repetition, no band".to_owned(),
-        reps => format!("mean of {reps} repetitions, 95 % bands"),
+        reps => format!("mean of {reps} repetitions{}, 95 % bands", measured.exceptions()),
     };
     let width = match width {
         Some(Width::Paper) => "exploration as in the paper or the theory; ",

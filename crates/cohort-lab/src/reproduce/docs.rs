@@ -216,10 +216,7 @@ fn write_extent(out: &mut String, request: &Request, evidence: &Evidence) {
         if there < asked {
             let _ = write!(repetitions, " of {asked}");
         }
-        let fewer = in_groups(&measured.fewer());
-        if !fewer.is_empty() {
-            let _ = write!(repetitions, " ({fewer})");
-        }
+        repetitions.push_str(&measured.exceptions());
         let absent = if absent.is_empty() { "–".to_owned() } else { absent.join(", ") };
         let name = &study.name;
         let _ = writeln!(out, "| {name} | {size} | {} | {repetitions} | {absent} |", cells.len());
@@ -228,22 +225,6 @@ fn write_extent(out: &mut String, request: &Request, evidence: &Evidence) {
         let size = if request.is_quick(name) { "quick" } else { "full" };
         let _ = writeln!(out, "| {name} | {size} | – | 0 | {} |", line(why));
     }
-}
-
-/// `cohort 5, 12 others 10`: by their number of repetitions.
-fn in_groups(fewer: &[(&str, usize)]) -> String {
-    let mut groups: Vec<(usize, Vec<&str>)> = Vec::new();
-    for (label, count) in fewer {
-        match groups.iter_mut().find(|(of, _)| of == count) {
-            Some((_, labels)) => labels.push(label),
-            None => groups.push((*count, vec![label])),
-        }
-    }
-    let named = |(count, labels): &(usize, Vec<&str>)| match labels.len() {
-        1..=3 => format!("{} {count}", labels.join(" and ")),
-        many => format!("{many} others {count}"),
-    };
-    groups.iter().map(named).collect::<Vec<_>>().join(", ")
 }
 
 /// What it was run on.

@@ -221,6 +221,23 @@ impl Measured {
         fewer
     }
 
+    /// ` (cohort 5, 12 others 10)`: who has fewer repetitions; nothing where all have as many.
+    pub fn exceptions(&self) -> String {
+        let mut groups: Vec<(usize, Vec<&str>)> = Vec::new();
+        for (label, count) in self.fewer() {
+            match groups.iter_mut().find(|(of, _)| *of == count) {
+                Some((_, labels)) => labels.push(label),
+                None => groups.push((count, vec![label])),
+            }
+        }
+        let named = |(count, labels): &(usize, Vec<&str>)| match labels.len() {
+            1..=3 => format!("{} {count}", labels.join(" and ")),
+            many => format!("{many} others {count}"),
+        };
+        let groups: Vec<String> = groups.iter().map(named).collect();
+        if groups.is_empty() { String::new() } else { format!(" ({})", groups.join(", ")) }
+    }
+
     /// Whether policies were also run at tuned widths.
     pub fn widths(&self) -> &'static [Width] {
         let tuned = |cell: &Cell| cell.results.iter().any(|played| played.width == Width::Tuned);
