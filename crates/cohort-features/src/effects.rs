@@ -356,11 +356,8 @@ mod tests {
         let (few, truth) = world(0.5, 0.0, 1.0, 300);
         let square = |values: Vec<f64>| values.iter().map(|x| x * x).sum::<f64>();
         let error = square((0..50).map(|i| expected(&few, 99, i as u64) - truth[i]).collect());
-        let of_means = square(
-            (0..50)
-                .map(|i| few.items[&(i as u64)].sum / few.items[&(i as u64)].count - truth[i])
-                .collect(),
-        );
+        let mean_of = |i: usize| few.items.get(&(i as u64)).map_or(0.0, |one| one.sum / one.count);
+        let of_means = square((0..50).map(|i| mean_of(i) - truth[i]).collect());
         assert!(error < of_means && error < square(truth), "{error} {of_means}");
     }
 
