@@ -6,27 +6,26 @@ use std::collections::VecDeque;
 
 use cohort::policies::cohort as cohort_policy;
 use cohort::{Contexts, Error, Problem, Score};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rand_distr::StandardNormal;
 
 const USERS: usize = 30;
 const DIM: usize = 3;
-
-/// Coordinate k of a candidate, from −0.5 to 0.5, by a formula instead of a generator.
-fn feature(request: usize, candidate: usize, k: usize) -> f64 {
-    ((request * 131 + candidate * 37 + k * 101) as f64).sin() / 2.0
-}
+const NOISE: f64 = 0.1;
 
 /// Prints what the policy lost to the best choices in the first and in the last third of all requests.
 pub fn main() -> Result<(), Error> {
     // No horizon and no number of users need be known; a user number not seen before is a new user.
     let mut policy = cohort_policy::builder().build(&Problem::new(0, DIM))?;
+    let mut rng = ChaCha8Rng::seed_from_u64(7);
     let mut waiting = VecDeque::new();
     let mut lost = [0.0; 3];
     let requests = 3000;
     for request in 0..requests {
         let user = request * 7 % USERS;
         let candidates = 2 + request % 4;
-        let values: Vec<f64> =
-            (0..candidates * DIM).map(|at| feature(request, at / DIM, at % DIM)).collect();
+        let values: Vec<f64> = (0..candidates * DIM).map(|_| rng.random_range(-0.5..0.5)).collect();
         let contexts = Contexts::new(&values, DIM)?;
 
         // `decide` is enough to play. `score` tells why: the expected reward and the bonus of each.
@@ -35,14 +34,15 @@ pub fn main() -> Result<(), Error> {
         online.score(user, &contexts, &mut scores);
         let arm = online.decide(user, &contexts);
 
-        // The answer of a user is the coordinate it likes; it comes ten requests later.
+        // The answer of a user is the coordinate it likes, with noise; it comes ten requests later.
         let context = contexts.arm(arm).to_vec();
         let best = contexts.iter().map(|x| x[user % DIM]).fold(f64::NEG_INFINITY, f64::max);
         lost[request * 3 / requests] += best - context[user % DIM];
         waiting.push_back((user, context));
         if waiting.len() > 10 {
             let (user, context) = waiting.pop_front().expect("ten wait");
-            online.learn_one(user, &context, context[user % DIM]);
+            let reward = context[user % DIM] + NOISE * rng.sample::<f64, _>(StandardNormal);
+            online.learn_one(user, &context, reward);
         }
     }
     let [first, _, last] = lost.map(|sum| sum / (requests / 3) as f64);
