@@ -34,18 +34,18 @@ class Leaderboard:
     @property
     def published(self) -> list[dict[str, Any]]:
         """The standings at published parameters, best first."""
-        return self.numbers["standings"]["published"]
+        return list(self.numbers["standings"]["published"])
 
     @property
     def tuned(self) -> list[dict[str, Any]]:
         """The standings at the best of a common tuning budget, best first."""
-        return self.numbers["standings"]["tuned"]
+        return list(self.numbers["standings"]["tuned"])
 
     def rank(self, policy: str) -> float:
         """The mean rank of a policy at published parameters; 1 is best."""
         for standing in self.published:
             if standing["policy"] == policy:
-                return standing["mean_rank"]
+                return float(standing["mean_rank"])
         played = ", ".join(standing["policy"] for standing in self.published)
         raise BadInput(f"policy: found `{policy}`, expected one that was ranked: {played}")
 
