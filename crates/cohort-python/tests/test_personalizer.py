@@ -16,10 +16,11 @@ import pytest
 from azure.ai.personalizer import PersonalizerAdministrationClient
 from azure.ai.personalizer import PersonalizerClient as NewClient
 from azure.cognitiveservices.personalizer import PersonalizerClient as OldClient
-from azure.cognitiveservices.personalizer.models import ErrorResponseException, RankableAction, RankRequest
+from azure.cognitiveservices.personalizer.models import RankableAction, RankRequest
 from azure.core.credentials import AzureKeyCredential
 from azure.core.exceptions import HttpResponseError
 from msrest.authentication import CognitiveServicesCredentials
+from msrest.exceptions import HttpOperationError
 
 import cohort
 
@@ -147,8 +148,9 @@ def test_the_old_python_client(service):
     client.events.activate(event_id="e1")
     client.events.reward(event_id="e1", value=0.75)
     client.events.reward(event_id="never-ranked", value=1.0)
-    with pytest.raises(ErrorResponseException, match="number from -1 to 1"):
+    with pytest.raises(HttpOperationError) as refused:
         client.events.reward(event_id="e1", value=2.0)
+    assert refused.value.response.status_code == 400 and "number from -1 to 1" in refused.value.response.text
     app = cohort.Client(service.url, app="personalizer").show_app()
     assert (app["rewards"], app["reward_sum"]) == (1, 0.75)
 

@@ -17,7 +17,8 @@ async function rest(endpoint, key) {
   const ask = async (method, path, body, params) => {
     const called = client.path(path, ...(params ?? []));
     const answer = await called[method](body === undefined ? undefined : { body });
-    assert(!isUnexpected(answer), `${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
+    // isUnexpected of this client knows no path with a parameter below a prefix, and the prefix is its own.
+    assert(/^2/.test(answer.status), `${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
     return answer;
   };
   const rank = { contextFeatures, actions, excludedActions: ["Sports"], eventId: "rest-1", deferActivation: true };

@@ -223,8 +223,9 @@ impl Service {
         let in_header = headers.get(USER_HEADER).and_then(|value| value.to_str().ok());
         let one = std::slice::from_ref(context);
         let objects = context.as_array().map_or(one, |list| list.as_slice()).iter();
-        let mut in_context =
-            objects.filter_map(|object| object.get("_user").or(object.get("_cohort")?.get("user")));
+        let mut in_context = objects.filter_map(|object| {
+            object.get("_user").or_else(|| object.get("_cohort")?.get("user"))
+        });
         let user = match (in_header, in_context.next()) {
             (Some(user), _) => user.to_owned(),
             (None, Some(Value::String(user))) => user.clone(),
