@@ -1,5 +1,5 @@
 //! How a policy's learned state becomes bytes and comes back: the pieces that policies share in
-//! [`Saved::save`](crate::Saved::save) and [`Saved::load`](crate::Saved::load).
+//! [`Saved::save`] and [`Saved::load`].
 //!
 //! Everything is little-endian, and every number comes back as the same bits. A state begins with
 //! the version of its layout; sizes and constants that the numbers rest on follow and are compared

@@ -11,7 +11,7 @@
 //! | `users` | what is known of one, and how is that forgotten? |
 //! | `features` | which features were seen, and which matter? |
 //! | `insight`, `log` | what does it know, and what is in its log? |
-//! | [`personalizer`] | how do clients of Azure Personalizer ask? |
+//! | `personalizer` | how do clients of Azure Personalizer ask? |
 //! | `page` | what does the page consist of? |
 //! | `described` | what does the description say beyond the types? |
 //! | `operations` | is it well, what does it count, how is it called? |
