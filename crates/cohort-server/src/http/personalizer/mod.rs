@@ -32,7 +32,7 @@ use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue};
 use axum::middleware;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use rand::TryRng;
 use rand::rngs::SysRng;
@@ -118,18 +118,22 @@ pub(super) fn speaks(path: &str) -> bool {
 
 /// Nothing is at this address.
 pub(super) fn not_found() -> Response {
-    use axum::response::IntoResponse;
-    DialectError::new(404, "ResourceNotFound", "there is nothing at this address").into_response()
+    let sentence = "there is nothing at this address";
+    with_request_id(DialectError::new(404, "ResourceNotFound", sentence).into_response())
 }
 
 /// Nothing is asked with that method.
 pub(super) fn wrong_method() -> Response {
-    use axum::response::IntoResponse;
-    DialectError::new(405, "BadRequest", "this is not asked with that method").into_response()
+    let sentence = "this is not asked with that method";
+    with_request_id(DialectError::new(405, "BadRequest", sentence).into_response())
 }
 
 /// Clients quote it when they ask for help.
-async fn add_request_id(mut response: Response) -> Response {
+async fn add_request_id(response: Response) -> Response {
+    with_request_id(response)
+}
+
+fn with_request_id(mut response: Response) -> Response {
     let id = new_id().ok().and_then(|id| HeaderValue::from_str(&id).ok());
     if let Some(id) = id {
         response.headers_mut().insert(HeaderName::from_static("apim-request-id"), id);
