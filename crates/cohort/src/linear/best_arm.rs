@@ -10,12 +10,36 @@ const SUMS: usize = 4;
 /// One number for each arm of a group.
 type ArmLanes = [f64; LANES];
 
+/// What of an arm's length in V⁻¹ is its bonus.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bonus {
+    /// `‖x‖_{V⁻¹}`, as the algorithms have it.
+    Norm,
+    /// Its square, as much public code of them has it.
+    Squared,
+}
+
+impl Bonus {
+    #[inline(always)]
+    fn of_square(self, square: f64) -> f64 {
+        match self {
+            Self::Norm => square.max(0.0).sqrt(),
+            Self::Squared => square.max(0.0),
+        }
+    }
+}
+
 impl Oful {
     /// `argmax_x ⟨x, θ̂⟩ + width·‖x‖_{V⁻¹}`, ties to the lowest index.
+    pub fn best_arm(&self, contexts: &Contexts, width: f64) -> Arm {
+        self.best_arm_by(contexts, width, Bonus::Norm)
+    }
+
+    /// [`Self::best_arm`] by this bonus.
     ///
     /// The same as scoring arm after arm, but for rounding: arms are taken `LANES` at a time,
     /// coordinate by coordinate, so that sums over coordinates are straight vector code.
-    pub fn best_arm(&self, contexts: &Contexts, width: f64) -> Arm {
+    pub fn best_arm_by(&self, contexts: &Contexts, width: f64, bonus: Bonus) -> Arm {
         let mut best = (0, f64::NEG_INFINITY);
         let mut group = vec![[0.0; LANES]; contexts.dim()];
         for first in (0..contexts.arms()).step_by(LANES) {
@@ -28,7 +52,7 @@ impl Oful {
             let (inverse, estimate) = (self.inverse().packed(), self.estimate());
             let totals = vectorized(
                 #[inline(always)]
-                || totals(inverse, estimate, &group, width),
+                || totals(inverse, estimate, &group, width, bonus),
             );
             for (lane, total) in totals.into_iter().enumerate().take(arms) {
                 if total > best.1 {
@@ -43,9 +67,14 @@ impl Oful {
 impl Oful {
     /// What [`Oful::best_arm`] compares, for every arm: ⟨x, θ̂⟩ and width·‖x‖_{V⁻¹}.
     pub fn score(&self, contexts: &Contexts, width: f64, scores: &mut [Score]) {
+        self.score_by(contexts, width, Bonus::Norm, scores);
+    }
+
+    /// [`Self::score`] by this bonus.
+    pub fn score_by(&self, contexts: &Contexts, width: f64, bonus: Bonus, scores: &mut [Score]) {
         for (x, score) in contexts.iter().zip(scores) {
             let expected = dot(x, self.estimate());
-            let bonus = width * self.inverse().quadratic(x).max(0.0).sqrt();
+            let bonus = width * bonus.of_square(self.inverse().quadratic(x));
             *score = Score { expected, bonus };
         }
     }
@@ -54,7 +83,13 @@ impl Oful {
 /// The totals of a group of arms, `group[k][lane]` being coordinate k of an arm. No form fuses a
 /// product with a sum, so all give the same bits.
 #[inline(always)]
-fn totals(inverse: &[f64], estimate: &[f64], group: &[ArmLanes], width: f64) -> ArmLanes {
+fn totals(
+    inverse: &[f64],
+    estimate: &[f64],
+    group: &[ArmLanes],
+    width: f64,
+    bonus: Bonus,
+) -> ArmLanes {
     let mut total = [0.0; LANES];
     let mut square = [0.0; LANES];
     let mut rows = inverse;
@@ -69,7 +104,7 @@ fn totals(inverse: &[f64], estimate: &[f64], group: &[ArmLanes], width: f64) -> 
         }
     }
     for lane in 0..LANES {
-        total[lane] += width * square[lane].max(0.0).sqrt();
+        total[lane] += width * bonus.of_square(square[lane]);
     }
     total
 }
@@ -120,9 +155,18 @@ mod tests {
             for (at, reward) in rewards.iter().enumerate() {
                 oful.learn(contexts.arm(at % arms), *reward);
             }
-            let total = |arm| oful.optimistic(contexts.arm(arm), width, Shape::Ellipsoid);
-            let best = (0..arms).map(total).fold(f64::NEG_INFINITY, f64::max);
-            prop_assert!(total(oful.best_arm(&contexts, width)) > best - 1e-12);
+            for (shape, bonus) in
+                [(Shape::Ellipsoid, Bonus::Norm), (Shape::Squared, Bonus::Squared)]
+            {
+                let total = |arm| oful.optimistic(contexts.arm(arm), width, shape);
+                let best = (0..arms).map(total).fold(f64::NEG_INFINITY, f64::max);
+                let chosen = oful.best_arm_by(&contexts, width, bonus);
+                prop_assert!(total(chosen) > best - 1e-12);
+                let mut scores = vec![Score::default(); arms];
+                oful.score_by(&contexts, width, bonus, &mut scores);
+                let found = scores[chosen].expected + scores[chosen].bonus;
+                prop_assert!((found - total(chosen)).abs() < 1e-12);
+            }
         }
     }
 

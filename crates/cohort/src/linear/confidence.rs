@@ -48,6 +48,9 @@ pub enum Shape {
         /// τ_min(δ).
         tau_min: f64,
     },
+    /// No confidence set: the bonus is `β·‖x‖²_{V⁻¹}`, without the square root. Much public code of
+    /// these algorithms has it; here to see what it changes.
+    Squared,
 }
 
 /// λ beside contexts of about unit length: what is smaller is lost in rounding.
@@ -65,7 +68,11 @@ pub const OFUL_PARAMS: &[Param] = &[
         "σ, the noise scale of one reward",
     ),
     Param::real("exploration", NOT_NEGATIVE, 1.0, "multiplies the radius; 1 = theory"),
-    Param::choice("confidence", &["ellipsoid", "ball"], "form of the confidence set"),
+    Param::choice(
+        "confidence",
+        &["ellipsoid", "ball", "square"],
+        "form of the confidence set; square = an ellipsoid's bonus without its square root",
+    ),
     Param::derived(
         "rho_min",
         Kind::Real(Bound::Excluded(0.0), Bound::Included(1.0)),
@@ -92,6 +99,7 @@ impl Confidence {
         let delta = settings.real("delta");
         let shape = match settings.choice("confidence") {
             "ellipsoid" => Shape::Ellipsoid,
+            "square" => Shape::Squared,
             _ => {
                 let rounds = problem.rounds.ok_or(Error::Needs {
                     policy: settings.policy(),
@@ -123,7 +131,7 @@ impl Confidence {
             Shape::Ball { rho_min, .. } => {
                 Shape::Ball { rho_min, tau_min: tau_min(rho_min, dim, rounds, delta) }
             }
-            Shape::Ellipsoid => Shape::Ellipsoid,
+            other => other,
         };
         Self { delta, shape, ..self.clone() }
     }

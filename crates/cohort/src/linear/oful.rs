@@ -16,7 +16,7 @@
 
 mod saved;
 
-use super::{Confidence, Progress, Shape, Statistics, Symmetric, argmax, dot};
+use super::{Bonus, Confidence, Progress, Shape, Statistics, Symmetric, argmax, dot};
 use crate::{Arm, Contexts};
 
 /// V⁻¹ is solved afresh when the number of rewards is a multiple of this. With one reward an update
@@ -72,19 +72,21 @@ impl Oful {
         let radius = confidence.radius(self.progress());
         match confidence.shape {
             Shape::Ellipsoid => self.best_arm(contexts, radius),
+            Shape::Squared => self.best_arm_by(contexts, radius, Bonus::Squared),
             ball @ Shape::Ball { .. } => {
                 argmax(contexts.iter().map(|x| self.optimistic(x, radius, ball)))
             }
         }
     }
 
-    /// ⟨x, θ̂⟩ + radius·‖x‖, in the norm of the set.
+    /// ⟨x, θ̂⟩ + radius·‖x‖, in the norm of the set, or with its square.
     pub fn optimistic(&self, x: &[f64], radius: f64, shape: Shape) -> f64 {
-        let length = match shape {
-            Shape::Ellipsoid => self.inverse.quadratic(x),
+        let square = match shape {
+            Shape::Ellipsoid | Shape::Squared => self.inverse.quadratic(x).max(0.0),
             Shape::Ball { .. } => dot(x, x),
         };
-        dot(x, &self.estimate) + radius * length.max(0.0).sqrt()
+        let length = if shape == Shape::Squared { square } else { square.sqrt() };
+        dot(x, &self.estimate) + radius * length
     }
 
     /// One reward for one context.

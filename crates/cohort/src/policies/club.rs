@@ -25,6 +25,7 @@
 //! | `exploration` | [0, ∞) | multiplies α; the scale that every policy has, 1 = α as it is |
 //! | `alpha2` α₂ | (0, ∞) | how different estimates must be for an edge to be cut; small cuts early |
 //! | `graph` | complete, erdos-renyi | the edges at the start: all, or each with probability min(1, 3·ln N/N), drawn from the problem's seed |
+//! | `bonus` | norm, square | √(xᵀM̄⁻¹x), or without the square root as much public code has it |
 //!
 //! α = 1 and α₂ = 2 are the values of the experiments on Last.FM in Ghosh et al., who tune both
 //! for every synthetic setting. The regulariser is 1, as in the algorithm.
@@ -41,11 +42,11 @@ mod saved;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::shared::clubs::{EXPLORATION_PARAMS, exploration, width};
+use super::shared::clubs::{BONUS, EXPLORATION_PARAMS, bonus, exploration, width};
 use crate::builder::builder;
 use crate::cluster::partition::number_by_smallest_member;
 use crate::cluster::{ShrinkingGraph, Split};
-use crate::linear::Oful;
+use crate::linear::{Bonus, Oful};
 use crate::params::{POSITIVE, Param, Settings};
 use crate::registry::PolicyInfo;
 use crate::{Arm, Contexts, Error, OnlinePolicy, Order, Policy, Problem, Saved, Score};
@@ -60,7 +61,9 @@ pub const INFO: PolicyInfo = PolicyInfo {
     build,
 };
 
-builder! { alpha: real, exploration: real, intercept: flag, alpha2: real, graph: choice }
+builder! {
+    alpha: real, exploration: real, intercept: flag, alpha2: real, graph: choice, bonus: choice,
+}
 
 /// Its parameters.
 pub(super) const PARAMS: &[&[Param]] = &[
@@ -68,6 +71,7 @@ pub(super) const PARAMS: &[&[Param]] = &[
     &[
         Param::real("alpha2", POSITIVE, 2.0, "α₂: how different users must be to be parted"),
         Param::choice("graph", &["complete", "erdos-renyi"], "edges at the start"),
+        BONUS,
     ],
 ];
 
@@ -77,6 +81,7 @@ const LAMBDA: f64 = 1.0;
 pub(super) struct Club {
     /// exploration·α.
     exploration: f64,
+    bonus: Bonus,
     dim: usize,
     /// M_i, b_i, w_i of every user.
     users: Vec<Oful>,
@@ -124,6 +129,7 @@ impl Club {
         };
         Self {
             exploration: exploration(settings),
+            bonus: bonus(settings),
             dim: problem.dim,
             users: vec![Oful::new(problem.dim, LAMBDA); problem.users],
             components: vec![Oful::new(problem.dim, LAMBDA); graph.components()],
@@ -172,8 +178,11 @@ impl Policy for Club {
     fn choose(&mut self, contexts: &Contexts, arms: &mut [Arm]) {
         self.grow_to(arms.len());
         let width = self.width();
-        let of_component: Vec<Arm> =
-            self.components.iter().map(|sums| sums.best_arm(contexts, width)).collect();
+        let of_component: Vec<Arm> = self
+            .components
+            .iter()
+            .map(|sums| sums.best_arm_by(contexts, width, self.bonus))
+            .collect();
         for (user, arm) in arms.iter_mut().enumerate() {
             *arm = of_component[self.graph.component(user)];
         }
@@ -209,7 +218,7 @@ impl OnlinePolicy for Club {
     /// Receive, average, choose.
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
         self.grow_to(user + 1);
-        self.components[self.graph.component(user)].best_arm(contexts, self.width())
+        self.components[self.graph.component(user)].best_arm_by(contexts, self.width(), self.bonus)
     }
 
     /// Average; a user who has not come yet would join the largest component.
@@ -220,8 +229,10 @@ impl OnlinePolicy for Club {
             self.graph.largest_component()
         };
         match component {
-            Some(at) => self.components[at].score(contexts, self.width(), scores),
-            None => Oful::new(self.dim, LAMBDA).score(contexts, self.width(), scores),
+            Some(at) => self.components[at].score_by(contexts, self.width(), self.bonus, scores),
+            None => {
+                Oful::new(self.dim, LAMBDA).score_by(contexts, self.width(), self.bonus, scores)
+            }
         }
     }
 

@@ -33,6 +33,7 @@
 //! | `exploration` | [0, ∞) | multiplies α; the scale that every policy has, 1 = α as it is |
 //! | `alpha_theta` α_θ | (0, ∞) | how different estimates must be to split, how alike to merge |
 //! | `alpha_p` α_p | (0, ∞) | the same for frequencies |
+//! | `bonus` | norm, square | √(xᵀM̄⁻¹x), or without the square root as much public code has it |
 //!
 //! α_θ = 1 and α_p = √2 are the paper's. In a round (all users at once) everybody chooses on what
 //! was known before it, and rewards are learned in the order of the users.
@@ -44,9 +45,9 @@ mod phased;
 mod saved;
 mod sets;
 
-use super::shared::clubs::{EXPLORATION_PARAMS, exploration, width};
+use super::shared::clubs::{BONUS, EXPLORATION_PARAMS, bonus, exploration, width};
 use crate::builder::builder;
-use crate::linear::Oful;
+use crate::linear::{Bonus, Oful};
 use crate::params::{POSITIVE, Param, Settings};
 use crate::registry::PolicyInfo;
 use crate::{Arm, Contexts, Error, OnlinePolicy, Order, Policy, Problem, Saved, Score};
@@ -68,16 +69,21 @@ pub const INFO: PolicyInfo = PolicyInfo {
                 std::f64::consts::SQRT_2,
                 "α_p: how different users' frequencies must be",
             ),
+            BONUS,
         ],
     ],
     build,
 };
 
-builder! { alpha: real, exploration: real, intercept: flag, alpha_theta: real, alpha_p: real }
+builder! {
+    alpha: real, exploration: real, intercept: flag, alpha_theta: real, alpha_p: real,
+    bonus: choice,
+}
 
 struct Sclub {
     /// exploration·α.
     exploration: f64,
+    bonus: Bonus,
     phased: Phased,
 }
 
@@ -88,12 +94,12 @@ fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Erro
         tolerance: 0.0,
     };
     let phased = Phased::new(problem.users, problem.dim, scales);
-    Ok(Box::new(Sclub { exploration: exploration(settings), phased }))
+    Ok(Box::new(Sclub { exploration: exploration(settings), bonus: bonus(settings), phased }))
 }
 
 impl Sclub {
     fn best_arm(&self, sums: &Oful, contexts: &Contexts) -> Arm {
-        sums.best_arm(contexts, self.exploration * width(self.phased.turns))
+        sums.best_arm_by(contexts, self.exploration * width(self.phased.turns), self.bonus)
     }
 }
 
@@ -139,7 +145,7 @@ impl OnlinePolicy for Sclub {
 
     fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
         let width = self.exploration * width(self.phased.turns);
-        self.phased.sets.sums_for(user).score(contexts, width, scores);
+        self.phased.sets.sums_for(user).score_by(contexts, width, self.bonus, scores);
     }
 
     fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {

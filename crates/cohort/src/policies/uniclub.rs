@@ -44,7 +44,7 @@ pub const INFO: PolicyInfo = PolicyInfo {
 
 builder! {
     scale: real, lambda_x: real, delta: real, explore: count, gap: real, alpha: real,
-    exploration: real, intercept: flag, alpha2: real, graph: choice,
+    exploration: real, intercept: flag, alpha2: real, graph: choice, bonus: choice,
 }
 
 const PARAMS: &[Param] = &[

@@ -112,7 +112,11 @@ impl Choose<'_> {
             let (offset, this) = (simd.splat(*offset), simd.splat(arm as f64));
             for b in 0..BLOCKS {
                 let mean = simd.add(simd.load(&mean[b]), offset);
-                let score = simd.mul_add(simd.load(&radii[b]), simd.load(&length[b]), mean);
+                let mut length = simd.load(&length[b]);
+                if offer.squared {
+                    length = simd.mul(length, length);
+                }
+                let score = simd.mul_add(simd.load(&radii[b]), length, mean);
                 chosen[b] = simd.where_greater(score, best[b], this, chosen[b]);
                 best[b] = simd.where_greater(score, best[b], score, best[b]);
             }

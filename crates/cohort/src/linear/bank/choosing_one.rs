@@ -92,7 +92,7 @@ impl Learner<'_> {
 
         let mut length = [simd.splat(0.0); WIDTH];
         match self.shape {
-            Shape::Ellipsoid => {
+            Shape::Ellipsoid | Shape::Squared => {
                 let mut at = 0;
                 for i in 0..dim {
                     let (mut x_i, mut doubled) = (length, length);
@@ -115,8 +115,10 @@ impl Learner<'_> {
                     }
                     at += 1;
                 }
-                for length in &mut length {
-                    *length = simd.root(*length);
+                if self.shape == Shape::Ellipsoid {
+                    for length in &mut length {
+                        *length = simd.root(*length);
+                    }
                 }
             }
             Shape::Ball { .. } => {

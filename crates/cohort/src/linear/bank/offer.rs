@@ -25,6 +25,8 @@ pub struct Offer {
     pub x: Vec<f64>,
     /// ‖x‖ of every arm; empty for ellipsoids.
     pub length: Vec<f64>,
+    /// Whether xᵀV⁻¹x is the bonus, and not its root.
+    pub squared: bool,
     /// What is added to the score of every arm: −∞ for those that are not there.
     pub offset: Vec<f64>,
 }
@@ -52,13 +54,14 @@ impl Offer {
         }
         let (mut outer, mut length) = (Vec::new(), Vec::new());
         match shape {
-            Shape::Ellipsoid => outer = outer_doubled(&x, tile, layout),
+            Shape::Ellipsoid | Shape::Squared => outer = outer_doubled(&x, tile, layout),
             Shape::Ball { .. } => {
                 length = contexts.iter().map(euclidean).collect();
                 length.resize(tiles * tile, 0.0);
             }
         }
-        Self { layout, tile, tiles, outer, x, length, offset }
+        let squared = shape == Shape::Squared;
+        Self { layout, tile, tiles, outer, x, length, squared, offset }
     }
 
     /// How many arms, with those that nobody chooses.

@@ -158,7 +158,7 @@ impl Bank {
             let centre: Vec<f64> =
                 block.estimate_of(lane).zip(from).map(|(estimate, from)| estimate - from).collect();
             match confidence.shape {
-                Shape::Ellipsoid => {
+                Shape::Ellipsoid | Shape::Squared => {
                     largest_norm(&block.inverse_of(lane).eigen().inverse(), &centre, radius)
                 }
                 Shape::Ball { .. } => dot(&centre, &centre).sqrt() + radius,

@@ -30,12 +30,13 @@ impl Bank {
             (vec![0.0; self.dim()], Symmetric::identity(self.dim(), 1.0 / self.lambda))
         };
         for (x, score) in contexts.iter().zip(scores) {
-            let square = match shape {
-                Shape::Ellipsoid => inverse.quadratic(x),
-                Shape::Ball { .. } => dot(x, x),
+            let length = match shape {
+                Shape::Ellipsoid => inverse.quadratic(x).max(0.0).sqrt(),
+                Shape::Squared => inverse.quadratic(x).max(0.0),
+                Shape::Ball { .. } => dot(x, x).sqrt(),
             };
             score.expected = dot(x, &estimate);
-            score.bonus = radius * square.max(0.0).sqrt();
+            score.bonus = radius * length;
         }
     }
 

@@ -2,7 +2,7 @@
 //! unsure they are of an estimate.
 
 use crate::intercept::INTERCEPT;
-use crate::linear::sum_in_parts;
+use crate::linear::{Bonus, sum_in_parts};
 use crate::params::{NOT_NEGATIVE, POSITIVE, Param, Settings};
 
 /// α and its multiple, and the intercept.
@@ -11,6 +11,21 @@ pub(crate) const EXPLORATION_PARAMS: &[Param] = &[
     Param::real("exploration", NOT_NEGATIVE, 1.0, "multiplies α; 1 = α as it is"),
     INTERCEPT,
 ];
+
+/// The bonus of CLUB and SCLUB.
+pub(crate) const BONUS: Param = Param::choice(
+    "bonus",
+    &["norm", "square"],
+    "an arm's length in M̄⁻¹, or its square as much public code has it",
+);
+
+/// What [`BONUS`] says.
+pub(crate) fn bonus(settings: &Settings) -> Bonus {
+    match settings.choice("bonus") {
+        "square" => Bonus::Squared,
+        _ => Bonus::Norm,
+    }
+}
 
 /// exploration·α.
 pub(crate) fn exploration(settings: &Settings) -> f64 {

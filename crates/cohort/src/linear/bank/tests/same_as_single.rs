@@ -74,6 +74,8 @@ fn in_any_dimension_with_any_number_of_arms_and_learners() {
 fn over_several_runs_of_blocks() {
     for set in sets() {
         plays_alike(set, 15, 25, 700, Shape::Ellipsoid);
+        plays_alike(set, 15, 25, 70, Shape::Squared);
+        plays_alike(set, 4, 3, 9, Shape::Squared);
         plays_alike(set, 25, 10, 243, BALL);
         plays_alike(set, 60, 5, 50, Shape::Ellipsoid);
     }
@@ -83,7 +85,7 @@ fn over_several_runs_of_blocks() {
 fn a_learner_that_is_asked_alone_gives_the_arm_and_learns_the_bits_of_a_round() {
     for set in sets() {
         for (dim, arms, learners) in [(15, 25, 21), (3, 1, 9), (6, 40, 8), (4, 8, 3), (9, 17, 5)] {
-            for shape in [Shape::Ellipsoid, BALL] {
+            for shape in [Shape::Ellipsoid, Shape::Squared, BALL] {
                 let confidence = confidence(shape);
                 let mut stream = Stream::new(dim, arms, 5);
                 let mut rounds = Bank::new(learners, dim, confidence.lambda).using(set);
