@@ -46,8 +46,9 @@ use crate::cluster::partition::number_by_smallest_member;
 use crate::insight::Insight;
 use crate::linear::{argmax, dot};
 use crate::params::Settings;
-use crate::population::constants;
-use crate::population::{Belief, Fitted, Ledger, Panel, Population, Prior, memory_of};
+use crate::population::{
+    Belief, Fitted, Ledger, Panel, Population, Prior, mean_rewards, memory_of,
+};
 use crate::registry::PolicyInfo;
 use crate::{Arm, Contexts, Error, OnlinePolicy, Policy, Problem, Refits, Saved};
 use beliefs::Beliefs;
@@ -89,10 +90,10 @@ pub struct Cohort {
     prior: Option<Prior>,
     /// Users by whose rewards it is judged, where cohorts are learned.
     panel: Option<Panel>,
-    /// How many rewards there were at the last refit.
+    /// How many rewards there were at the last refit that asked everybody.
     fitted_rewards: f64,
-    /// How many of them those had who had most, when the last refit was taken on.
-    fitted_frequent: f64,
+    /// How many each had of those who come often, when the last refit was taken on.
+    fitted_each: f64,
     /// A refit under way, for users that come one at a time.
     refit: Option<pacing::Refit>,
     /// Posteriors that are carried along, once users have been served in rounds.
@@ -119,7 +120,7 @@ impl Cohort {
             prior: None,
             panel: None,
             fitted_rewards: 0.0,
-            fitted_frequent: 0.0,
+            fitted_each: 0.0,
             refit: None,
             posteriors: None,
             carried: Beliefs::new(problem.dim, CARRIED_BYTES),
@@ -144,8 +145,8 @@ impl Cohort {
     /// Takes on a population that was fitted elsewhere, for what has been seen by now.
     pub fn adopt(&mut self, population: Population) {
         self.ledger.settle();
-        (self.fitted_rewards, self.fitted_frequent) =
-            (self.ledger.rewards(), self.ledger.top_total(constants::frequent_users()));
+        (self.fitted_rewards, self.fitted_each) =
+            (self.ledger.rewards(), mean_rewards(&self.ledger));
         self.take_on(Fitted::only(population));
     }
 
@@ -171,15 +172,13 @@ impl Cohort {
     /// Refits once the rewards seen have grown by the ratio since the last time.
     fn refit_if_due(&mut self) {
         self.finish_refit();
-        if !self.is_due() {
-            return;
-        }
+        let Some(extent) = self.due() else { return };
         self.ledger.settle();
         let (before, panel) = (self.fitted.as_ref(), self.panel.as_ref());
         let (given, scoring_mode) = (&self.settings.given, self.settings.scoring_mode);
-        let found = Fitted::fit(&self.ledger, before, panel, given, scoring_mode);
-        let frequent = self.ledger.top_total(constants::frequent_users());
-        self.take_result(found, self.ledger.rewards(), frequent);
+        let found = Fitted::fit(&self.ledger, before, panel, given, scoring_mode, extent);
+        let (rewards, each) = (self.rewards_at_refit(extent), mean_rewards(&self.ledger));
+        self.take_result(found, rewards, each);
     }
 
     /// Takes on what a fit found: everybody's posterior afresh.

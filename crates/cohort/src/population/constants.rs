@@ -46,8 +46,6 @@ constants! {
     refit_spacing: f64 = 0.066, "time against late learning in many dimensions";
     /// The power of `refit_ratio` that counts once refits change little.
     settled_power: f64 = 3.0, "time against late centres";
-    /// Users with most rewards whose rewards decide, too, when a refit is due.
-    frequent_users: usize = 1024, "time against late learning of a few who come often";
     /// Users of a sample in R^15 where nearly all have a cohort.
     sample_users: usize = 2048, "time against small cohorts that are missed";
     /// Users of a sample at least, in many dimensions.
@@ -58,12 +56,22 @@ constants! {
     sample_unassigned: f64 = 0.3, "the same";
     /// The probability of users' likeliest components, on average, below which a sample is larger.
     sample_certain: f64 = 0.9, "the same";
+    /// The user, by rewards, whose number of rewards is what those have who come often.
+    sample_reference: usize = 64, "cohorts of a few against visitors who mislead";
+    /// Users of a sample have this part of that, or of the dimension, at least.
+    sample_least_part: f64 = 0.7, "the same";
     /// Passes of a refit before it looks at the structure, and after.
     passes: usize = 2, "time against what is left to the next refit";
     /// The same while users have fewer rewards than dimensions.
     early_passes: usize = 3, "the same";
     /// Passes of the first fit, which starts from nothing.
     first_passes: usize = 15, "the same";
+    /// Rewards of all before the first fit, in parts of the dimension.
+    first_rewards: f64 = 1.0, "chance at first against few arms that are known";
+    /// Rewards a user below which a fit starts from nothing, not from the one before …
+    fresh_rewards: f64 = 2.0, "time against variances that stay too small";
+    /// … and rewards of all, in parts of the dimension.
+    fresh_dimensions: f64 = 2.0, "the same";
     /// Passes over all users after the structure was found on a sample of them.
     polishing_passes: usize = 1, "time against centres of the sample alone";
     /// Nats a user by which the evidence changes where further passes change nothing of note.

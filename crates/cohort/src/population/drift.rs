@@ -53,7 +53,7 @@ pub fn has_jumped(panel: &Panel, population: &Population, scoring_mode: ScoringM
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::population::{Fitted, Given, Ledger};
+    use crate::population::{Extent, Fitted, Given, Ledger};
 
     /// Rewards of users with a vector each, which all change their sign in one turn.
     fn jumps(users: usize, turns: usize, change: usize, noise: f64) -> bool {
@@ -73,7 +73,8 @@ mod tests {
             }
             ledger.learn_one(user, &x, reward);
             if turn == turns / 2 {
-                fitted = Fitted::fit(&ledger, None, None, &Given::default(), scoring_mode);
+                let given = Given::default();
+                fitted = Fitted::fit(&ledger, None, None, &given, scoring_mode, Extent::Everybody);
                 panel = Some(Panel::new(&ledger));
             }
         }

@@ -106,7 +106,10 @@ impl Population {
         let stays = Stays { noise: given.sigma.is_some(), at_large: false };
         for _ in 0..constants::polishing_passes() {
             let sums = self.sums(ledger);
+            let certainty = self.certainty;
             self.maximise(&sums, &scales, stays);
+            // How sure the structure is those tell who can.
+            self.certainty = certainty;
         }
     }
 }
@@ -251,6 +254,10 @@ impl Fitting {
         let mut scales = Scales::of(&users)?;
         scales.floor = given.least_noise;
         let features = users.first()?.dim() - 1;
+        // What so few rewards said is no place to start from: variances near zero hardly grow again.
+        let few = scales.rewards < constants::fresh_rewards() * scales.users
+            || scales.rewards < constants::fresh_dimensions() * (features + 1) as f64;
+        let warm = warm.filter(|warm| !few || warm.components.len() > 1);
         let mut population = match warm {
             Some(warm) => warm.clone(),
             None => scales.first_guess(features, origin),

@@ -36,6 +36,15 @@ pub struct Verdict {
     pub against: bool,
 }
 
+/// Whom a fit asks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Extent {
+    /// The users of a sample, for the structure.
+    Sample,
+    /// Everybody, afterwards.
+    Everybody,
+}
+
 /// What a refit finds.
 #[derive(Clone, Debug)]
 pub struct Fitted {
@@ -144,13 +153,15 @@ impl Fitted {
         self.plain.as_ref().or(alone)
     }
 
-    /// The next one, from all that was seen by now; `panel` has what was seen of some users since this one.
+    /// The next one, from all that was seen by now; `panel` has what was seen of some users since this one. With
+    /// [`Extent::Sample`] nobody but the users of a sample is asked.
     pub fn fit(
         ledger: &Ledger,
         before: Option<&Self>,
         panel: Option<&Panel>,
         given: &Given,
         scoring_mode: ScoringMode,
+        extent: Extent,
     ) -> Option<Self> {
         let warm = before.map(|before| &before.found);
         let warm_plain = before.and_then(|before| match &before.plain {
@@ -208,6 +219,7 @@ impl Fitted {
             fitted.verdict = verdict;
         }
         match &mut fitted.plain {
+            _ if extent == Extent::Sample => {}
             None => fitted.found.polish(ledger, &slots, &alone),
             Some(plain) if fitted.verdict.against => plain.polish(ledger, &slots, &alone),
             Some(_) => fitted.found.polish(ledger, &slots, &given),

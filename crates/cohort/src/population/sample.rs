@@ -16,17 +16,33 @@ fn sample_size(features: usize, warm: Option<&Population>) -> usize {
     if searching { constants::sample_more() * users } else { users }
 }
 
-/// Slots of the users of a sample: all of them where there are few. Half have the most rewards; the other
-/// half is drawn from all, those with more rewards the likelier. Which they are moves with the rewards seen.
+/// Slots of the users of a sample: all of them where there are few, but for those who tell next to nothing
+/// beside the others ([`least_rewards`]). Half have the most rewards; the other half is drawn, those with
+/// more rewards the likelier. Which they are moves with the rewards seen.
 pub fn sample(ledger: &Ledger, warm: Option<&Population>) -> Vec<usize> {
     sample_of(ledger, sample_size(ledger.dim(), warm))
+}
+
+/// Rewards that a user of a sample has at least: half of what those have who come often, or half the
+/// dimension. Who came once or twice tells nothing of the structure, but where everybody did; what
+/// such users have in common with the others is learned afterwards, from sums over all.
+fn least_rewards(ledger: &Ledger) -> f64 {
+    let often = ledger.count_of_rank(constants::sample_reference());
+    constants::sample_least_part() * often.min(ledger.dim() as f64)
+}
+
+/// How many rewards users have, on average, of those that a sample is taken from.
+pub fn mean_rewards(ledger: &Ledger) -> f64 {
+    ledger.mean_count_from(least_rewards(ledger))
 }
 
 /// The same, of so many users at most.
 pub fn sample_of(ledger: &Ledger, most: usize) -> Vec<usize> {
     // Users that were removed have no rewards.
     let counts: Vec<f64> = ledger.counts().flatten().copied().collect();
-    let slots: Vec<usize> = (0..counts.len()).filter(|slot| counts[*slot] > 0.0).collect();
+    let least = least_rewards(ledger);
+    let tells_enough = |slot: &usize| counts[*slot] > 0.0 && counts[*slot] >= least;
+    let slots: Vec<usize> = (0..counts.len()).filter(tells_enough).collect();
     if slots.len() <= most {
         return slots;
     }

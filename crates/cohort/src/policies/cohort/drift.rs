@@ -35,7 +35,7 @@ impl Cohort {
         let dim = self.ledger.dim();
         self.ledger = Ledger::new(dim, memory_of(self.settings.half_life));
         (self.fitted, self.prior, self.panel, self.refit) = (None, None, None, None);
-        (self.fitted_rewards, self.fitted_frequent) = (0.0, 0.0);
+        (self.fitted_rewards, self.fitted_each) = (0.0, 0.0);
         self.carried.clear();
         self.asked.clear();
         if let Some(posteriors) = &mut self.posteriors {

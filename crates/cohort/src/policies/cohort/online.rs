@@ -5,7 +5,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 use super::{Cohort, DRAWS, saved};
-use crate::population::{Belief, Fitted};
+use crate::population::{Belief, Extent, Fitted, mean_rewards};
 use crate::{Arm, Contexts, Error, OnlinePolicy, RefitJob, Refits, Score};
 
 impl Cohort {
@@ -132,25 +132,46 @@ impl OnlinePolicy for Cohort {
     }
 }
 
-impl Refits for Cohort {
-    fn is_due(&self) -> bool {
-        if self.refit.is_some() {
-            return false;
+impl Cohort {
+    /// Whether a refit is due, and whom it asks.
+    pub(super) fn due(&self) -> Option<Extent> {
+        let rewards = self.ledger.rewards();
+        if self.refit.is_some() || rewards == 0.0 {
+            return None;
+        }
+        // Before that arms are chosen in turn: all users would choose the same one, and be told the same.
+        if self.fitted.is_none()
+            && rewards < constants::first_rewards() * (self.ledger.dim() + 1) as f64
+        {
+            return None;
         }
         let settled = self.fitted.as_ref().is_some_and(Fitted::is_settled);
         let ratio =
             self.settings.refit_ratio.powf(if settled { constants::settled_power() } else { 1.0 });
-        let rewards = self.ledger.rewards();
         // A refit costs as much as some decisions for every user, the more the larger the dimension.
-        let spared =
-            constants::refit_spacing() * self.ledger.dim() as f64 * self.ledger.answered() as f64;
-        let due = (self.fitted_rewards * ratio).max(self.fitted_rewards + spared);
-        if rewards == 0.0 || self.fitted_rewards == 0.0 || rewards >= due {
-            return rewards > 0.0;
+        let spared = constants::refit_spacing() * self.ledger.dim() as f64;
+        let next = |fitted: f64, spared: f64| (fitted * ratio).max(fitted + spared);
+        if self.fitted_rewards == 0.0
+            || rewards >= next(self.fitted_rewards, spared * self.ledger.answered() as f64)
+        {
+            return Some(Extent::Everybody);
         }
-        // A few users who come often after very many who came once are soon worth a refit of their own.
-        self.ledger.answered() > constants::frequent_users()
-            && self.ledger.top_total(constants::frequent_users()) >= self.fitted_frequent * ratio
+        // A few users who come often beside very many who came once are soon worth a refit of their own.
+        (mean_rewards(&self.ledger) >= next(self.fitted_each, spared)).then_some(Extent::Sample)
+    }
+
+    /// What a refit that begins now leaves as the number of rewards at the last one that asked everybody.
+    pub(super) fn rewards_at_refit(&self, extent: Extent) -> f64 {
+        match extent {
+            Extent::Everybody => self.ledger.rewards(),
+            Extent::Sample => self.fitted_rewards,
+        }
+    }
+}
+
+impl Refits for Cohort {
+    fn is_due(&self) -> bool {
+        self.due().is_some()
     }
 
     fn catch_up(&mut self) {
@@ -158,17 +179,16 @@ impl Refits for Cohort {
     }
 
     fn job(&mut self) -> Option<RefitJob> {
-        if !self.is_due() {
-            return None;
-        }
+        let extent = self.due()?;
+        let rewards = self.rewards_at_refit(extent);
         let ledger = self.ledger().clone();
         let (before, panel) = (self.fitted.clone(), self.panel.clone());
         let (given, scoring_mode) = (self.settings.given, self.settings.scoring_mode);
         let restarts = self.watch.restarts;
         Some(Box::new(move || {
             let fitted =
-                Fitted::fit(&ledger, before.as_ref(), panel.as_ref(), &given, scoring_mode);
-            saved::write_fitted(ledger.rewards(), restarts, fitted.as_ref())
+                Fitted::fit(&ledger, before.as_ref(), panel.as_ref(), &given, scoring_mode, extent);
+            saved::write_fitted(rewards, restarts, fitted.as_ref())
         }))
     }
 
@@ -178,7 +198,7 @@ impl Refits for Cohort {
             return Ok(());
         }
         self.fitted_rewards = rewards;
-        self.fitted_frequent = self.ledger.top_total(constants::frequent_users());
+        self.fitted_each = mean_rewards(&self.ledger);
         if let Some(fitted) = fitted {
             self.take_on(fitted);
         }

@@ -3,9 +3,8 @@
 use std::sync::Mutex;
 
 use super::Cohort;
-use crate::Refits;
 use crate::pace::Paced;
-use crate::population::Fitted;
+use crate::population::{Extent, Fitted, mean_rewards};
 
 /// What one call does of a refit, in multiplications of eight numbers: some milliseconds.
 const SLICE: f64 = 1e7;
@@ -16,10 +15,10 @@ const AT_ONCE: f64 = 1e6;
 pub(super) struct Refit {
     /// A mutex, so that the policy may be looked at from several threads.
     work: Mutex<Paced<Option<Fitted>>>,
-    /// How many rewards there were when it began …
+    /// [`Cohort::rewards_at_refit`] when it began …
     rewards: f64,
-    /// … and how many of them those had who had most.
-    frequent: f64,
+    /// … and how many each had of those who come often.
+    each: f64,
 }
 
 impl Cohort {
@@ -28,10 +27,10 @@ impl Cohort {
         if self.refit.is_none() {
             let dim = (self.ledger.dim() + 1) as f64;
             let small = self.ledger.answered() as f64 * dim.powi(3) < AT_ONCE;
-            if small || self.posteriors.is_some() || !self.is_due() {
-                return self.refit_if_due();
+            match self.due() {
+                Some(extent) if !small && self.posteriors.is_none() => self.begin_refit(extent),
+                _ => return self.refit_if_due(),
             }
-            self.begin_refit();
         }
         let Some(refit) = &mut self.refit else { return };
         let work = refit.work.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -45,22 +44,20 @@ impl Cohort {
         if let Some(refit) = self.refit.take() {
             let work = refit.work.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
             let found = work.finish();
-            self.take_result(found, refit.rewards, refit.frequent);
+            self.take_result(found, refit.rewards, refit.each);
         }
     }
 
-    fn begin_refit(&mut self) {
-        let (rewards, frequent) = (
-            self.ledger.rewards(),
-            self.ledger.top_total(crate::population::constants::frequent_users()),
-        );
+    fn begin_refit(&mut self, extent: Extent) {
         let ledger = self.ledger().clone();
+        let (rewards, each) = (self.rewards_at_refit(extent), mean_rewards(&ledger));
         let (before, panel) = (self.fitted.clone(), self.panel.clone());
         let (given, scoring_mode) = (self.settings.given, self.settings.scoring_mode);
-        let fit =
-            move || Fitted::fit(&ledger, before.as_ref(), panel.as_ref(), &given, scoring_mode);
+        let fit = move || {
+            Fitted::fit(&ledger, before.as_ref(), panel.as_ref(), &given, scoring_mode, extent)
+        };
         match Paced::new(fit) {
-            Ok(work) => self.refit = Some(Refit { work: Mutex::new(work), rewards, frequent }),
+            Ok(work) => self.refit = Some(Refit { work: Mutex::new(work), rewards, each }),
             // Without a thread it is done here and now.
             Err(_) => self.refit_if_due(),
         }
@@ -68,13 +65,13 @@ impl Cohort {
 
     fn end_refit(&mut self, found: Option<Fitted>) {
         if let Some(refit) = self.refit.take() {
-            self.take_result(found, refit.rewards, refit.frequent);
+            self.take_result(found, refit.rewards, refit.each);
         }
     }
 
     /// Takes on what a fit found, if anything; where nothing was to be found there is no other until more was seen.
-    pub(super) fn take_result(&mut self, found: Option<Fitted>, rewards: f64, frequent: f64) {
-        (self.fitted_rewards, self.fitted_frequent) = (rewards, frequent);
+    pub(super) fn take_result(&mut self, found: Option<Fitted>, rewards: f64, each: f64) {
+        (self.fitted_rewards, self.fitted_each) = (rewards, each);
         if let Some(fitted) = found {
             self.take_on(fitted);
         }

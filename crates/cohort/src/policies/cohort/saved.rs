@@ -19,7 +19,7 @@ use super::drift::Watch;
 use super::layout::{self, Layout, Reader, Writer};
 use super::posteriors::Posteriors;
 use super::{Cohort, INFO, old};
-use crate::population::{Fitted, Ledger, Panel, Population, Prior};
+use crate::population::{Fitted, Ledger, Panel, Population, Prior, mean_rewards};
 use crate::saved::{
     check_equal, not_alike, read_array, read_bank, read_count, write_bank, write_count,
     write_header,
@@ -27,7 +27,9 @@ use crate::saved::{
 use crate::{Error, Frozen, Saved, Shared};
 
 /// The layout that `save` writes.
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
+/// That in which refits were paced by the rewards of those who had most, all together.
+const VERSION_TOGETHER: u32 = 5;
 /// That before users were watched for drift.
 const VERSION_UNWATCHED: u32 = 4;
 /// That before two populations were fitted.
@@ -42,7 +44,7 @@ const FITTED_VERSION_OF_ONE: u32 = 2;
 /// All that is kept. Statistics and beliefs are shared with the policy until it learns.
 struct Kept {
     ledger: Ledger,
-    /// Rewards at the last refit: all, and of those who had most.
+    /// Rewards at the last refit: all, and of each of those who come often.
     fitted: [f64; 2],
     draws: u64,
     learned: Option<Fitted>,
@@ -56,7 +58,7 @@ impl Cohort {
     fn kept(&self) -> Kept {
         Kept {
             ledger: self.ledger.settled().into_owned(),
-            fitted: [self.fitted_rewards, self.fitted_frequent],
+            fitted: [self.fitted_rewards, self.fitted_each],
             draws: self.draws,
             learned: self.fitted.clone(),
             panel: self.panel.clone(),
@@ -74,7 +76,7 @@ impl Cohort {
         self.prior =
             learned.as_ref().map(|learned| Prior::new(learned.used().clone(), scoring_mode));
         (self.fitted, self.panel, self.watch) = (learned, panel, watch);
-        [self.fitted_rewards, self.fitted_frequent] = fitted;
+        [self.fitted_rewards, self.fitted_each] = fitted;
         (self.ledger, self.draws) = (ledger, draws);
         (self.carried, self.posteriors) = (carried, posteriors);
         self.asked.clear();
@@ -86,13 +88,16 @@ impl Cohort {
         let ledger = self.ledger.load(from, what)?;
         let mut fitted = [0.0; 2];
         Reader(from).numbers(&mut fitted)?;
+        if version != VERSION {
+            fitted[1] = mean_rewards(&ledger);
+        }
         let draws = read_count(from, what)? as u64;
         let (learned, panel) = match version {
             VERSION_OF_ONE => (read_population(from, dim)?.map(Fitted::only), None),
             _ => (read_learned(from, dim)?, layout::read_panel(from, dim)?),
         };
         let mut watch = Watch::default();
-        if version == VERSION {
+        if matches!(version, VERSION | VERSION_TOGETHER) {
             layout::watch(&mut Reader(from), &mut watch)?;
         }
         let components = learned.as_ref().map_or(0, |learned| learned.used().components.len());
@@ -125,8 +130,7 @@ impl Cohort {
             posteriors = Some(all);
         }
         let carried = self.carried.empty();
-        let fitted =
-            [fitted_rewards, ledger.top_total(crate::population::constants::frequent_users())];
+        let fitted = [fitted_rewards, mean_rewards(&ledger)];
         let learned = population.map(Fitted::only);
         let (panel, watch) = (None, Watch::default());
         Ok(Kept { ledger, fitted, draws, learned, panel, watch, carried, posteriors })
@@ -163,7 +167,9 @@ impl Saved for Cohort {
     fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         let kept = match u32::from_le_bytes(read_array(from, INFO.name)?) {
             old::VERSION => self.load_old(from)?,
-            version @ (VERSION_OF_ONE | VERSION_UNWATCHED) => self.load_present(from, version)?,
+            version @ (VERSION_OF_ONE | VERSION_UNWATCHED | VERSION_TOGETHER) => {
+                self.load_present(from, version)?
+            }
             version => {
                 check_equal(INFO.name, "layout version", version, VERSION)?;
                 self.load_present(from, VERSION)?

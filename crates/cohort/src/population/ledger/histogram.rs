@@ -38,18 +38,24 @@ impl Histogram {
         }
     }
 
-    /// The sum of the counts of the `most` users with the largest.
-    pub fn top_total(&self, most: usize) -> f64 {
-        let (mut left, mut total) = (most, 0.0);
+    /// The `rank`-th largest count, from 1; the smallest where there are fewer, 0 where there are none.
+    pub fn of_rank(&self, rank: usize) -> f64 {
+        let mut left = rank;
         for (count, users) in self.users.iter().rev() {
-            let taken = left.min(*users);
-            total += taken as f64 * f64::from_bits(*count);
-            left -= taken;
-            if left == 0 {
-                break;
+            if left <= *users {
+                return f64::from_bits(*count);
             }
+            left -= users;
         }
-        total
+        self.users.keys().next().map_or(0.0, |count| f64::from_bits(*count))
+    }
+
+    /// How many users have at least so many, and the sum of their counts.
+    pub fn from(&self, least: f64) -> (usize, f64) {
+        let from = self.users.range(least.max(0.0).to_bits()..);
+        from.fold((0, 0.0), |(all, total), (count, users)| {
+            (all + users, total + *users as f64 * f64::from_bits(*count))
+        })
     }
 
     /// Bytes taken, roughly.

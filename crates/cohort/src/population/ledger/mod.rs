@@ -184,11 +184,17 @@ impl Ledger {
         learning::count_after(self.count(slot), self.memory, waiting)
     }
 
-    /// The sum of n over the `most` users with most rewards: exact for whole counts, to one part in
-    /// 256 for decayed ones. Of rounds that wait, as many rewards as there are for so many users.
-    pub fn top_total(&self, most: usize) -> f64 {
-        let waiting: usize = self.waiting.iter().map(|round| round.users().min(most)).sum();
-        self.histogram.top_total(most) + waiting as f64
+    /// n of the user that has the `rank`-th most rewards, or of the last one: exact for whole counts, to one
+    /// part in 256 for decayed ones. Rounds that wait do not count.
+    pub fn count_of_rank(&self, rank: usize) -> f64 {
+        self.histogram.of_rank(rank)
+    }
+
+    /// The mean of n over the users that have so many rewards at least, as exact as that; every round that
+    /// waits is one more reward of each.
+    pub fn mean_count_from(&self, least: f64) -> f64 {
+        let (users, total) = self.histogram.from(least);
+        total / users.max(1) as f64 + self.waiting.len() as f64
     }
 
     /// Bytes taken, with those that the allocator and the index take; shared ones count in full.

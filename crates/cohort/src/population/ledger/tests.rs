@@ -328,8 +328,12 @@ proptest! {
         let mut counts: Vec<f64> = ledger.counts().flatten().copied().collect();
         counts.sort_by(|a, b| b.total_cmp(a));
         for most in [1, 3, 100] {
-            let total: f64 = counts.iter().take(most).sum();
-            prop_assert!((ledger.top_total(most) - total).abs() <= total / 256.0);
+            let last = counts.iter().take(most).rfind(|n| **n > 0.0).copied().unwrap_or(0.0);
+            prop_assert!((ledger.count_of_rank(most) - last).abs() <= last / 256.0);
+            let from = ledger.count_of_rank(most) * 0.99;
+            let those: Vec<f64> = counts.iter().copied().filter(|n| *n >= from && *n > 0.0).collect();
+            let mean = those.iter().sum::<f64>() / those.len().max(1) as f64;
+            prop_assert!((ledger.mean_count_from(from) - mean).abs() <= mean / 10.0);
         }
     }
 
