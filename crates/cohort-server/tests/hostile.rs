@@ -117,7 +117,7 @@ fn one_app_is_served_among_bad_clients_and_no_acknowledged_reward_is_lost() {
     drop(silent);
     let (quiet, hostile) = (quiet[REWARDS * 95 / 100], hostile[REWARDS * 95 / 100]);
     // How fast the machine is at this moment is not known here: what must not be is waiting for all the others.
-    assert!(hostile < quiet * 3 + Duration::from_millis(500), "{hostile:?}, {quiet:?} without");
+    assert!(hostile < quiet * 3 + Duration::from_secs(2), "{hostile:?}, {quiet:?} without");
     let service = service.restart();
     assert_eq!(service.get("/v1/apps/quiet")["rewards"], 2 * REWARDS);
 }

@@ -341,7 +341,7 @@ fn readers_that_do_not_read_keep_nobody_waiting() {
     assert!(held < 60, "each of them would hold a thread");
     let began = Instant::now();
     visit_one(&service);
-    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     drop(slow);
 }
 

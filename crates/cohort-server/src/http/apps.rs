@@ -19,6 +19,7 @@ use super::error::{ApiError, ErrorBody};
 use super::keys::{KeyTerms, NewKey, make_key, no_randomness};
 use super::learning::{AggregationBody, ApprenticeBody, ModeBody};
 use super::path::Path;
+use super::schemas::pairs;
 use crate::auth::Scopes;
 use crate::engine::request::AppView;
 use crate::engine::{Answer, Request};
@@ -52,6 +53,7 @@ pub struct NewApp {
     pub features: FeatureForm,
     /// Which features are multiplied by each other: pairs of `item`, `context`, `user` or namespaces. In an app
     /// that takes JSON; item × context and item × user if absent.
+    #[schema(schema_with = pairs, required = false)]
     pub interactions: Option<Vec<(String, String)>>,
     /// The policy; `cohort policies` lists them.
     #[serde(default = "default_policy")]
@@ -167,6 +169,7 @@ pub struct AppBody {
     /// In what form features are sent.
     pub features: FeatureForm,
     /// Which features are multiplied by each other, in an app that takes JSON.
+    #[schema(schema_with = pairs)]
     pub interactions: Vec<(String, String)>,
     /// The policy.
     pub policy: String,

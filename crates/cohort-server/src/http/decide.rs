@@ -15,6 +15,7 @@ use super::apps::unexpected;
 use super::body::{JsonBody, check_count, check_id};
 use super::error::{ApiError, ErrorBody, ErrorDetail};
 use super::path::Path;
+use super::schemas::any_features;
 use super::{Service, Shared};
 use crate::auth::Scopes;
 use crate::engine::request::{ForUser, Made, Offer};
@@ -30,7 +31,7 @@ pub struct Candidate {
     pub id: String,
     /// Its features, a list of numbers, or an object in an app that takes JSON; absent if the catalogue
     /// has them.
-    #[schema(value_type = Option<Object>)]
+    #[schema(schema_with = any_features, required = false)]
     pub features: Option<ItemFeatures>,
 }
 

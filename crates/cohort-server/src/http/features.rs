@@ -83,8 +83,10 @@ pub async fn features_of_user(
 pub async fn features_of_cohort(
     State(service): Shared,
     _: Client<{ Scopes::READ }>,
-    Path((app, cohort)): Path<(String, usize)>,
+    Path((app, cohort)): Path<(String, String)>,
 ) -> Result<Json<FeatureList>, ApiError> {
+    // What is no number, or one beyond all numbers of cohorts, is none of theirs.
+    let cohort = cohort.parse().unwrap_or(usize::MAX);
     service.features_for(app, Whose::Cohort(cohort)).await
 }
 

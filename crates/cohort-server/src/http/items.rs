@@ -13,6 +13,7 @@ use super::apps::unexpected;
 use super::body::{JsonBody, check_count, check_id};
 use super::error::{ApiError, ErrorBody};
 use super::path::Path;
+use super::schemas::any_features;
 use crate::auth::Scopes;
 use crate::engine::{Answer, Request};
 
@@ -33,7 +34,7 @@ pub struct PutItem {
     /// Its id.
     pub id: String,
     /// A list of as many numbers as the app's `dim`; an object in an app that takes JSON.
-    #[schema(value_type = Object, example = json!([0.9, 0.1]))]
+    #[schema(schema_with = any_features)]
     pub features: ItemFeatures,
 }
 

@@ -13,7 +13,7 @@
 //! | `insight`, `log` | what does it know, and what is in its log? |
 //! | `personalizer` | how do clients of Azure Personalizer ask? |
 //! | `page` | what does the page consist of? |
-//! | `described` | what does the description say beyond the types? |
+//! | `described`, `schemas` | what does the description say beyond the types? |
 //! | `operations` | is it well, what does it count, how is it called? |
 //! | `measure` | how many requests came, how long did they take? |
 
@@ -35,6 +35,7 @@ mod page;
 mod path;
 mod personalizer;
 mod reward;
+mod schemas;
 mod users;
 
 use std::sync::Arc;
