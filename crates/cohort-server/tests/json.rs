@@ -169,7 +169,10 @@ fn json_over_http() {
     let of_ann = ann["features"].as_array().unwrap();
     assert_eq!(of_ann.len(), names.len(), "weights come with the first refit, names at once");
     assert_eq!(service.send("GET", "/v1/apps/films/users/eve/features", &json!(null)).0, 404);
-    assert_eq!(service.send("GET", "/v1/apps/films/cohorts/99/features", &json!(null)).0, 404);
+    for number in ["99", "18446744073709551615", "18446744073709551616", "none"] {
+        let path = format!("/v1/apps/films/cohorts/{number}/features");
+        assert_eq!(service.send("GET", &path, &json!(null)).0, 404);
+    }
     // Whatever cannot be used is refused with a code and a sentence, and nothing changes.
     let before = service.get("/v1/apps/films")["decisions"].clone();
     let wide: serde_json::Map<_, _> = (0..200).map(|i| (format!("n{i}"), json!("w"))).collect();

@@ -435,10 +435,10 @@ impl App {
             (Some(user), _) => insight.user_summary(user)?.estimate,
             (None, Some(cohort)) => {
                 let population = insight.population()?;
-                let at = population.components.len() - population.cohorts().len() + cohort;
                 if cohort >= population.cohorts().len() {
                     return None;
                 }
+                let at = population.components.len() - population.cohorts().len() + cohort;
                 population.centre(at)
             }
             (None, None) => {
