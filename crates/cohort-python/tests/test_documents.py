@@ -54,3 +54,17 @@ def test_the_quick_start_runs(tmp_path, monkeypatch):
     names: dict = {}
     for block in blocks:
         exec(compile(block, "docs/python.md", "exec"), names)
+
+
+def test_ten_minutes_are_as_the_document_says(start_service, tmp_path, monkeypatch, capsys):
+    """Block by block; only where the service is differs."""
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs/ten-minutes.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert len(blocks) == 6
+    url, names = start_service().url, {}
+    for block in blocks:
+        block = block.replace("http://127.0.0.1:7700", url)
+        exec(compile(block, "docs/ten-minutes.md", "exec"), names)
+    said = capsys.readouterr().out
+    assert "12 items" in said and "600 rewards learned" in said

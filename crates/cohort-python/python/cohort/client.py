@@ -24,8 +24,11 @@ from cohort.errors import BadInput, ServiceError
 
 __all__ = ["Client", "Decision"]
 
+#: Features of an item: numbers, or in an app that takes JSON an object (words, numbers, booleans, lists, objects).
+Features = Union[Iterable[float], Mapping[str, Any]]
+
 #: Candidates: features by id, or ids alone where the catalogue has their features.
-Candidates = Union[Mapping[str, Iterable[float]], Sequence[str]]
+Candidates = Union[Mapping[str, Features], Sequence[str]]
 
 #: The service is at its limit, and says when to come back.
 _AT_ITS_LIMIT = (429, 503)
@@ -121,6 +124,8 @@ class Client:
         user: str,
         items: Candidates,
         *,
+        context: Mapping[str, Any] | None = None,
+        user_features: Mapping[str, Any] | None = None,
         decision_id: str | None = None,
         shown: bool = True,
         explain: bool = False,
@@ -130,7 +135,8 @@ class Client:
     ) -> Decision:
         """What to show a user among ``items``: features by id, or ids alone where the catalogue
         has them. ``shown=False`` for a decision that may never be shown; then :meth:`activate` it
-        when it is. Where there is no answer in time, or none that decides, the item ``fallback`` is
+        when it is. In an app that takes JSON ``context`` is the situation (page, device, hour) and
+        ``user_features`` what is known of the user. Where there is no answer in time, or none that decides, the item ``fallback`` is
         shown, if one is named; its reward is not sent."""
         chosen = decision_id or uuid.uuid4().hex
         body = {
@@ -139,6 +145,7 @@ class Client:
             "decision_id": chosen,
             "shown": shown,
             "explain": explain,
+            **_known(context=context, user_features=user_features),
         }
         try:
             return _decision(self._ask("POST", f"{self._at(app)}/decide", body, timeout=timeout))
@@ -153,6 +160,7 @@ class Client:
         users: Iterable[str],
         items: Candidates,
         *,
+        context: Mapping[str, Any] | None = None,
         shown: bool = True,
         explain: bool = False,
         app: str | None = None,
@@ -160,7 +168,12 @@ class Client:
         """The same for many users among the same candidates, on what is known now: for each a
         decision, or why there is none."""
         asked = [{"user": user, "decision_id": uuid.uuid4().hex, "shown": shown} for user in users]
-        body = {"users": asked, "items": _candidates(items), "explain": explain}
+        body = {
+            "users": asked,
+            "items": _candidates(items),
+            "explain": explain,
+            **_known(context=context),
+        }
         said = self._ask("POST", f"{self._at(app)}/decide-batch", body)["decisions"]
         return [_refusal(one) or _decision(one) for one in said]
 
@@ -191,7 +204,7 @@ class Client:
 
     # The catalogue.
 
-    def put_items(self, items: Mapping[str, Iterable[float]], *, app: str | None = None) -> None:
+    def put_items(self, items: Mapping[str, Features], *, app: str | None = None) -> None:
         """Puts items and their features into the catalogue."""
         self._ask("PUT", f"{self._at(app)}/items", {"items": _candidates(items)})
 
@@ -206,10 +219,12 @@ class Client:
 
     # Apps; the admin's business where the service has keys.
 
-    def create_app(self, name: str, dim: int, **settings: Any) -> dict[str, Any]:
-        """Creates an app; the answer has its first key, this once. ``settings`` are ``policy``,
-        ``params``, ``epsilon``, ``window_ms`` and ``default_reward``."""
-        body = {"name": name, "dim": dim, **settings}
+    def create_app(self, name: str, dim: int | None = None, **settings: Any) -> dict[str, Any]:
+        """Creates an app; the answer has its first key, this once. ``dim`` is how many features items
+        have; with ``features="json"`` into how many numbers objects are encoded, and need not be said.
+        Other ``settings`` are ``policy``, ``params``, ``epsilon``, ``control``, ``window_ms`` and
+        ``default_reward``."""
+        body = {"name": name, **_known(dim=dim), **settings}
         return self._answer("POST", "/v1/apps", body, repeatable=False)
 
     def apps(self) -> list[dict[str, Any]]:
@@ -453,8 +468,17 @@ def _decision(said: dict[str, Any]) -> Decision:
 
 def _candidates(items: Candidates) -> list[dict[str, Any]]:
     if isinstance(items, Mapping):
-        return [{"id": id, "features": [float(x) for x in row]} for id, row in items.items()]
+        return [{"id": id, "features": _features(row)} for id, row in items.items()]
     return [{"id": id} for id in items]
+
+
+def _features(row: Features) -> list[float] | dict[str, Any]:
+    return dict(row) if isinstance(row, Mapping) else [float(x) for x in row]
+
+
+def _known(**values: Any) -> dict[str, Any]:
+    """What was said of these."""
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _id(decision: Decision | str) -> str:
