@@ -29,7 +29,7 @@ fn items_are_drawn_as_often_as_is_stated() {
     for epsilon in [0.0, 0.2] {
         let app = format!("app-{epsilon}");
         service.ask(0, create(&app, AppSettings { epsilon, ..settings.clone() })).unwrap();
-        for round in 0..12 {
+        for round in 0..6 {
             let (id, item, _) = made(service.ask(0, decide(&app, "ann", None, 3, round)).unwrap());
             let liked = if item == "item-1" { 0.8 } else { 0.3 };
             service.ask(0, reward(&app, &id, liked + 0.1 * (round % 3) as f64)).unwrap();
