@@ -66,8 +66,8 @@ constants! {
     early_passes: usize = 3, "the same";
     /// Passes of the first fit, which starts from nothing.
     first_passes: usize = 15, "the same";
-    /// Rewards of all before the first fit, in parts of the dimension.
-    first_rewards: f64 = 1.0, "chance at first against few arms that are known";
+    /// Rewards of all before the first fit; in fewer dimensions as many as these.
+    first_rewards: f64 = 16.0, "chance at first against few arms that are known";
     /// Rewards a user below which a fit starts from nothing, not from the one before …
     fresh_rewards: f64 = 2.0, "time against variances that stay too small";
     /// … and rewards of all, in parts of the dimension.

@@ -140,9 +140,8 @@ impl Cohort {
             return None;
         }
         // Before that arms are chosen in turn: all users would choose the same one, and be told the same.
-        if self.fitted.is_none()
-            && rewards < constants::first_rewards() * (self.ledger.dim() + 1) as f64
-        {
+        let first = constants::first_rewards().min((self.ledger.dim() + 1) as f64);
+        if self.fitted.is_none() && rewards < first {
             return None;
         }
         let settled = self.fitted.as_ref().is_some_and(Fitted::is_settled);
