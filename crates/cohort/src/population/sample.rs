@@ -107,3 +107,39 @@ fn takes_turn(at: usize, size: usize, wanted: usize, turn: f64) -> bool {
 fn fraction(number: f64) -> f64 {
     number - number.floor()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Users 0, 1, … with so many rewards each.
+    fn ledger(rewards: impl IntoIterator<Item = usize>) -> Ledger {
+        let mut ledger = Ledger::new(3, 1.0);
+        for (user, rewards) in rewards.into_iter().enumerate() {
+            for turn in 0..rewards {
+                ledger.learn_one(user, &[1.0, turn as f64, 0.5], user as f64);
+            }
+        }
+        ledger
+    }
+
+    #[test]
+    fn visitors_are_in_no_sample_beside_users_who_come_often() {
+        let visited = ledger((0..1100).map(|user| if user % 11 == 0 { 10 } else { 2 }));
+        let sampled = sample_of(&visited, 512);
+        let often: Vec<usize> = (0..1100).step_by(11).collect();
+        let users: Vec<usize> = sampled.iter().map(|slot| visited.user_of(*slot)).collect();
+        assert_eq!(users, often);
+        assert_eq!(mean_rewards(&visited), 10.0);
+    }
+
+    #[test]
+    fn where_nobody_comes_often_everybody_may_be_in_a_sample() {
+        let alike = ledger((0..300).map(|_| 2));
+        assert_eq!(sample_of(&alike, 512).len(), 300);
+        assert_eq!(sample_of(&alike, 128).len(), 128);
+        // A few who come often are too few to look at them alone.
+        let few = ledger((0..300).map(|user| if user < 5 { 50 } else { 2 }));
+        assert_eq!(sample_of(&few, 512).len(), 300);
+    }
+}

@@ -204,3 +204,38 @@ impl Refits for Cohort {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::INFO;
+    use super::*;
+    use crate::Problem;
+
+    fn answers(policy: &mut Cohort, users: std::ops::Range<usize>, turns: usize) {
+        for turn in 0..turns {
+            for user in users.clone() {
+                let x = [1.0, (user as f64).sin(), (turn as f64 + user as f64).cos()];
+                policy.learn_one(user, &x, x[1] * x[2]);
+            }
+        }
+    }
+
+    #[test]
+    fn visitors_do_not_delay_refits_for_those_who_come_often() {
+        let settings = INFO.check([]).unwrap();
+        let mut policy = Cohort::new(&Problem::new(0, 3), &settings).unwrap();
+        // As many rewards as dimensions, the level among them, come before the first fit.
+        answers(&mut policy, 0..3, 1);
+        assert_eq!(policy.due(), None);
+        answers(&mut policy, 3..1070, 1);
+        assert_eq!(policy.due(), Some(Extent::Everybody));
+        policy.refit_if_due();
+        assert_eq!(policy.due(), None);
+        // Some users come again: few rewards among all, but four times as many for each of them.
+        answers(&mut policy, 0..70, 3);
+        assert_eq!(policy.due(), Some(Extent::Sample));
+        let everybody = policy.rewards_at_refit(Extent::Sample);
+        policy.refit_if_due();
+        assert_eq!((policy.due(), policy.fitted_rewards), (None, everybody));
+    }
+}
