@@ -165,6 +165,19 @@ fn json_over_http() {
     ] {
         assert!(names.contains(&name), "{names:?}");
     }
+    // The page calls coordinates by what is there, and by which sign.
+    let shown = service.get("/v1/apps/films/insight");
+    let shown: Vec<&str> = shown["feature_names"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one.as_str().unwrap())
+        .collect();
+    assert_eq!(shown.len(), 32);
+    assert!(
+        shown.iter().any(|name| name.trim_start_matches('−') == "item.genre=drama"),
+        "{shown:?}"
+    );
     let ann = service.get("/v1/apps/films/users/ann/features");
     let of_ann = ann["features"].as_array().unwrap();
     assert_eq!(of_ann.len(), names.len(), "weights come with the first refit, names at once");

@@ -239,7 +239,7 @@ fn see(app: &mut App, recent: &Recent, numbers: &[usize]) -> Seen {
         identity: app.identity(),
         policy: app.settings().policy.clone(),
         dim: app.settings().dim,
-        feature_names: app.trial().feature_names.clone(),
+        feature_names: app.feature_names(),
         users: app.users().count(),
         numbers: app.users().len(),
         waiting: app.decisions().waiting(),
@@ -381,7 +381,7 @@ pub async fn user(
         let insight = app.insight();
         let user_summary = insight.and_then(|insight| insight.user_summary(number));
         let population = see_population(app);
-        Some((user_summary, population, recent, app.trial().feature_names.clone()))
+        Some((user_summary, population, recent, app.feature_names()))
     });
     let Some((user_summary, population, recent, feature_names)) = seen.await? else {
         return Ok(None);

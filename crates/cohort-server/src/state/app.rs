@@ -510,6 +510,24 @@ impl App {
         self.encoder.as_ref()
     }
 
+    /// What people call the coordinates: names that were given, or those of the features that JSON has there, the first
+    /// seen of each, with a minus where the coordinate has the other sign. Empty where there are none.
+    pub fn feature_names(&self) -> Vec<String> {
+        let given = &self.trial.feature_names;
+        let Some(encoder) = self.encoder.as_ref().filter(|_| given.is_empty()) else {
+            return given.clone();
+        };
+        let mut names: Vec<String> = (0..encoder.dim()).map(|at| format!("feature {at}")).collect();
+        let mut is_named = vec![false; names.len()];
+        for named in encoder.names().filter(|named| named.place < encoder.dim()) {
+            if !std::mem::replace(&mut is_named[named.place], true) {
+                let minus = if named.sign < 0.0 { "−" } else { "" };
+                names[named.place] = format!("{minus}{}", named.name);
+            }
+        }
+        names
+    }
+
     /// The same, to look at what is to be encoded.
     pub fn encoder_mut(&mut self) -> Option<&mut Encoder> {
         self.encoder.as_mut()
