@@ -98,12 +98,7 @@ pub use error::{Error, nearest};
 pub use policy::{Frozen, OnlinePolicy, Order, Policy, RefitJob, Refits, Saved, Score, Shared};
 pub use problem::{Law, Problem, Truth};
 
-/// The README's examples compile and hold.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
-
-/// So does the policy of docs/add-a-policy.md.
+/// Compiles and runs the code of docs/add-a-policy.md.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/add-a-policy.md")]
 struct AddAPolicy;

@@ -32,3 +32,13 @@ fn the_list_is_json_too() {
     let delta = params.iter().find(|param| param["name"] == "delta").unwrap();
     assert_eq!((&delta["default"], &delta["range"]), (&0.4.into(), &"a number in (0, 1)".into()));
 }
+
+#[test]
+fn every_policy_is_on_the_page_of_policies() {
+    let page = include_str!("../../../../docs/policies.md");
+    for info in POLICIES {
+        assert!(page.contains(&format!("`{}`", info.name)), "docs/policies.md: no {}", info.name);
+    }
+    let readme = include_str!("../../../../README.md");
+    assert!(readme.contains(&format!("{} policies", POLICIES.len())), "the README's count");
+}

@@ -1,26 +1,42 @@
-//! The README's commands do what it says they do.
+//! The commands of README.md and docs/command-line.md run as printed.
 
-use crate::command::{called, command};
+use crate::command::{called, cohort, command};
 
 const README: &str = include_str!("../../../../README.md");
+const COMMAND_LINE: &str = include_str!("../../../../docs/command-line.md");
+
+/// The arguments of every line of a page that begins with `prompt`.
+fn commands<'a>(page: &'a str, prompt: &str) -> Vec<Vec<&'a str>> {
+    let lines = page.lines().filter_map(|line| line.strip_prefix(prompt));
+    lines.map(|arguments| arguments.split_whitespace().collect()).collect()
+}
 
 #[test]
-fn every_command_of_the_readme_runs() {
+fn every_command_of_the_page_on_the_command_line_runs() {
     let folder = tempfile::tempdir().unwrap();
     // Files are named from the root of the repository.
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     std::os::unix::fs::symlink(format!("{root}/experiments"), folder.path().join("experiments"))
         .unwrap();
-    let mut commands = 0;
-    for line in README.lines() {
-        let Some(arguments) = line.strip_prefix("$ cohort ") else { continue };
-        let arguments: Vec<&str> = arguments.split_whitespace().collect();
+    let commands = commands(COMMAND_LINE, "$ cohort ");
+    assert!(commands.len() >= 5, "the page shows {} commands", commands.len());
+    for arguments in commands {
         let output = command(&arguments).current_dir(folder.path()).output().unwrap();
         let called = called(output);
-        assert_eq!(called.code, 0, "{line}\n{}", called.err);
-        assert!(!called.out.is_empty(), "{line}");
-        commands += 1;
+        assert_eq!(called.code, 0, "{arguments:?}\n{}", called.err);
+        assert!(!called.out.is_empty(), "{arguments:?}");
     }
-    assert!(commands >= 5, "the README shows {commands} commands");
     assert!(folder.path().join("runs/example/regret.parquet").exists());
+}
+
+/// They would run for long, or for ever: that their options exist is checked here.
+#[test]
+fn the_commands_of_the_readme_are_understood() {
+    let commands = commands(README, "cargo run --release -- ");
+    assert_eq!(commands.len(), 2, "the README shows two commands");
+    for mut arguments in commands {
+        arguments.push("--help");
+        let called = cohort(&arguments);
+        assert_eq!(called.code, 0, "{arguments:?}\n{}", called.err);
+    }
 }
