@@ -1,13 +1,13 @@
-//! Every place where the lab reads files of others, as a function that takes any bytes and must not
-//! panic. The fuzz targets and the property tests of the ordinary suite call the same ones. Each
-//! says whether the bytes were something.
+//! Entry points for fuzzing: every place where the lab reads foreign files, as a function that
+//! takes any bytes and must not panic. The fuzz targets and the property tests call the same
+//! functions. Each returns whether the bytes were valid.
 
 use std::path::Path;
 
 use crate::datasets::{Centring, Choices, lastfm, movielens};
 use crate::{evaluate, experiment, npy};
 
-/// An array, of any kind that is read.
+/// Reads an array of any supported type.
 pub fn npy(folder: &Path, bytes: &[u8]) -> bool {
     let file = folder.join("array.npy");
     write(&file, bytes);
@@ -16,12 +16,12 @@ pub fn npy(folder: &Path, bytes: &[u8]) -> bool {
     table.is_ok() || labels.is_ok()
 }
 
-/// An experiment.
+/// Reads an experiment.
 pub fn experiment(_: &Path, bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok_and(|text| experiment::Draft::parse(text).is_ok())
 }
 
-/// The files of a data set, one after the other, each after a line `=== NAME`.
+/// Reads a data set: its files one after the other, each after a line `=== NAME`.
 pub fn dataset(folder: &Path, bytes: &[u8]) -> bool {
     const NAMES: [&str; 7] = [
         "artists.dat",
@@ -41,7 +41,7 @@ pub fn dataset(folder: &Path, bytes: &[u8]) -> bool {
         .fold(false, |any, made| any | made.is_ok())
 }
 
-/// A log of decisions as bytes, or in files like those of a data set.
+/// Reads a log of decisions, as bytes or in files like those of a data set.
 pub fn log(folder: &Path, bytes: &[u8]) -> bool {
     if bytes.starts_with(b"=== ") {
         unpack(folder, &["log.csv", "item_context.csv"], bytes)
@@ -51,7 +51,8 @@ pub fn log(folder: &Path, bytes: &[u8]) -> bool {
     evaluate::reading::read(&folder.join("log.csv")).is_ok()
 }
 
-/// Writes what comes after `=== NAME` to the file of that name; others of these are not there.
+/// Writes what comes after `=== NAME` to the file of that name, and removes the other files in
+/// `names`.
 fn unpack(folder: &Path, names: &[&str], bytes: &[u8]) {
     for name in names {
         let _ = std::fs::remove_file(folder.join(name));

@@ -1,8 +1,8 @@
-//! What policies are tried in.
+//! Environments: simulated worlds or data sets in which policies are run.
 //!
-//! An [`Environment`] is a family of worlds with its constants set; a [`World`] is one of them, as
-//! one repetition sees it. What a reward is and what was lost is the world's own business: the
-//! runner only asks.
+//! An [`Environment`] is a family of worlds with its options set; a [`World`] is one of them, as
+//! one repetition sees it. Rewards and regrets are computed by the world; the runner only asks for
+//! them.
 
 use cohort::params::{Param, Settings};
 use cohort::{Arm, Contexts, Truth};
@@ -11,54 +11,53 @@ use rayon::prelude::*;
 use crate::Error;
 use crate::seed::Seed;
 
-/// A family of worlds, its constants set and checked.
+/// A family of worlds, its options set and checked.
 pub trait Environment: Send + Sync {
-    /// How large its worlds are.
+    /// The size of its worlds.
     fn size(&self) -> Size;
 
-    /// The world of one repetition: the same for the same seed, whoever asks.
+    /// The world of one repetition: a function of the seed alone.
     fn world(&self, seed: Seed) -> Result<Box<dyn World>, Error>;
 }
 
-/// One world: users, what they are offered, and what they answer.
-///
+/// One world: users, their offers, and their rewards.
 /// A round begins with [`start_round`](World::start_round); until the next one everything else is
 /// fixed, so that users can be asked in any order and on any thread.
 pub trait World: Send + Sync {
-    /// σ, the noise scale that policies are told.
+    /// σ, the noise scale that policies are given.
     fn sigma(&self) -> f64;
 
-    /// What only oracles may look at, and what clusters found are compared with; `None` where
-    /// nobody knows.
+    /// The ground truth, for oracles and for comparison with the clusters found; `None` where it is
+    /// unknown.
     fn truth(&self) -> Option<Truth<'_>>;
 
-    /// Pairs of users who are known to be joined, say as friends: anybody may look at them.
+    /// Pairs of users known to be connected, say as friends: any policy may use them.
     fn graph(&self) -> Option<&[(usize, usize)]> {
         None
     }
 
-    /// Begins a round, numbered from 0; rounds may be visited in any order.
+    /// Begins a round, numbered from 0; rounds may be started in any order.
     fn start_round(&mut self, round: usize);
 
-    /// What is on offer in this round, the same for all users.
+    /// The contexts of this round, the same for all users.
     fn contexts(&self) -> Contexts<'_>;
 
-    /// What is on offer to one user, where users are served one at a time.
+    /// The contexts of one user, where users are served one at a time.
     fn contexts_for(&self, _user: usize) -> Contexts<'_> {
         self.contexts()
     }
 
-    /// Whether every user has an offer of its own, so that users must be served one at a time.
+    /// Whether every user has contexts of its own, so that users must be served one at a time.
     fn own_offers(&self) -> bool {
         false
     }
 
-    /// Whether some users stay away from some rounds, so that users must be served one at a time.
+    /// Whether some users are absent from some rounds, so that users must be served one at a time.
     fn absences(&self) -> bool {
         false
     }
 
-    /// Whether a user stays away from this round, and so is neither served nor loses anything.
+    /// Whether a user is absent from this round: neither served nor charged regret.
     fn is_absent(&self, _user: usize) -> bool {
         false
     }
@@ -68,10 +67,10 @@ pub trait World: Send + Sync {
         None
     }
 
-    /// What a user answers to an arm of what it was offered.
+    /// The reward and the regret of a user's arm.
     fn play(&self, user: usize, arm: Arm) -> Feedback;
 
-    /// What all users answer, `arms[i]` being user i's: as asking each of them.
+    /// The rewards and regrets of all users, `arms[i]` being user i's: the same as `play` for each.
     fn play_all(&self, arms: &[Arm], rewards: &mut [f64], regrets: &mut [f64]) {
         (arms.par_iter(), rewards, regrets)
             .into_par_iter()
@@ -84,32 +83,32 @@ pub trait World: Send + Sync {
     }
 }
 
-/// Users answered for on one thread before it is worth asking another.
+/// The fewest users per task of a parallel loop.
 const USERS_PER_SPLIT: usize = 1024;
 
-/// What came of one user's arm.
+/// The reward and the regret of one user's arm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Feedback {
-    /// The noisy reward: what the policy learns from.
+    /// The noisy reward, from which the policy learns.
     pub reward: f64,
-    /// How much less than the best arm it is worth *in expectation*: never from the noisy reward.
+    /// The difference to the best arm *in expectation*, never from the noisy reward.
     pub regret: f64,
 }
 
-/// Users who come for one visit: each is asked until it has answered so often, and once more, to
-/// which it does not answer. [`World::is_absent`] is true of them in all rounds.
+/// Users who come for one visit: each decides and answers `rewards` times, and decides once more
+/// without an answer. [`World::is_absent`] is true of them in all rounds.
 #[derive(Clone, Debug)]
 pub struct Visitors {
     /// Their numbers among all users, in the order in which they come.
     pub users: Vec<usize>,
     /// How often each of them answers.
     pub rewards: usize,
-    /// Whether all come before the first round; else they are spread evenly over rounds.
+    /// Whether all come before the first round; else they are spread evenly over the rounds.
     pub at_once: bool,
 }
 
 impl Visitors {
-    /// Who comes just before a round of so many.
+    /// The visitors who come just before a round.
     pub fn of_round(&self, round: usize, rounds: usize) -> &[usize] {
         let before = |round: usize| {
             if self.at_once {
@@ -122,26 +121,26 @@ impl Visitors {
     }
 }
 
-/// How large a world is.
+/// The size of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// N, how many users, visitors not counted.
+    /// N, the number of users, visitors not counted.
     pub users: usize,
     /// d, the dimension of contexts.
     pub dim: usize,
-    /// K, how many arms a round has (the most, where that changes).
+    /// K, the number of arms per round (the largest, where it varies).
     pub arms: usize,
-    /// How many rounds there are, where that is limited.
+    /// The number of rounds, where it is limited.
     pub rounds: Option<usize>,
 }
 
-/// Makes an environment from options that were checked.
+/// Makes an environment from checked options.
 pub type Build = fn(&Settings) -> Result<Box<dyn Environment>, Error>;
 
-/// What is known of an environment before it is made.
+/// Static metadata of an environment: name, summary, options.
 #[derive(Debug)]
 pub struct EnvironmentInfo {
-    /// Its name everywhere.
+    /// Its name in every driver.
     pub name: &'static str,
     /// What it is, in one line.
     pub summary: &'static str,

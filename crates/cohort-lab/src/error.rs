@@ -1,4 +1,4 @@
-//! What can go wrong in the lab, as sentences for people.
+//! Errors of the lab, as sentences for people.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// What the learning library refuses.
+    /// An error of the learning library.
     #[error(transparent)]
     Core(#[from] cohort::Error),
-    /// Something wrong in what a file says.
+    /// An error in the content of a file.
     #[error("{}: {source}", path.display())]
     In {
         /// The file.
@@ -42,38 +42,38 @@ pub enum Error {
         name: String,
         /// The known name most like it, if any is.
         nearest: Option<&'static str>,
-        /// All there are.
+        /// All known names.
         known: String,
     },
-    /// Something has no key of that name.
+    /// An unknown key.
     #[error("{of} has no key `{name}`{}; it has: {known}", hint(.nearest))]
     UnknownKey {
-        /// What has not.
+        /// What the key was given to.
         of: String,
         /// The name found.
         name: String,
         /// The known name most like it, if any is.
         nearest: Option<&'static str>,
-        /// All there are.
+        /// All known keys.
         known: String,
     },
-    /// Something was found where something else was expected.
+    /// A value other than expected.
     #[error("{what}: found {found}, expected {expected}")]
     Unexpected {
-        /// What or where.
+        /// Which value.
         what: String,
         /// What was found.
         found: String,
-        /// What was expected, and what to do.
+        /// The expected value, and what to do.
         expected: String,
     },
-    /// No threads to work with.
+    /// Threads could not be started.
     #[error("threads cannot be started: {0}")]
     Threads(#[from] rayon::ThreadPoolBuildError),
     /// An experiment file that is not TOML.
     #[error("line {line}: {message}")]
     Toml {
-        /// Where.
+        /// The line.
         line: usize,
         /// What is wrong.
         message: String,
@@ -81,12 +81,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// Says in which file it is.
+    /// Adds the file in which it occurred.
     pub(crate) fn at(self, path: &Path) -> Self {
         Error::In { path: path.to_owned(), source: Box::new(self) }
     }
 
-    /// What was wrong with the settings of something that is no policy.
+    /// An error in the settings of something other than a policy.
     pub(crate) fn of(what: impl Into<String>, error: cohort::Error) -> Self {
         match error {
             cohort::Error::UnknownParam { name, nearest, known, .. } => {
@@ -104,11 +104,11 @@ impl Error {
         Error::Unexpected { what: what.into(), found: found.into(), expected: expected.into() }
     }
 
-    /// Whether what was given is at fault, and not the machine it runs on.
+    /// Whether the input is at fault, and not the machine.
     pub fn is_bad_input(&self) -> bool {
         match self {
             Error::Threads(_) => false,
-            // A place that is not there was given; a disk that is full was not.
+            // A folder that does not exist was named by the user; a full disk was not.
             Error::Write { source, .. } => matches!(
                 source.kind(),
                 ErrorKind::NotFound

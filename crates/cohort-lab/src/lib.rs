@@ -1,4 +1,4 @@
-//! Who plays, and how well.
+//! The lab: environments, experiments, results and figures for the policies of crate `cohort`.
 //!
 //! | where | question it answers |
 //! | --- | --- |
@@ -6,16 +6,16 @@
 //! | [`environment`] | what is a world that policies are tried in? |
 //! | [`environments`] | which are there, and what can be set? |
 //! | [`seed`] | where does every random number come from? |
-//! | [`datasets`] | what if users are real ones? |
+//! | [`datasets`] | what if users are real? |
 //! | [`evaluate`] | what would another policy have earned, by a log? |
 //! | [`experiment`] | what is to be run? |
 //! | [`runner`] | how is it run, on many threads, with the same bits on any number? |
-//! | [`results`] | what came of it, as tables and in one page? |
+//! | [`results`] | how are results summarised and written? |
 //! | [`text`] | how does text fit a line? |
 //! | [`figures`] | how are results drawn? |
 //! | [`reproduce`] | what does the paper claim, and does it hold? |
 //! | [`theory`] | what does the paper promise? |
-//! | [`boundaries`] | what if files are anything at all? |
+//! | [`boundaries`] | what if input files are arbitrary bytes? |
 //! | [`npy`] | how do arrays come in and go out? |
 //!
 //! The lab drives the engine of the `cohort` crate and has no learning step of its own.
@@ -39,7 +39,7 @@ pub mod theory;
 
 pub use error::Error;
 
-/// The environment of docs/add-an-environment.md compiles and holds.
+/// Compiles and runs the code of docs/add-an-environment.md.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/add-an-environment.md")]
 struct AddAnEnvironment;

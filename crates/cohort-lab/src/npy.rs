@@ -1,4 +1,4 @@
-//! Arrays in and out: NumPy's .npy files, C order, little endian.
+//! Reading and writing of NumPy's .npy files, C order, little-endian.
 //!
 //! Format: <https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html>, versions 1–3.
 
@@ -13,33 +13,33 @@ const MAGIC: [u8; 6] = *b"\x93NUMPY";
 /// An array in C order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Array<T> {
-    /// How long each axis is.
+    /// The length of each axis.
     pub shape: Vec<usize>,
     /// The numbers, the last axis fastest.
     pub values: Vec<T>,
 }
 
-/// A number that .npy files hold.
+/// A number type of .npy files.
 pub trait Number: Copy {
-    /// Its own type in files.
+    /// Its type code in files.
     const DESCR: &'static str;
-    /// What it is called in messages.
+    /// Its name in messages.
     const NAME: &'static str;
-    /// How numbers of a file's type become this, where they can.
+    /// How numbers of a file's type convert to this type, if they do.
     fn stored(descr: &str) -> Option<Stored<Self>>;
-    /// Its bytes, lowest first.
+    /// Its bytes, little-endian.
     fn bytes(self) -> [u8; 8];
-    /// Whether it is a number at all.
+    /// Whether it is finite.
     fn is_finite(self) -> bool;
 }
 
-/// How a type of number is kept in a file.
+/// A number type as stored in a file.
 pub struct Stored<T> {
     bytes: usize,
     read: fn(&[u8]) -> T,
 }
 
-/// The first `N` bytes, of which there are so many.
+/// The first `N` bytes.
 fn first<const N: usize>(bytes: &[u8]) -> [u8; N] {
     std::array::from_fn(|at| bytes[at])
 }
@@ -90,9 +90,8 @@ impl Number for i64 {
     }
 }
 
-/// Reads an array whose axes are `axes`, say `["rounds", "users"]`: as many as the file must have.
-/// Refuses a file that is not whole, of another type or form, without a number in it, or with one
-/// that is not finite.
+/// Reads an array with these axes, say `["rounds", "users"]`. Refuses a truncated file, another
+/// type or shape, an empty array, and numbers that are not finite.
 pub fn read<T: Number>(path: &Path, axes: &[&str]) -> Result<Array<T>, Error> {
     let unreadable = |source| Error::Read { path: path.to_owned(), source };
     let file = File::open(path).map_err(unreadable)?;
@@ -103,7 +102,7 @@ pub fn read<T: Number>(path: &Path, axes: &[&str]) -> Result<Array<T>, Error> {
     })
 }
 
-/// Writes an array, number by number: `to` should be buffered.
+/// Writes an array number by number: `to` should be buffered.
 pub fn write<T: Number>(to: &mut impl Write, shape: &[usize], values: &[T]) -> std::io::Result<()> {
     debug_assert_eq!(shape.iter().product::<usize>(), values.len());
     let axes: String = shape.iter().map(|length| format!("{length}, ")).collect();
@@ -178,7 +177,7 @@ fn parse<T: Number>(mut from: impl Read, length: u64, axes: &[&str]) -> Result<A
 }
 
 impl<T: Number> Array<T> {
-    /// What [`read`] checks of a file, for an array from elsewhere.
+    /// The checks of [`read`], for an array from another source.
     pub fn check(&self, axes: &[&str]) -> Result<(), Error> {
         check_axes(&self.shape, axes)?;
         self.check_finite()
@@ -193,7 +192,7 @@ impl<T: Number> Array<T> {
     }
 }
 
-/// The header, and where the numbers begin.
+/// Reads the header; returns it and the offset of the numbers.
 fn read_header(from: &mut impl Read, length: u64) -> Result<(Header, u64), Failure> {
     const NPY: &str = "a .npy file (numpy.save writes them)";
     if length < 10 {

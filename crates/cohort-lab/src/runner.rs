@@ -1,9 +1,9 @@
-//! How policies are run: every policy in the world of every repetition, on as many threads as
-//! there are, with the same bits on any number of them.
+//! The runner: every policy in the world of every repetition, in parallel, with the same bits on
+//! any number of threads.
 //!
 //! A task is one policy in one repetition. Tasks are handed out repetition by repetition to
 //! workers, and each worker has a thread pool of its own, so that the parallel loops inside a
-//! policy never pick up another task's work and learning time is what learning took.
+//! policy never pick up another task's work and learning time is measured correctly.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -21,42 +21,42 @@ use crate::seed::Seed;
 
 /// What is to be run.
 pub struct Plan {
-    /// Where.
+    /// The environment.
     pub environment: Box<dyn Environment>,
-    /// T, how many rounds are played.
+    /// T, the number of rounds.
     pub rounds: usize,
-    /// How often, each time in another world.
+    /// The number of repetitions, each in another world.
     pub repetitions: usize,
-    /// From which all randomness follows.
+    /// The seed of all randomness.
     pub seed: u64,
-    /// How many threads there are to use.
+    /// The number of threads.
     pub threads: usize,
-    /// Who plays.
+    /// The policies of the registry that take part.
     pub contenders: Vec<Contender>,
-    /// Who plays beside them, after them in results: policies that are in no registry.
+    /// Policies outside the registry that take part, after the others in results.
     pub guests: Vec<Box<dyn Player>>,
-    /// Whether to keep the arms that were played.
+    /// Whether to record the arms that were played.
     pub keep_arms: bool,
 }
 
-/// Somebody who can take part: makes a policy, a new one for every repetition.
+/// A participant: makes a fresh policy for every repetition.
 pub trait Player: Send + Sync {
-    /// What it is called in results.
+    /// Its name in results.
     fn label(&self) -> &str;
 
-    /// What kind of policy it is, for sentences that refuse it.
+    /// The kind of policy, for error messages.
     fn kind(&self) -> &'static str;
 
-    /// A policy that has learned nothing yet.
+    /// Makes a policy that has learned nothing.
     fn make(&self, problem: &Problem) -> Result<Box<dyn Policy>, Error>;
 }
 
-/// A policy of the registry that takes part.
+/// A participant from the registry.
 #[derive(Debug)]
 pub struct Contender {
-    /// What it is called in results; a policy may take part several times under several names.
+    /// Its name in results; a policy may take part several times under several names.
     pub label: String,
-    /// Which policy it is.
+    /// The policy.
     pub policy: &'static PolicyInfo,
     /// Its parameters.
     pub settings: Settings,
@@ -76,25 +76,25 @@ impl Player for Contender {
     }
 }
 
-/// One policy in one world: what a worker takes up at a time.
+/// One policy in one world: the unit of work.
 #[derive(Clone, Copy)]
 pub struct Task<'a> {
-    /// Where.
+    /// The environment.
     pub environment: &'a dyn Environment,
-    /// T as policies are told it.
+    /// T as given to the policy.
     pub horizon: usize,
-    /// How many rounds are played; fewer than the horizon to see how a policy begins.
+    /// The number of rounds played; fewer than the horizon to see how a policy begins.
     pub rounds: usize,
-    /// Which world.
+    /// The seed of the world.
     pub seed: Seed,
-    /// Who plays.
+    /// The participant.
     pub player: &'a dyn Player,
-    /// Whether to keep the arms that were played.
+    /// Whether to record the arms that were played.
     pub keep_arms: bool,
 }
 
 impl Plan {
-    /// Everybody who plays, in the order of results.
+    /// All participants, in the order of results.
     pub fn players(&self) -> impl Iterator<Item = &dyn Player> {
         let registered = self.contenders.iter().map(|contender| contender as &dyn Player);
         registered.chain(self.guests.iter().map(Box::as_ref))
@@ -112,30 +112,30 @@ impl Plan {
     }
 }
 
-/// Somebody who watches. Policies do not know of it.
+/// Receives progress. Policies do not know it.
 pub trait Observer: Sync {
-    /// A round of one policy in one repetition is over.
+    /// One policy has finished a round in one repetition.
     fn round_done(&self) {}
 }
 
-/// Nobody watches.
+/// The observer that does nothing.
 impl Observer for () {}
 
-/// What came of a plan.
+/// The results of a plan.
 #[derive(Debug)]
 pub struct Runs {
-    /// The repetitions in which every policy came to its end, in order.
+    /// The repetitions that every policy has finished, in order.
     pub repetitions: Vec<Repetition>,
-    /// Whether it was stopped before all were complete.
+    /// Whether the run was stopped before all were complete.
     pub interrupted: bool,
 }
 
 /// One repetition.
 #[derive(Debug)]
 pub struct Repetition {
-    /// Which, from 0.
+    /// Its number, from 0.
     pub number: usize,
-    /// What came of each player, in their order.
+    /// The run of each participant, in their order.
     pub runs: Vec<Run>,
 }
 
@@ -146,35 +146,35 @@ pub struct Run {
     pub regret: Vec<f64>,
     /// The reward of every round, mean over users.
     pub reward: Vec<f64>,
-    /// The regret of every user over all rounds; visitors are not among them.
+    /// The regret of every user over all rounds, visitors excluded.
     pub user_regret: Vec<f64>,
     /// The clusters found, at about a hundred rounds and at the last.
     pub checkpoints: Vec<Checkpoint>,
-    /// What the policy took to choose and learn.
+    /// The time the policy took to choose and learn.
     pub learning: Duration,
-    /// What the world took to draw contexts and to answer.
+    /// The time the world took to draw contexts and rewards.
     pub environment: Duration,
-    /// The arms played, round by round, where they were to be kept.
+    /// The arms played, round by round, where they were to be recorded.
     pub arms: Vec<Arm>,
-    /// How many bytes what was learned takes when it is kept, where it can be.
+    /// The size of the saved state, where the policy can be saved.
     pub state_bytes: Option<u64>,
 }
 
-/// What a policy had found after some round.
+/// The clusters after some round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Checkpoint {
-    /// How many rounds had been played.
+    /// The number of rounds played.
     pub rounds: usize,
-    /// How many clusters, where the policy has any.
+    /// The number of clusters, where the policy has any.
     pub clusters: Option<usize>,
-    /// How well they agree with the true ones: the adjusted Rand index.
+    /// The adjusted Rand index with the true clusters.
     pub adjusted_rand: Option<f64>,
 }
 
-/// More threads than this are never started, whatever a plan says.
+/// The most threads that are started, whatever a plan says.
 const MOST_THREADS: usize = 1024;
 
-/// How many checkpoints a run has.
+/// The number of checkpoints of a run.
 const CHECKPOINTS: usize = 100;
 
 impl Run {
@@ -183,7 +183,7 @@ impl Run {
         self.regret.iter().sum()
     }
 
-    /// What the policy had found in the end.
+    /// The clusters at the end.
     pub fn last_checkpoint(&self) -> Option<&Checkpoint> {
         self.checkpoints.last()
     }
@@ -234,7 +234,7 @@ pub fn run(plan: &Plan, observer: &dyn Observer, stop: &AtomicBool) -> Result<Ru
     Ok(Runs { repetitions, interrupted })
 }
 
-/// Puts the runs of tasks together: those of each repetition, where all are there.
+/// Collects the runs of tasks into repetitions, where all are complete.
 fn complete_repetitions(runs: BTreeMap<usize, Run>, players: usize) -> Vec<Repetition> {
     let mut repetitions: Vec<Repetition> = Vec::new();
     for (task, run) in runs {
@@ -248,7 +248,7 @@ fn complete_repetitions(runs: BTreeMap<usize, Run>, players: usize) -> Vec<Repet
     repetitions
 }
 
-/// A policy that cannot be made is found out now, not after hours of others.
+/// Makes every policy once, so that errors come now and not after hours of other runs.
 fn check_that_all_can_start(plan: &Plan) -> Result<(), Error> {
     let world = plan.environment.world(Seed { seed: plan.seed, repetition: 0 })?;
     plan.players().try_for_each(|player| {
@@ -281,7 +281,7 @@ fn make_policy(task: &Task, world: &dyn World) -> Result<Box<dyn Policy>, Error>
     Ok(policy)
 }
 
-/// One task, on the rayon pool it is called in. `None` if it was stopped.
+/// Runs one task on the current rayon pool. `None` if it was stopped.
 pub fn play(
     task: &Task,
     observer: &dyn Observer,
@@ -341,7 +341,7 @@ pub fn play(
     Ok(Some(run))
 }
 
-/// Counts what is written and forgets it.
+/// A writer that only counts bytes.
 struct Counted(u64);
 
 impl std::io::Write for Counted {
@@ -355,7 +355,7 @@ impl std::io::Write for Counted {
     }
 }
 
-/// Whether to look at the clusters after this round: evenly spaced, the last one included.
+/// Whether this round is a checkpoint: evenly spaced, the last one included.
 fn is_checkpoint(round: usize, rounds: usize) -> bool {
     let before = |round: usize| round * CHECKPOINTS / rounds;
     before(round + 1) > before(round)
@@ -368,7 +368,7 @@ fn ordinary_users(count: usize, visitors: Option<&Visitors>) -> Vec<usize> {
     (0..).filter(is_ordinary).take(count).collect()
 }
 
-/// The clusters found and the true ones, of those users.
+/// The checkpoint of these users.
 fn look_at(
     policy: &dyn Policy,
     truth: Option<Truth>,
@@ -376,7 +376,7 @@ fn look_at(
     rounds: usize,
 ) -> Checkpoint {
     let of_users = |labels: &[usize]| {
-        // Users whom the policy has not met are in no cluster but their own.
+        // Users unknown to the policy are clusters of their own.
         let label = |user: &usize| labels.get(*user).copied().unwrap_or(labels.len() + user);
         let mut labels: Vec<usize> = users.iter().map(label).collect();
         partition::number_by_smallest_member(&mut labels);
@@ -393,8 +393,8 @@ fn look_at(
     }
 }
 
-/// Serves the visitors who come before a round: in rounds of their own after the last, so that the
-/// others see the same as without them. Returns the time learning took.
+/// Serves the visitors who come before a round: in rounds numbered after the last, so that the
+/// others see the same as without them. Returns the learning time.
 fn receive(
     visitors: &Visitors,
     round: usize,
@@ -421,7 +421,7 @@ fn receive(
     learning
 }
 
-/// What all users did in one round.
+/// The choices and rewards of all users in one round.
 struct Answers {
     arms: Vec<Arm>,
     rewards: Vec<f64>,
@@ -433,7 +433,7 @@ impl Answers {
         Self { arms: vec![0; users], rewards: vec![0.0; users], regrets: vec![0.0; users] }
     }
 
-    /// All users choose on what was known before the round. Returns the time learning took.
+    /// All users choose from what was learned before the round. Returns the learning time.
     fn play_together(&mut self, policy: &mut dyn Policy, world: &dyn World) -> Duration {
         let contexts = world.contexts();
         let started = Instant::now();
@@ -447,12 +447,11 @@ impl Answers {
         choosing + started.elapsed()
     }
 
-    /// Users are served in order, each update before the next choice. Returns the time learning
-    /// took.
+    /// Users are served in order, each update before the next choice. Returns the learning time.
     fn play_one_by_one(&mut self, policy: &mut dyn Policy, world: &dyn World) -> Duration {
         let online = policy.online().expect("a policy that is served one by one has turns");
         let mut learning = Duration::ZERO;
-        // Contexts are checked as they are taken: once where all users have the same.
+        // Contexts are checked when made: once where all users have the same.
         let shared = (!world.own_offers()).then(|| world.contexts());
         for user in 0..self.arms.len() {
             if world.is_absent(user) {
@@ -475,7 +474,7 @@ impl Answers {
     }
 }
 
-/// Of those users.
+/// The mean over those users.
 fn mean(numbers: &[f64], users: &[usize]) -> f64 {
     users.iter().map(|user| numbers[*user]).sum::<f64>() / users.len() as f64
 }

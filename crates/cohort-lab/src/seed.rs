@@ -1,39 +1,39 @@
-//! Where every random number comes from: a stream of its own for each (seed, repetition, purpose,
-//! round), so that a number does not depend on who asked before, on the policy, or on the thread.
+//! Random streams: one for each (seed, repetition, purpose, round), so that a number does not
+//! depend on what was drawn before, on the policy, or on the thread.
 //!
 //! The streams are ChaCha8's: key = (seed, repetition, purpose), stream = round. Inside a stream
-//! users come in their order, so more users leave the numbers of the first ones as they are.
+//! users come in order, so that more users do not change the numbers of the first ones.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// The randomness of one repetition.
+/// The seed of one repetition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seed {
     /// The seed of the experiment.
     pub seed: u64,
-    /// Which repetition, from 0.
+    /// The repetition, from 0.
     pub repetition: usize,
 }
 
-/// What random numbers are for.
+/// The purpose of random numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// Who the users are: clusters, centres, vectors.
+    /// The users: clusters, centres, vectors.
     Users = 1,
     /// The contexts on offer.
     Contexts = 2,
     /// The noise on rewards.
     Noise = 3,
-    /// What policies draw for themselves.
+    /// The policies' own draws.
     Policy = 4,
-    /// Who takes part in a round.
+    /// Which users take part in a round.
     Activity = 5,
     /// The levels of users.
     Levels = 6,
-    /// The subspace that users' vectors lie in.
+    /// The subspace of the users' vectors.
     Subspace = 7,
-    /// How users change.
+    /// The drift of users.
     Drift = 8,
 }
 
@@ -49,8 +49,7 @@ impl Seed {
         stream
     }
 
-    /// What policies are seeded with: the same for all of them, so that they are compared on the
-    /// same draws.
+    /// The seed of policies: the same for all of them, so that they are compared on the same draws.
     pub fn for_policies(self) -> u64 {
         self.stream(Purpose::Policy, 0).next_u64()
     }

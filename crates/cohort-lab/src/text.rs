@@ -1,4 +1,4 @@
-//! Text for people.
+//! Text layout for terminals.
 
 /// Breaks text into lines of up to `width` characters, between words.
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {

@@ -47,7 +47,7 @@ macro_rules! setter {
     ($param:ident: count) => { $crate::builder::setter!($param, usize); };
     ($param:ident: flag) => { $crate::builder::setter!($param, bool); };
     ($param:ident: choice) => { $crate::builder::setter!($param, &str); };
-    // A number or one of some words.
+    // A number or one of the listed words.
     ($param:ident: real_or) => { $crate::builder::setter!($param, impl Into<$crate::params::Value>); };
     ($param:ident, $type:ty) => {
         #[doc = concat!("Sets `", stringify!($param), "`: its range, default and meaning are in [`INFO`].")]
@@ -61,7 +61,7 @@ macro_rules! setter {
 pub(crate) use builder;
 pub(crate) use setter;
 
-/// Whether these are the names of the parameters, in their order.
+/// Whether `names` are the names of the parameters, in their order.
 pub(crate) const fn lists(params: &[&[Param]], names: &[&str]) -> bool {
     let (mut group, mut at) = (0, 0);
     while group < params.len() {

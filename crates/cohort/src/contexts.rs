@@ -1,4 +1,4 @@
-//! What can be played: the arms on offer, each a vector.
+//! The arms on offer, each a context vector.
 
 use crate::Error;
 
@@ -24,8 +24,8 @@ pub struct Contexts<'a> {
 }
 
 impl<'a> Contexts<'a> {
-    /// Looks at `values` as rows of `dim` numbers. Refuses an empty offer, a last row that is not
-    /// whole, and numbers that are not finite.
+    /// A view of `values` as rows of `dim` numbers. Refuses an empty offer, an incomplete last row,
+    /// and numbers that are not finite.
     pub fn new(values: &'a [f64], dim: usize) -> Result<Self, Error> {
         if dim == 0 || values.is_empty() || !values.len().is_multiple_of(dim) {
             return Err(Error::Shape {
@@ -44,12 +44,12 @@ impl<'a> Contexts<'a> {
         Ok(Self { values, dim })
     }
 
-    /// K, how many arms are on offer.
+    /// K, the number of arms.
     pub fn arms(&self) -> usize {
         self.values.len() / self.dim
     }
 
-    /// d, how many coordinates each has.
+    /// d, the dimension.
     pub fn dim(&self) -> usize {
         self.dim
     }
@@ -59,7 +59,7 @@ impl<'a> Contexts<'a> {
         &self.values[arm * self.dim..(arm + 1) * self.dim]
     }
 
-    /// All vectors in the order of the arms.
+    /// All vectors, in the order of the arms.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a [f64]> + Clone + use<'a> {
         self.values.chunks_exact(self.dim)
     }

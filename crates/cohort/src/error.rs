@@ -1,7 +1,7 @@
-//! What can be wrong with what the library is given, as sentences for people.
+//! Errors of the library, as sentences for people.
 
 /// Everything that the library refuses. Each message says what was found, what was expected and
-/// what to do; callers add where it came from (a file, a key, a request).
+/// what to do; callers add where the value came from (a file, a key, a request).
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -37,32 +37,32 @@ pub enum Error {
         /// The values that are accepted.
         expected: String,
     },
-    /// A policy must be told something that this use of it does not know.
+    /// A policy needs an input that was not given.
     #[error("policy `{policy}` needs {what}")]
     Needs {
         /// The policy.
         policy: &'static str,
-        /// What it must be told, and how.
+        /// The input, and how to give it.
         what: &'static str,
     },
-    /// An array has the wrong form.
+    /// An array has the wrong shape.
     #[error("{what}: found {found}, expected {expected}")]
     Shape {
         /// Which array.
         what: &'static str,
-        /// Its form.
+        /// Its shape.
         found: String,
-        /// The form it should have.
+        /// The expected shape.
         expected: String,
     },
-    /// A saved state that this policy cannot take over.
+    /// A saved state that this policy cannot load.
     #[error("saved state of {what}: found {found}, expected {expected}")]
     Saved {
         /// Whose state, and which part of it.
         what: &'static str,
         /// What was found.
         found: String,
-        /// What this policy can take over.
+        /// What this policy can load.
         expected: String,
     },
     /// A number that is not finite.
@@ -81,8 +81,8 @@ fn nearest_hint(nearest: &Option<&'static str>) -> String {
     nearest.map_or(String::new(), |name| format!(" (did you mean `{name}`?)"))
 }
 
-/// The candidate that `word` is the beginning of, else the one that differs from it by the fewest
-/// edits, if it is close enough to be what was meant.
+/// The candidate that `word` is a prefix of, else the one with the smallest edit distance, if that
+/// is small enough to be what was meant.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     candidates
         .into_iter()
@@ -98,7 +98,8 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, _, candidate)| candidate)
 }
 
-/// Levenshtein's distance by its recursion over prefixes, two neighbours swapped being one edit.
+/// The Damerau–Levenshtein distance (a swap of neighbours is one edit), by its recursion over
+/// prefixes.
 fn edit_distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];

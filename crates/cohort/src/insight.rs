@@ -1,20 +1,20 @@
-//! What a policy knows, for people to look at.
+//! Read-only views of what a policy has learned.
 
 use crate::Contexts;
 use crate::population::{Explanation, Membership, Population};
 
-/// A policy that can be looked into. Looking changes nothing.
+/// A read-only view of what a policy has learned.
 pub trait Insight {
-    /// What users have in common, where the policy learns that and has learned it.
+    /// The fitted population model, where the policy has one.
     fn population(&self) -> Option<&Population> {
         None
     }
 
-    /// Where a user is and the component it most probably belongs to: cheap, for many users. `None`
-    /// of a user of whom nothing is known.
+    /// A user's estimate and most probable component: cheap enough for many users. `None` for an
+    /// unknown user.
     fn position(&self, user: usize) -> Option<Position>;
 
-    /// All that is known of one user.
+    /// Everything that was learned about one user.
     fn user_summary(&self, user: usize) -> Option<UserSummary>;
 
     /// Why an arm is played for a user; `None` while there is nothing to explain.
@@ -23,26 +23,25 @@ pub trait Insight {
     }
 }
 
-/// Where a user is.
+/// A user's estimate and most probable component.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Position {
     /// E θ.
     pub estimate: Vec<f64>,
-    /// The component it most probably belongs to, and how probable that is; `None` where the policy
-    /// knows no components.
+    /// The most probable component and its probability; `None` where the policy has no components.
     pub membership: Option<Membership>,
     /// How many rewards it has given.
     pub rewards: f64,
 }
 
-/// What is known of one user.
+/// Everything that was learned about one user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UserSummary {
     /// E θ.
     pub estimate: Vec<f64>,
-    /// How unsure that is: one standard deviation of each coordinate.
+    /// The posterior standard deviation of each coordinate.
     pub deviations: Vec<f64>,
-    /// Where the user may belong, most probable first; empty where the policy knows no components.
+    /// The components the user may belong to, most probable first; empty where the policy has none.
     pub memberships: Vec<Membership>,
     /// How many rewards it has given.
     pub rewards: f64,

@@ -1,23 +1,23 @@
-//! A constant 1 at the end of every context, for any policy: what is learned for it is the level of
-//! rewards, which the paper's policies have no other place for.
+//! An intercept for any policy: a constant 1 at the end of every context. Its coefficient is the
+//! level of rewards, for which the paper's policies have no other place.
 
 use crate::params::{Param, Settings};
 use crate::registry::Build;
 use crate::{Arm, Contexts, Error, OnlinePolicy, Order, Policy, Problem, Saved, Score};
 
-/// The parameter of every policy that can have it.
+/// The parameter that every policy with an intercept has.
 pub const INTERCEPT: Param = Param::flag(
     "intercept",
     "append a constant 1 to every context, for rewards that have a level of their own",
 );
 
-/// A policy for one dimension more than its callers see.
+/// A policy that works in one dimension more than its callers see.
 struct WithIntercept {
     policy: Box<dyn Policy>,
     padded: Vec<f64>,
 }
 
-/// Makes a policy, with an intercept where that is set.
+/// Makes a policy, wrapped with an intercept if that is set.
 pub(crate) fn build(
     build: Build,
     problem: &Problem,
@@ -30,7 +30,7 @@ pub(crate) fn build(
     Ok(Box::new(WithIntercept { policy, padded: Vec::new() }))
 }
 
-/// The contexts with a 1 at the end of each.
+/// The contexts with a 1 appended to each.
 fn with_ones<'a>(contexts: &Contexts, to: &'a mut Vec<f64>) -> Contexts<'a> {
     to.clear();
     contexts.iter().for_each(|x| to.extend(x.iter().chain(&[1.0])));
@@ -67,7 +67,7 @@ impl Policy for WithIntercept {
     }
 }
 
-/// None of the policies with an intercept refits.
+/// Policies with an intercept have no refits.
 impl OnlinePolicy for WithIntercept {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
         let contexts = with_ones(contexts, &mut self.padded);
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
     use crate::registry;
 
-    /// The same arms as the policy that is given the 1 by its caller, in rounds and in turns.
+    /// The same arms as the policy that is given the 1 by its caller, in rounds and online.
     #[test]
     fn it_is_the_policy_on_contexts_with_a_one() {
         let has_it = |info: &&registry::PolicyInfo| {
@@ -118,7 +118,7 @@ mod tests {
             };
             let set = [(INTERCEPT.name.to_owned(), "true".into())];
             let policy = registry::build(info.name, &problem(2), set);
-            // Some must be told more than a test knows; they say so either way.
+            // Some need inputs that this test does not have; both forms refuse alike.
             let (Ok(mut policy), Ok(mut given)) =
                 (policy, registry::build(info.name, &problem(3), []))
             else {

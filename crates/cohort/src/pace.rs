@@ -1,8 +1,8 @@
-//! Long work in slices: a caller that cannot wait grants some work at a time.
+//! Long work in slices: a caller that cannot wait grants a budget of work at a time.
 //!
-//! The work runs on a thread of its own, but only while its caller waits for it, until it has done what was granted
-//! or is done. Where it pauses follows from the work alone, so that the same calls have the same results at any
-//! speed.
+//! The work runs on a thread of its own, but only while its caller waits for it, until it has used
+//! up its budget or is done. Where it pauses depends on the work alone, so that the same calls give
+//! the same results at any speed.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -10,19 +10,19 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
-/// Asks for more work: `None` where nobody waits for the result any more.
+/// Asks for another budget: `None` where nobody waits for the result any more.
 type Ask = Box<dyn Fn() -> Option<f64>>;
 
 thread_local! {
-    /// On threads that work in slices: what is left of the slice, and how to get another.
+    /// On threads that work in slices: the remaining budget, and how to ask for more.
     static SLICE: RefCell<Option<(f64, Ask)>> = const { RefCell::new(None) };
 }
 
-/// What ends a thread whose result nobody waits for.
+/// The panic payload that ends a thread whose result nobody waits for.
 struct Abandoned;
 
-/// Says that so much work, in multiplications of eight numbers each, has been done. Pauses here if that was granted
-/// no longer; does nothing on threads that do not work in slices.
+/// Spends this much of the budget, in multiplications of eight numbers each. Pauses here if the
+/// budget is used up; does nothing on threads that do not work in slices.
 pub fn spend(work: f64) {
     SLICE.with_borrow_mut(|slice| {
         let Some((left, ask)) = slice else { return };
@@ -36,23 +36,23 @@ pub fn spend(work: f64) {
     });
 }
 
-/// What a thread tells the one who waits.
+/// What a working thread reports to its caller.
 enum Report<T> {
     Paused,
     Done(std::thread::Result<T>),
 }
 
-/// Work under way.
+/// Work in progress.
 pub struct Paced<T> {
     grants: SyncSender<f64>,
     reports: Receiver<Report<T>>,
-    /// The one thread that works: what it does in parallel it does itself, since a hand-over to
-    /// other threads takes longer than most of the work between two of them.
+    /// The one thread that works. Its parallel loops run on itself: a hand-over to other threads
+    /// would take longer than most of the work between two of them.
     _thread: ThreadPool,
 }
 
 impl<T: Send + 'static> Paced<T> {
-    /// Work that has yet to begin; an error where there can be no thread for it.
+    /// Work that has yet to begin; an error where no thread can be started.
     pub fn new<F: FnOnce() -> T + Send + 'static>(work: F) -> Result<Self, ThreadPoolBuildError> {
         let thread =
             ThreadPoolBuilder::new().num_threads(1).thread_name(|_| "refit".into()).build()?;
@@ -68,13 +68,13 @@ impl<T: Send + 'static> Paced<T> {
             SLICE.set(Some((first, Box::new(ask))));
             let result = catch_unwind(AssertUnwindSafe(work));
             SLICE.set(None);
-            // Whoever waited may have gone.
+            // The caller may have gone.
             let _ = report.send(Report::Done(result));
         });
         Ok(Self { grants, reports, _thread: thread })
     }
 
-    /// Lets it do so much work; its result once it is done.
+    /// Grants a budget; returns the result once the work is done.
     ///
     /// # Panics
     /// If the work does.
@@ -88,7 +88,7 @@ impl<T: Send + 'static> Paced<T> {
         }
     }
 
-    /// Waits for its result.
+    /// Waits for the result.
     ///
     /// # Panics
     /// If the work does.
@@ -119,7 +119,7 @@ mod tests {
         let results: Vec<_> = (0..4).map(|_| paced.go_on(3.0)).collect();
         assert_eq!(results, [None, None, None, Some(10)]);
         assert_eq!(Paced::new(steps(100)).unwrap().finish(), 100);
-        // Elsewhere it is nothing.
+        // On other threads it does nothing.
         spend(1e300);
     }
 

@@ -1,4 +1,5 @@
-//! The constants of a policy: named, documented, set freely and checked before use.
+//! Parameters of policies and environments: declared with range, default and meaning; checked
+//! before use.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,16 +8,16 @@ use std::ops::Bound;
 use crate::Error;
 use crate::error::nearest;
 
-/// One constant of a policy.
+/// A declared parameter.
 #[derive(Debug)]
 pub struct Param {
     /// Its name on the command line and in TOML.
     pub name: &'static str,
-    /// What values it takes.
+    /// The values it takes.
     pub kind: Kind,
-    /// What it is when not set.
+    /// Its default.
     pub default: DefaultValue,
-    /// What it means, in one line.
+    /// Its meaning, in one line.
     pub meaning: &'static str,
 }
 
@@ -27,26 +28,26 @@ pub enum Kind {
     Real(Bound<f64>, Bound<f64>),
     /// A real number between two bounds, or one of these words.
     RealOr(Bound<f64>, Bound<f64>, &'static [&'static str]),
-    /// A whole number, this or more.
+    /// A whole number, at least this.
     Count(usize),
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// Any text: what it names, in a few words.
+    /// Any text; here a short description of it.
     Text(&'static str),
 }
 
-/// The value of a parameter that was not set.
+/// The default of a parameter.
 #[derive(Debug)]
 pub enum DefaultValue {
     /// This number.
     Real(f64),
     /// This word.
     Choice(&'static str),
-    /// Whatever follows from the problem, as described.
+    /// A value that follows from the problem, by the rule described here.
     Derived(&'static str),
 }
 
-/// A value as somebody gives it.
+/// A value as given by a caller.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// A number.
@@ -109,12 +110,12 @@ impl Param {
         Self { name, kind, default, meaning }
     }
 
-    /// Yes or no; no is the default.
+    /// A flag; false by default.
     pub const fn flag(name: &'static str, meaning: &'static str) -> Self {
         Self::choice(name, FLAG, meaning)
     }
 
-    /// Some text, say the name of a file, and what follows where it is not given.
+    /// A text, say the name of a file; `default` describes what applies without it.
     pub const fn text(
         name: &'static str,
         what: &'static str,
@@ -124,7 +125,7 @@ impl Param {
         Self { name, kind: Kind::Text(what), default: DefaultValue::Derived(default), meaning }
     }
 
-    /// The value that somebody's text stands for, given what is expected.
+    /// Parses text as this parameter's kind of value.
     pub fn parse(&self, text: &str) -> Value {
         match self.kind {
             Kind::Text(_) => Value::Text(text.to_owned()),
@@ -132,7 +133,7 @@ impl Param {
         }
     }
 
-    /// A word out of several; the first is the default.
+    /// One of several words; the first is the default.
     pub const fn choice(
         name: &'static str,
         words: &'static [&'static str],
@@ -144,7 +145,7 @@ impl Param {
 }
 
 impl Kind {
-    /// Whether it is that of a [`Param::flag`].
+    /// Whether this is the kind of a [`Param::flag`].
     pub fn is_flag(&self) -> bool {
         matches!(self, Kind::Choice(words) if *words == FLAG)
     }
@@ -218,13 +219,13 @@ impl From<f64> for Value {
 }
 
 impl From<&str> for Value {
-    /// A number where it reads as one, else a word.
+    /// A number where the text reads as one, else a word.
     fn from(text: &str) -> Self {
         text.parse().map_or_else(|_| Value::Text(text.to_owned()), Value::Real)
     }
 }
 
-/// The parameters of one policy, each known and within its range: what a policy is made from.
+/// The parameters of one policy, each known and within its range.
 #[derive(Debug)]
 pub struct Settings {
     policy: &'static str,
@@ -233,7 +234,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Checks what was set against what the policy (or whoever has these parameters) knows.
+    /// Checks given values against the declared parameters of a policy (or of whatever has these
+    /// parameters).
     pub fn check(
         policy: &'static str,
         params: &'static [&'static [Param]],
@@ -263,12 +265,12 @@ impl Settings {
         Ok(Self { policy, params, set })
     }
 
-    /// The policy these are for.
+    /// The name of the policy.
     pub fn policy(&self) -> &'static str {
         self.policy
     }
 
-    /// A number that was set, or its fixed default.
+    /// The number that was set, or its fixed default.
     ///
     /// # Panics
     /// If the policy has not declared a number of that name: a mistake in the policy's own file.
@@ -279,7 +281,7 @@ impl Settings {
         }
     }
 
-    /// A number that was set, or `rule()` where it was not.
+    /// The number that was set, or `rule()`.
     pub fn derived(&self, name: &str, rule: impl FnOnce() -> f64) -> f64 {
         match self.set.get(name) {
             Some(Value::Real(number)) => *number,
@@ -299,7 +301,7 @@ impl Settings {
         }
     }
 
-    /// A whole number that was set, or its fixed default.
+    /// The whole number that was set, or its fixed default.
     ///
     /// # Panics
     /// If no number of that name was declared: a mistake in the declaring file.
@@ -315,7 +317,7 @@ impl Settings {
         self.choice(name) == FLAG[1]
     }
 
-    /// A number, if it was set.
+    /// The number that was set, if any.
     pub fn optional(&self, name: &str) -> Option<f64> {
         match self.set.get(name) {
             Some(Value::Real(number)) => Some(*number),
@@ -323,7 +325,7 @@ impl Settings {
         }
     }
 
-    /// Some text, if it was set.
+    /// The text that was set, if any.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.set.get(name) {
             Some(Value::Text(text)) => Some(text),
@@ -331,8 +333,8 @@ impl Settings {
         }
     }
 
-    /// Every parameter with its value: as set, or its fixed default; `None` where it is to follow
-    /// from the problem.
+    /// Every parameter with its value: as set, or its fixed default; `None` where it follows from
+    /// the problem.
     pub fn resolved(&self) -> impl Iterator<Item = (&'static Param, Option<Value>)> {
         (self.params.iter().copied().flatten()).map(|param| {
             let default = || match param.default {

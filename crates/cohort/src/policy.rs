@@ -1,4 +1,5 @@
-//! What every algorithm is: the core trait, and the form for users that come one at a time.
+//! The core traits: [`Policy`] for rounds, [`OnlinePolicy`] for users one at a time, [`Refits`],
+//! [`Saved`].
 
 use std::any::Any;
 use std::io::{self, Read, Write};
@@ -6,7 +7,7 @@ use std::io::{self, Read, Write};
 use crate::insight::Insight;
 use crate::{Arm, Contexts, Error};
 
-/// The center: picks an arm for every user and learns from their answers.
+/// A bandit algorithm for many users: picks an arm for every user and learns from their rewards.
 ///
 /// ```
 /// use cohort::{Contexts, Problem};
@@ -26,10 +27,11 @@ use crate::{Arm, Contexts, Error};
 /// # Ok::<(), cohort::Error>(())
 /// ```
 pub trait Policy: Send {
-    /// One arm per user, on what was known before this round; all users see the same contexts.
+    /// Chooses one arm per user from what was learned before this round; all users see the same
+    /// contexts.
     fn choose(&mut self, contexts: &Contexts, arms: &mut [Arm]);
 
-    /// What came of it: `rewards[i]` is user i's answer to `arms[i]`.
+    /// Learns a round: `rewards[i]` is user i's reward for `arms[i]`.
     fn learn(&mut self, contexts: &Contexts, arms: &[Arm], rewards: &[f64]);
 
     /// The cluster of every user as the policy sees it now, numbered by smallest member; `None`
@@ -48,7 +50,7 @@ pub trait Policy: Send {
         None
     }
 
-    /// Does the refit that is due, if any.
+    /// Runs the refit that is due, if any.
     fn catch_up(&mut self) {
         if let Some(refits) = self.refits() {
             refits.catch_up();
@@ -60,48 +62,45 @@ pub trait Policy: Send {
         None
     }
 
-    /// Serialisation of what was learned; `None` where it cannot be kept.
+    /// Serialisation of what was learned; `None` where the policy has none.
     fn saved(&mut self) -> Option<&mut dyn Saved> {
         None
     }
 
-    /// Whether the algorithm is defined for rounds or for single turns: that is how it is run.
+    /// Whether a round is served all at once or user by user, as the algorithm is defined.
     fn order(&self) -> Order {
         Order::Together
     }
 }
 
-/// The form for users that come one at a time, each with candidates of its own, whose rewards
+/// The online form of a policy: users come one at a time, each with candidates of its own; rewards
 /// come later, in any order, or never. It ends in the same statistics as rounds do.
 ///
 /// A user number not seen before is a new user.
 pub trait OnlinePolicy {
-    /// An arm for one user.
+    /// Chooses an arm for one user.
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm;
 
-    /// What the policy thinks of every arm for one user, one score per arm. Nothing that was
-    /// learned changes (a user not seen before stays unknown); only caches may.
-    /// `decide` plays the arm with the largest [`Score::total`]; a policy that does not care
-    /// which arm is played gives all of them the same score, and one whose [`OnlinePolicy::chances`] are
-    /// exact plays an arm drawn by them.
-    ///
-    /// A service that explores on its own, ranks and explains needs no more than this.
+    /// Scores every arm for one user. Learned state does not change (an unknown user stays
+    /// unknown); only caches may.
+    /// `decide` plays the arm with the largest [`Score::total`]. A policy that is indifferent gives
+    /// all arms the same score, and one whose [`OnlinePolicy::chances`] are exact plays an arm
+    /// drawn by them. A service ranks, explains and explores with the scores alone.
     fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]);
 
-    /// One reward for one context that was played for one user.
+    /// Learns one reward for one context that was played for one user.
     fn learn_one(&mut self, user: usize, context: &[f64], reward: f64);
 
-    /// Forgets a user, for whom all is then as if it had never come; what users have in common stays
-    /// as it was fitted. `false` from a policy that cannot forget anybody, and then nothing changes.
+    /// Forgets a user: it is then as if it had never come, except for the population model as it
+    /// was fitted. `false` from a policy that cannot forget users, and then nothing changes.
     fn forget(&mut self, _user: usize) -> bool {
         false
     }
 
-    /// With what probability each arm is to be played, for a policy that draws its arms; `false`
-    /// from all others, which play the arm with the largest score. Where probabilities have no
-    /// closed form they are shares of some draws, which depend on the seed: an arm drawn with
-    /// these shares is an arm drawn as the policy draws it, and has been played with exactly the
-    /// probability that is told.
+    /// The propensity of every arm, for a policy that samples its arms; `false` from all others,
+    /// which play the arm with the largest score. Where propensities have no closed form they are
+    /// the frequencies in some draws, which depend on the seed: an arm drawn by these frequencies
+    /// is distributed as the policy's own draws are, and its propensity is exact.
     fn chances(
         &mut self,
         _user: usize,
@@ -113,11 +112,10 @@ pub trait OnlinePolicy {
     }
 }
 
-/// Refits: work that takes long, such as fitting what users have in common, and how it is scheduled.
-///
+/// Refits: long-running work, such as fitting the population model, and its schedule.
 /// [`OnlinePolicy::decide`] refits by itself when a refit is due. Callers that score instead refit
-/// when it suits them: in place by [`Refits::catch_up`], or on another thread by [`Refits::job`] and
-/// [`Refits::install`].
+/// when it suits them: in place by [`Refits::catch_up`], or on another thread by [`Refits::job`]
+/// and [`Refits::install`].
 pub trait Refits {
     /// Whether a refit is due.
     fn is_due(&self) -> bool;
@@ -125,51 +123,51 @@ pub trait Refits {
     /// Refits if due. The result depends on nothing but what was learned.
     fn catch_up(&mut self);
 
-    /// The refit that is due, on a copy of what is known now, while decisions and rewards go on.
+    /// The refit that is due, on a copy of the present state, while decisions and rewards go on.
     fn job(&mut self) -> Option<RefitJob>;
 
-    /// Takes over the result of a [`RefitJob`]. Invalid bytes are rejected and leave the policy
+    /// Installs the result of a [`RefitJob`]. Invalid bytes are rejected and leave the policy
     /// unchanged.
     fn install(&mut self, found: &[u8]) -> Result<(), Error>;
 }
 
-/// A refit, to be run on any thread; it returns its result in a layout of the policy's own.
+/// A refit that can run on any thread; its result is encoded in a layout of the policy's own.
 pub type RefitJob = Box<dyn FnOnce() -> Vec<u8> + Send>;
 
-/// Something to be written, later and elsewhere.
+/// A snapshot of learned state, which writes itself later, on any thread.
 pub type Frozen = Box<dyn FnOnce(&mut dyn Write) -> io::Result<()> + Send>;
 
-/// What was learned as bytes: written, and taken over bit by bit. Pieces that policies share are in
-/// [`crate::saved`].
+/// Serialisation of learned state; loading restores it bit by bit. [`crate::saved`] has the
+/// building blocks, and [`crate::saved::State`] is the usual way to implement this trait.
 pub trait Saved {
-    /// Writes all that was learned: a layout of the policy's own, little-endian, that begins with
-    /// its version and the sizes it relies on. What follows from the problem and the parameters is
-    /// not written.
+    /// Writes the learned state: a layout of the policy's own, little-endian, that begins with its
+    /// version and the sizes it relies on. What follows from the problem and the parameters is not
+    /// written.
     fn save(&self, out: &mut dyn Write) -> io::Result<()>;
 
-    /// What [`Saved::save`] would write now, to be written while learning goes on.
+    /// Copies the state that [`Saved::save`] would write now, to be written while learning goes on.
     fn freeze(&self) -> io::Result<Frozen> {
         let mut bytes = Vec::new();
         self.save(&mut bytes)?;
         Ok(Box::new(move |out| out.write_all(&bytes)))
     }
 
-    /// Takes over what [`Saved::save`] wrote. The policy must have been built for the same
-    /// dimension and the same parameters that its statistics rest on; anything else, a version it
-    /// does not know, numbers that are not finite and bytes that end too early are refused, and
-    /// the policy is then as it was before or empty, never half of each.
+    /// Restores what [`Saved::save`] wrote. The policy must have been built for the same dimension
+    /// and the same parameters that its statistics rest on. Anything else, an unknown version,
+    /// numbers that are not finite and truncated bytes are refused; the policy is then unchanged or
+    /// empty, never partly loaded.
     fn load(&mut self, from: &mut dyn Read) -> Result<(), Error>;
 
-    /// All that was learned, for a policy of the same kind with other parameters. Where it can be,
-    /// numbers are shared until one of the two learns; else they are copied.
+    /// The learned state in memory, for a policy of the same kind with other parameters. Where
+    /// possible, numbers are shared copy-on-write; else they are copied.
     fn share(&self) -> io::Result<Shared> {
         let mut bytes = Vec::new();
         self.save(&mut bytes)?;
         Ok(Box::new(bytes))
     }
 
-    /// Takes over what [`Saved::share`] gave: the policy then knows the same as after
-    /// [`Saved::load`] of what was saved, bit by bit, and the same is refused.
+    /// Takes over what [`Saved::share`] returned: the same state, bit by bit, as after
+    /// [`Saved::load`] of what was saved, with the same refusals.
     fn take_over(&mut self, shared: Shared) -> Result<(), Error> {
         match shared.downcast::<Vec<u8>>() {
             Ok(bytes) => self.load(&mut bytes.as_slice()),
@@ -178,29 +176,29 @@ pub trait Saved {
     }
 }
 
-/// What was learned, as it is kept by policies of one kind.
+/// Learned state in memory, in a type of the policy's own.
 pub type Shared = Box<dyn Any>;
 
-/// What a policy thinks of one arm for one user.
+/// A policy's score of one arm for one user.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Score {
-    /// The reward it expects.
+    /// The expected reward.
     pub expected: f64,
-    /// What is added for being unsure: the exploration bonus.
+    /// The exploration bonus.
     pub bonus: f64,
 }
 
 impl Score {
-    /// By which arms are ranked.
+    /// The sum, by which arms are ranked.
     pub fn total(&self) -> f64 {
         self.expected + self.bonus
     }
 }
 
-/// How an algorithm is run on a round.
+/// How an algorithm serves a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// All users choose on what was known before the round; all updates come after.
+    /// All users choose from what was learned before the round; all updates come after.
     Together,
     /// Users are served one after the other, each update before the next choice (CLUB, SCLUB).
     OneByOne,

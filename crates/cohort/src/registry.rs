@@ -1,32 +1,33 @@
-//! Every policy by name: what `cohort policies` lists and what the lab, the service and Python
-//! make policies from. A new policy is one file in `policies/` and its line in the list of
-//! [`policies`](crate::policies); figures, the example, the server and the tests know it from there.
+//! The registry: every policy by name. The lab, the service, the command line and Python make
+//! policies from it. A new policy is one file in `policies/` and its line in the list of
+//! [`policies`](crate::policies); nothing else names it.
 
 use crate::error::nearest;
 use crate::params::{Param, Settings, Value};
 use crate::{Error, Policy, Problem, intercept};
 
-/// Makes a policy for a problem from parameters that were checked.
+/// Makes a policy for a problem from checked parameters.
 pub type Build = fn(&Problem, &Settings) -> Result<Box<dyn Policy>, Error>;
 
-/// What is known of a policy before it is made.
+/// Static metadata of a policy: name, summary, reference, parameters.
 #[derive(Debug)]
 pub struct PolicyInfo {
-    /// Its name everywhere.
+    /// Its name in every driver.
     pub name: &'static str,
     /// What it does, in one line.
     pub summary: &'static str,
-    /// Where it comes from.
+    /// The publication it comes from.
     pub reference: &'static str,
     /// Its parameters, in groups that policies share.
     pub params: &'static [&'static [Param]],
-    /// Makes one, for contexts as they are; [`PolicyInfo::make`] is for everybody else.
+    /// Makes the policy for contexts as they are. Callers use [`PolicyInfo::make`], which adds the
+    /// intercept.
     pub build: Build,
 }
 
 pub use crate::policies::POLICIES;
 
-/// The policy of that name.
+/// Looks a policy up by name.
 pub fn info(name: &str) -> Result<&'static PolicyInfo, Error> {
     POLICIES.iter().find(|info| info.name == name).ok_or_else(|| Error::UnknownPolicy {
         name: name.to_owned(),
@@ -49,7 +50,7 @@ impl PolicyInfo {
     }
 }
 
-/// Makes the policy of that name for a problem, with some of its parameters set.
+/// Makes a policy by name, with some of its parameters set.
 pub fn build(
     name: &str,
     problem: &Problem,

@@ -1,10 +1,9 @@
-//! How a policy's learned state becomes bytes and comes back: the pieces that policies share in
-//! [`Saved::save`] and [`Saved::load`].
+//! Serialisation of learned state: the building blocks of [`Saved::save`] and [`Saved::load`].
 //!
-//! Everything is little-endian, and every number comes back as the same bits. A state begins with
+//! Everything is little-endian, and every number is restored to the same bits. A state begins with
 //! the version of its layout; sizes and constants that the numbers rest on follow and are compared
-//! on the way back. Checksums are the business of whoever keeps the bytes: what is checked here is
-//! that the state fits the policy and that no number in it is anything but finite.
+//! when it is read. Checksums are left to the caller: checked here is that the state fits the
+//! policy and that every number in it is finite.
 
 use std::io::{self, Read, Write};
 
@@ -12,18 +11,18 @@ use crate::cluster::partition::number_by_smallest_member;
 use crate::linear::{Bank, Oful};
 use crate::{Error, Saved};
 
-/// Learned state with a name and a version: the codec of a policy, from which its
-/// [`Saved`] follows. Bytes of another version are refused by name before any of them is read.
+/// Learned state with a name and a version: the codec of a policy, from which its [`Saved`]
+/// follows. Bytes of another version are refused by name before the rest is read.
 pub trait State {
-    /// The name in sentences that refuse bytes: the policy's own.
+    /// The name of the policy, for error messages.
     const NAME: &'static str;
     /// The version of the layout that [`State::write_state`] writes.
     const VERSION: u32;
 
-    /// Writes what was learned; what follows from the problem and the parameters is not written.
+    /// Writes the learned state; what follows from the problem and the parameters is not written.
     fn write_state(&self, out: &mut dyn Write) -> io::Result<()>;
 
-    /// Takes over what [`State::write_state`] wrote, checking every size and number it relies on.
+    /// Restores what [`State::write_state`] wrote, checking every size and number it relies on.
     fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error>;
 }
 
@@ -39,7 +38,7 @@ impl<T: State> Saved for T {
     }
 }
 
-/// What was learned is that of a policy of another kind.
+/// The error for state that comes from another kind of policy.
 pub fn not_alike(what: &'static str) -> Error {
     let (found, expected) = ("what another kind of policy learned", "a policy of the same kind");
     Error::Saved { what, found: found.to_owned(), expected: expected.to_owned() }
@@ -61,7 +60,7 @@ pub fn write_count(out: &mut dyn Write, count: usize) -> io::Result<()> {
     out.write_all(&(count as u64).to_le_bytes())
 }
 
-/// Reads a count. It is not to be trusted with memory: read item by item.
+/// Reads a count. It is not validated: never allocate by it, read item by item.
 pub fn read_count(from: &mut dyn Read, what: &'static str) -> Result<usize, Error> {
     let count = u64::from_le_bytes(read_array(from, what)?);
     usize::try_from(count).map_err(|_| Error::Saved {
@@ -71,8 +70,7 @@ pub fn read_count(from: &mut dyn Read, what: &'static str) -> Result<usize, Erro
     })
 }
 
-/// Writes numbers, one after the other; refuses any that is not finite, which could not be read
-/// back.
+/// Writes numbers; refuses any that is not finite, since it could not be read back.
 pub fn write_numbers(out: &mut dyn Write, numbers: &[f64]) -> io::Result<()> {
     if numbers.iter().fold(false, |odd, number| odd | !number.is_finite()) {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "a number is not finite"));
@@ -100,7 +98,7 @@ pub fn read_numbers(
         for (number, bytes) in numbers.iter_mut().zip(bytes.as_chunks().0) {
             *number = f64::from_le_bytes(*bytes);
         }
-        // All of them first, which is vector code; where one is odd, which one.
+        // All at once, as vector code; the index is searched for only if one is not finite.
         if numbers.iter().fold(false, |odd, number| odd | !number.is_finite())
             && let Some(at) = numbers.iter().position(|number| !number.is_finite())
         {
@@ -111,7 +109,7 @@ pub fn read_numbers(
     Ok(())
 }
 
-/// Reads as many bytes as the array has.
+/// Reads exactly N bytes.
 pub fn read_array<const N: usize>(
     from: &mut dyn Read,
     what: &'static str,
@@ -126,7 +124,7 @@ pub fn write_bound(out: &mut dyn Write, bound: f64) -> io::Result<()> {
     out.write_all(&bound.to_le_bytes())
 }
 
-/// Reads a number that may be infinite, but is one.
+/// Reads a number that may be infinite, but not NaN.
 pub fn read_bound(from: &mut dyn Read, what: &'static str) -> Result<f64, Error> {
     let bound = f64::from_le_bytes(read_array(from, what)?);
     if bound.is_nan() {
@@ -136,7 +134,7 @@ pub fn read_bound(from: &mut dyn Read, what: &'static str) -> Result<f64, Error>
     }
 }
 
-/// Writes a list of places.
+/// Writes a list of indices.
 pub fn write_places(
     out: &mut dyn Write,
     places: impl ExactSizeIterator<Item = usize>,
@@ -145,7 +143,7 @@ pub fn write_places(
     places.into_iter().try_for_each(|place| out.write_all(&(place as u32).to_le_bytes()))
 }
 
-/// Reads a list of places, all of them below a bound.
+/// Reads a list of indices, all of them below a bound.
 pub fn read_places(
     from: &mut dyn Read,
     what: &'static str,
@@ -199,7 +197,7 @@ pub fn read_bank(
     Ok(bank)
 }
 
-/// Reads a bank of so many learners.
+/// Reads a bank of exactly so many learners.
 pub fn read_whole_bank(
     from: &mut dyn Read,
     what: &'static str,
@@ -239,7 +237,7 @@ pub fn write_labels(out: &mut dyn Write, labels: &[usize]) -> io::Result<()> {
     write_counts(out, labels)
 }
 
-/// Reads the cluster of every one of so many users, numbered by smallest member.
+/// Reads the clusters of so many users, numbered by smallest member.
 pub fn read_labels(
     from: &mut dyn Read,
     what: &'static str,
@@ -270,14 +268,14 @@ pub fn read_counts(from: &mut dyn Read, what: &'static str) -> Result<Vec<usize>
     Ok(counts)
 }
 
-/// Reads so many numbers, which the caller knows to be few.
+/// Reads `count` numbers, which the caller knows to be few.
 pub fn read_some(from: &mut dyn Read, what: &'static str, count: usize) -> Result<Vec<f64>, Error> {
     let mut numbers = vec![0.0; count];
     read_numbers(from, what, &mut numbers)?;
     Ok(numbers)
 }
 
-/// Refuses a value that is not the one this policy was built for.
+/// Refuses a value other than the one this policy was built for.
 pub fn check_equal<T: PartialEq + std::fmt::Display>(
     what: &'static str,
     name: &str,
@@ -315,7 +313,7 @@ mod tests {
         bytes
     }
 
-    /// A policy for eight users and ninety rounds; `None` where it cannot be kept.
+    /// A policy for eight users and ninety rounds; `None` where it cannot be saved.
     fn for_rounds(name: &str) -> Option<Box<dyn Policy>> {
         let truth = Truth::new(&[0.25; 24], &[0, 1, 0, 1, 2, 2, 0, 1]);
         let problem = Problem { rounds: Some(90), truth: Some(truth), ..Problem::new(8, 3) };
@@ -323,7 +321,7 @@ mod tests {
         policy.saved().is_some().then_some(policy)
     }
 
-    /// Lets one policy know what another has learned: as bytes, or as it is.
+    /// Copies the learned state of one policy to another: as bytes, or in memory.
     fn hand_over(from: &mut dyn Policy, to: &mut dyn Policy, as_bytes: bool) {
         let (from, to) = (from.saved().unwrap(), to.saved().unwrap());
         if as_bytes {
@@ -335,12 +333,12 @@ mod tests {
         }
     }
 
-    /// Every policy that works one user at a time and can be kept.
+    /// Every policy with an online form that can be saved.
     fn with_saved() -> impl Iterator<Item = &'static str> {
         with_online().filter(|name| build(name, 3).saved().is_some())
     }
 
-    /// Every policy that works one user at a time.
+    /// Every policy with an online form.
     fn with_online() -> impl Iterator<Item = &'static str> {
         let is_online = |info: &&registry::PolicyInfo| {
             (info.check([]).and_then(|settings| info.make(&Problem::new(0, 3), &settings)))
@@ -350,7 +348,7 @@ mod tests {
     }
 
     proptest! {
-        // Ninety rounds of every policy: a few cases are enough of them.
+        // Ninety rounds of every policy: a few cases are enough.
         #![proptest_config(ProptestConfig::with_cases(12))]
         #[test]
         fn in_rounds_too_a_loaded_policy_goes_on_bit_by_bit(
@@ -359,7 +357,7 @@ mod tests {
         ) {
             for info in registry::POLICIES {
                 let Some(mut before) = for_rounds(info.name) else { continue };
-                // Bytes are taken over by whoever has learned something else, too.
+                // A policy that has learned something else takes over the bytes, too.
                 let mut after = for_rounds(info.name).unwrap();
                 for (at, numbers) in rounds.iter().enumerate() {
                     let (values, rewards) = numbers.split_at(12);
@@ -424,7 +422,7 @@ mod tests {
                     policy.score(*user, &contexts, &mut scored);
                     let arm = policy.decide(*user, &contexts);
                     let best = scored.iter().map(Score::total).fold(f64::MIN, f64::max);
-                    // A policy that draws plays what it draws.
+                    // A policy that samples plays what it draws.
                     let mut chances = [0.0; 4];
                     let drawn = policy.chances(*user, &contexts, 0, &mut chances)
                         && chances.iter().all(|chance| *chance > 0.0);
@@ -440,7 +438,7 @@ mod tests {
             bytes in prop::collection::vec(any::<u8>(), 0..200),
         ) {
             for name in with_saved() {
-                // Random bytes after a right beginning reach further than random bytes alone.
+                // Random bytes after a valid header reach further than random bytes alone.
                 let mut policy = build(name, 3);
                 let mut plausible = save(&mut *policy);
                 plausible.extend(&bytes);

@@ -1,4 +1,4 @@
-/// A function whose kernel is compiled for the widest vectors of the machine, by
+/// Declares a function whose kernel is compiled for the widest vectors of the machine, by
 /// [`vectorized`](crate::simd::vectorized). The kernel must be `#[inline(always)]`, and so must all
 /// that it calls.
 macro_rules! widest {

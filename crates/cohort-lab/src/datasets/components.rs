@@ -1,28 +1,28 @@
-//! The principal components of a large sparse matrix, by subspace iteration from a random start
-//! (Halko, Martinsson, Tropp 2011): the matrix is only ever multiplied, never filled in, and its
-//! mean is taken off on the fly.
+//! Principal components of a large sparse matrix, by randomised subspace iteration (Halko,
+//! Martinsson, Tropp 2011): the matrix is only multiplied with, never made dense, and its mean is
+//! subtracted on the fly.
 
 use cohort::linear::{Symmetric, dot};
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 
-/// A matrix of which only the entries that are not zero are kept.
+/// A sparse matrix by rows.
 pub struct Sparse {
     /// For every row its (column, value) pairs.
     pub rows: Vec<Vec<(u32, f64)>>,
-    /// How many columns there are.
+    /// The number of columns.
     pub columns: usize,
 }
 
-/// Directions sought beyond those asked for: they make the last ones exact.
+/// Oversampling: additional directions that make the last ones exact.
 const SPARE: usize = 10;
-/// How often the matrix is applied. The error falls with every one by a power of the ratio of
-/// singular values.
+/// The number of power iterations. Each reduces the error by a power of the ratio of singular
+/// values.
 const ITERATIONS: usize = 12;
 
-/// The rows of the matrix in the basis of its leading components, row by row; each component's
-/// sign is such that its largest entry is positive.
+/// The rows of the matrix in the basis of its leading components, row by row; each component's sign
+/// is such that its largest entry is positive.
 pub fn principal(matrix: &Sparse, count: usize, centred: bool, rng: &mut impl Rng) -> Vec<f64> {
     let width = (count + SPARE).min(matrix.columns).min(matrix.rows.len());
     let mean = if centred { matrix.mean_row() } else { vec![0.0; matrix.columns] };
@@ -36,7 +36,7 @@ pub fn principal(matrix: &Sparse, count: usize, centred: bool, rng: &mut impl Rn
     }
     orthonormalise(&mut basis);
 
-    // Rayleigh and Ritz: the best directions within the subspace found.
+    // Rayleigh–Ritz: the best directions within the subspace.
     let images = par_map(&basis, |v| matrix.times(&mean, v));
     let mut gram = Symmetric::zero(width);
     for i in 0..width {
@@ -47,7 +47,7 @@ pub fn principal(matrix: &Sparse, count: usize, centred: bool, rng: &mut impl Rn
     let eigen = gram.eigen();
     let mut items = vec![0.0; matrix.rows.len() * count];
     for component in 0..count {
-        // Eigenvalues ascend.
+        // Eigenvalues are ascending.
         let weights = &eigen.vectors[(width - 1 - component) * width..][..width];
         let mut scores = vec![0.0; matrix.rows.len()];
         for (weight, image) in weights.iter().zip(&images) {
@@ -97,7 +97,7 @@ impl Sparse {
     }
 }
 
-/// Gram and Schmidt, each vector twice, so that rounding leaves nothing over.
+/// Gram–Schmidt, each vector twice, for orthogonality to rounding.
 fn orthonormalise(basis: &mut [Vec<f64>]) {
     for k in 0..basis.len() {
         let (before, rest) = basis.split_at_mut(k);
@@ -127,7 +127,7 @@ mod tests {
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 
-    /// The plain way: eigenvectors of the full covariance matrix.
+    /// Against the eigenvectors of the full covariance matrix.
     #[test]
     fn components_are_those_of_the_full_covariance() {
         let mut rng = ChaCha8Rng::seed_from_u64(5);

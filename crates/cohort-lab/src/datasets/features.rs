@@ -1,7 +1,7 @@
-//! From words to vectors: tf-idf, then the principal components.
+//! Item vectors from words: tf-idf, then principal components.
 //!
-//! tf is how often a word was said of an item, idf is ln(items / items with the word). What the
-//! paper does not say is a choice here, and has a default.
+//! tf is how often a word was given to an item, idf is ln(items / items with the word). What the
+//! paper leaves open is a choice here, with a default.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -10,29 +10,29 @@ use super::components::{Sparse, principal};
 use super::{Catalogue, Tables};
 use crate::Error;
 
-/// What is open between a table of words and the contexts that policies see.
+/// The choices between a table of words and the contexts that policies see.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Choices {
-    /// How many principal components: d.
+    /// d, the number of principal components.
     pub dim: usize,
-    /// What becomes of items of which no word was said.
+    /// How items without words are treated.
     pub untagged: Untagged,
-    /// Whether the mean is taken off before.
+    /// Whether the mean is subtracted.
     pub centring: Centring,
-    /// How long the items' vectors are.
+    /// How item vectors are scaled.
     pub rows: Rows,
 }
 
-/// What becomes of items of which no word was said.
+/// How items without words are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Untagged {
-    /// They stay, all with the same vector: that of no words. All of the paper's 17,632 artists.
+    /// They stay, all with the vector of no words. All of the paper's 17,632 artists.
     Keep,
-    /// They are left out, and what users liked of them too.
+    /// They are dropped, and users' likes of them too.
     Drop,
 }
 
-/// Whether the mean item is taken off before components are sought.
+/// Whether the mean item is subtracted before components are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Centring {
     /// Yes: principal components as they are defined.
@@ -41,7 +41,7 @@ pub enum Centring {
     Raw,
 }
 
-/// How long the items' vectors are. Either way none is longer than 1, as the theory asks.
+/// How item vectors are scaled. Either way none is longer than 1, as the theory asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rows {
     /// Each of length 1.
@@ -56,11 +56,11 @@ impl Default for Choices {
     }
 }
 
-/// Where the random start of the search for components comes from: always the same.
+/// The seed of the subspace iteration: always the same.
 const SEED: u64 = 2011;
 
 impl Tables {
-    /// Makes vectors of words.
+    /// Computes item vectors.
     pub fn catalogue(&self, choices: Choices) -> Result<Catalogue, Error> {
         let Tables { liked, words, friends, .. } = self.selected(choices.untagged);
         let most = words.len().min(self.vocabulary);
@@ -93,7 +93,7 @@ impl Tables {
         let mut liked: Vec<Vec<u32>> = (self.liked.iter())
             .map(|items| items.iter().filter_map(|item| renumbered[*item as usize]).collect())
             .collect();
-        // Users who like nothing that is left are left out, and so are their friendships.
+        // Users who like no remaining item are dropped, and so are their friendships.
         let mut next = 0;
         let places: Vec<Option<usize>> = (liked.iter())
             .map(|items| {
@@ -112,7 +112,7 @@ impl Tables {
     }
 }
 
-/// tf·idf, every row of length 1 (an item of many words is not thereby a longer one).
+/// tf·idf, every row of length 1 (so that an item with many words has no longer vector).
 fn tf_idf(words: &[Vec<(u32, f64)>], vocabulary: usize) -> Vec<Vec<(u32, f64)>> {
     let mut items_with = vec![0.0; vocabulary];
     for (word, _) in words.iter().flatten() {

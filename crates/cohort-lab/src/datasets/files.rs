@@ -1,4 +1,4 @@
-//! Text files of data sets: plain or packed with gzip, LF or CRLF, UTF-8 or ISO-8859-1.
+//! Text files of data sets: plain or gzip, LF or CRLF, UTF-8 or ISO-8859-1.
 
 use std::fs::File;
 use std::io::Read;
@@ -14,7 +14,7 @@ pub fn find(folder: &Path, name: &str) -> Option<PathBuf> {
     [name, &packed].into_iter().map(|name| folder.join(name)).find(|path| path.is_file())
 }
 
-/// The lines of a file without their ends, the header left out.
+/// The lines of a file without line ends, except the header.
 pub fn lines(folder: &Path, name: &str) -> Result<Vec<String>, Error> {
     let path = find(folder, name).ok_or_else(|| Error::Read {
         path: folder.join(name),
@@ -35,7 +35,7 @@ pub fn lines(folder: &Path, name: &str) -> Result<Vec<String>, Error> {
     Ok(text.lines().skip(1).filter(|line| !line.is_empty()).map(str::to_owned).collect())
 }
 
-/// UTF-8 where it is valid, else ISO-8859-1, in which every byte is a letter.
+/// Decodes UTF-8 where valid, else ISO-8859-1, in which every byte is a character.
 fn decode(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.to_owned(),
@@ -43,7 +43,7 @@ fn decode(bytes: &[u8]) -> String {
     }
 }
 
-/// The columns of a line between tabs, as whole numbers; says where it is wrong.
+/// Parses the tab-separated columns of a line as whole numbers; errors name the place.
 pub fn numbers<const COLUMNS: usize>(
     folder: &Path,
     name: &str,

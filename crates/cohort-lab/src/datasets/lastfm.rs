@@ -1,11 +1,11 @@
 //! HetRec 2011 Last.FM: 1,892 users, 17,632 artists, who listened to whom, and tags.
 //!
-//! As the paper has it, after Gentile et al. 2014 and Cesa-Bianchi et al. 2013: tags are broken
-//! down into atomic ones (`rock-and-roll` is `rock`, `and`, `roll`), and an artist has all atomic
-//! tags that any user gave it. A user likes the artists it listened to.
+//! As in the paper, after Gentile et al. 2014 and Cesa-Bianchi et al. 2013: tags are split into
+//! atomic ones (`rock-and-roll` is `rock`, `and`, `roll`), and an artist has all atomic tags that
+//! any user gave it. A user likes the artists it listened to.
 //!
-//! Artists that were tagged but are not in `artists.dat` are left out; the ids in the files have
-//! gaps, so users and artists are numbered anew, in the order of their ids.
+//! Artists that were tagged but are not in `artists.dat` are dropped. The ids in the files have
+//! gaps, so users and artists are renumbered in the order of their ids.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -20,12 +20,12 @@ pub const FOLDER: &str = "hetrec2011-lastfm-2k";
 /// Pairs of users, each in both directions.
 const FRIENDS: &str = "user_friends.dat";
 
-/// How to get it, for those who have not.
+/// Where to get the data set, for error messages.
 pub const HOW_TO_GET: &str = "get hetrec2011-lastfm-2k.zip from \
     https://grouplens.org/datasets/hetrec-2011/, unpack it into data/hetrec2011-lastfm-2k (or name \
     another folder with --data DIR or COHORT_DATA) and run this again";
 
-/// Where the data set is: in `data/hetrec2011-lastfm-2k`, or in `data` itself.
+/// The folder of the data set: `data/hetrec2011-lastfm-2k`, or `data` itself.
 pub fn locate(data: &Path) -> Option<PathBuf> {
     [data.join(FOLDER), data.to_owned()]
         .into_iter()
@@ -75,7 +75,7 @@ pub fn read(folder: &Path) -> Result<Tables, Error> {
             *words[*item as usize].entry(*atom).or_insert(0.0) += 1.0;
         }
     }
-    // Who is whose friend is not needed by most, and may be left out.
+    // Most uses need no friendships: the file may be missing.
     let mut friends = Vec::new();
     if find(folder, FRIENDS).is_some() {
         let places: BTreeMap<u32, usize> = liked.keys().copied().zip(0..).collect();
@@ -96,7 +96,7 @@ pub fn read(folder: &Path) -> Result<Tables, Error> {
     })
 }
 
-/// The atomic tags of a tag: its letters and digits between anything else, in lower case.
+/// The atomic tags of a tag: maximal runs of letters and digits, in lower case.
 pub fn atomic(tag: &str) -> impl Iterator<Item = String> {
     tag.split(|c: char| !c.is_alphanumeric())
         .filter(|atom| !atom.is_empty())
@@ -130,7 +130,7 @@ mod tests {
         write("user_friends.dat", "userID\tfriendID\r\n2\t7\r\n7\t2\r\n7\t8\r\n");
         let tables = read(folder.path()).unwrap();
         assert_eq!(tables.liked, [vec![1], vec![0, 1]]);
-        // Once each, and none with somebody who listened to nothing.
+        // Once each, and none with a user who listened to nothing.
         assert_eq!(tables.friends, [(0, 1)]);
         // Artist 3 has no tag; artist 9 has dream once, pop twice; artist 1000 does not exist.
         assert_eq!(tables.words, [vec![], vec![(0, 1.0), (1, 2.0)]]);

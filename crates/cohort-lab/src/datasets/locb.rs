@@ -1,4 +1,4 @@
-//! Users and items of Yelp as the authors of LOCB publish them: 10,000 items with vectors, and who
+//! Users and items of Yelp as published by the authors of LOCB: 10,000 items with vectors, and who
 //! liked or disliked which.
 
 use std::path::{Path, PathBuf};
@@ -12,17 +12,17 @@ pub const FOLDER: &str = "clustering-of-bandits";
 const ENTRIES: &str = "yelp_2000users_10000items_entry.npy";
 const ITEMS: &str = "yelp_10000items_2000users_features.npy";
 
-/// How to get it, for those who have not.
+/// Where to get the data set, for error messages.
 pub const HOW_TO_GET: &str = "get yelp_2000users_10000items_entry.npy and \
     yelp_10000items_2000users_features.npy of https://github.com/banyikun/LOCB into \
     data/clustering-of-bandits (or name another folder with --data DIR or COHORT_DATA)";
 
-/// Where the data set is: in `data/clustering-of-bandits`, or in `data` itself.
+/// The folder of the data set: `data/clustering-of-bandits`, or `data` itself.
 pub fn locate(data: &Path) -> Option<PathBuf> {
     [data.join(FOLDER), data.to_owned()].into_iter().find(|folder| folder.join(ENTRIES).is_file())
 }
 
-/// Reads the data set from its folder; users who like nothing are left out.
+/// Reads the data set from its folder; users who like nothing are dropped.
 pub fn read(folder: &Path) -> Result<Catalogue, Error> {
     let path = folder.join(ITEMS);
     let items = npy::read::<f64>(&path, &["items", "dim"])?;
@@ -53,7 +53,7 @@ pub fn read(folder: &Path) -> Result<Catalogue, Error> {
     }
     Ok(Catalogue {
         dim,
-        // All divided by the longest: contexts are of length 1 at most, as everywhere.
+        // All divided by the longest, so that contexts have at most length 1.
         items: items.values.iter().map(|value| value / largest).collect(),
         liked: liked.into_values().map(|items| items.into_iter().collect()).collect(),
         friends: Vec::new(),

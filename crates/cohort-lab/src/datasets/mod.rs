@@ -1,13 +1,13 @@
-//! Real users: public data sets as catalogues of items that users liked or did not.
+//! Public data sets as catalogues of items that users liked or did not.
 //!
 //! | file | question it answers |
 //! | --- | --- |
-//! | [`files`] | how are their files read, whatever their line ends, encoding and packing? |
+//! | [`files`] | how are their files read, whatever their line ends, encoding and compression? |
 //! | [`lastfm`] | who listened to whom? (HetRec 2011 Last.FM) |
 //! | [`locb`] | who liked which item of Yelp? (as LOCB's authors publish it) |
 //! | [`movielens`] | who liked which film? (MovieLens, small) |
 //! | [`features`] | how do words become vectors, and which choices are there? |
-//! | [`synthetic`] | what if one has none of them? |
+//! | [`synthetic`] | what if no data set is at hand? |
 //! | [`components`] | which directions matter most in a large sparse matrix? |
 
 pub mod components;
@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 pub use features::{Centring, Choices, Rows, Untagged};
 
-/// Where data sets are looked for unless a folder is given.
+/// The default folder of data sets.
 pub const DEFAULT_FOLDER: &str = "data";
 /// The environment variable that names another folder.
 pub const FOLDER_VARIABLE: &str = "COHORT_DATA";
@@ -32,29 +32,29 @@ pub const FOLDER_VARIABLE: &str = "COHORT_DATA";
 pub struct Tables {
     /// For every user, the items it liked, ascending.
     pub liked: Vec<Vec<u32>>,
-    /// For every item, the words said of it and how often, ascending by word.
+    /// For every item, its words and their counts, ascending by word.
     pub words: Vec<Vec<(u32, f64)>>,
-    /// How many different words there are.
+    /// The number of different words.
     pub vocabulary: usize,
-    /// Pairs of users who are friends, where that is known.
+    /// Pairs of users who are friends, where known.
     pub friends: Vec<(usize, usize)>,
 }
 
-/// Users, items as vectors, and who likes what: all that a world of it needs.
+/// Users, items as vectors, and who likes what: the data of a world.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Catalogue {
     /// The dimension of the items' vectors.
     pub dim: usize,
     /// The items' vectors, row by row.
     pub items: Vec<f64>,
-    /// For every user, the items it likes, ascending. No user is without.
+    /// For every user, the items it likes, ascending and not empty.
     pub liked: Vec<Vec<u32>>,
-    /// Pairs of users who are friends, where that is known.
+    /// Pairs of users who are friends, where known.
     pub friends: Vec<(usize, usize)>,
 }
 
 impl Catalogue {
-    /// How many items there are.
+    /// The number of items.
     pub fn len(&self) -> usize {
         self.items.len() / self.dim
     }
@@ -75,7 +75,7 @@ impl Catalogue {
     }
 }
 
-/// The folder given, else the one of the environment variable, else `data/`.
+/// The given folder, else that of the environment variable, else `data/`.
 pub fn folder(given: Option<&Path>) -> PathBuf {
     let named = || std::env::var_os(FOLDER_VARIABLE).filter(|name| !name.is_empty());
     given

@@ -1,7 +1,7 @@
 //! MovieLens (ml-latest-small): who liked which film.
 //!
-//! A film's words are its genres and the atomic tags that users gave it; a user likes a film that
-//! it rated 4 or more. Users who like nothing are left out.
+//! A film's words are its genres and the atomic tags that users gave it. A user likes a film that
+//! it rated 4 or more. Users who like nothing are dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,18 +11,18 @@ use super::files::find;
 use super::lastfm::atomic;
 use crate::Error;
 
-/// The names its folder has inside the folder of all data.
+/// The folder names of the data set inside the folder of all data.
 pub const FOLDERS: [&str; 2] = ["movielens-latest-small", "ml-latest-small"];
 
-/// How to get it, for those who have not.
+/// Where to get the data set, for error messages.
 pub const HOW_TO_GET: &str = "get ml-latest-small.zip from \
     https://grouplens.org/datasets/movielens/, unpack it into data/ml-latest-small (or name another \
     folder with --data DIR or COHORT_DATA) and run this again";
 
-/// A rating from which on a film is liked.
+/// The least rating of a liked film.
 const LIKED: f64 = 4.0;
 
-/// Where the data set is: in a folder of its usual names, or in `data` itself.
+/// The folder of the data set: one of its usual names, or `data` itself.
 pub fn locate(data: &Path) -> Option<PathBuf> {
     let inside = FOLDERS.iter().map(|name| data.join(name));
     inside.chain([data.to_owned()]).find(|folder| find(folder, "ratings.csv").is_some())

@@ -1,5 +1,5 @@
-//! A made-up data set in the format of Last.FM, to try things without the real one: users of a
-//! few tastes, artists of a few genres, tags that say which.
+//! A synthetic data set in the format of Last.FM: users of a few tastes, artists of a few genres,
+//! tags that name them.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -10,14 +10,14 @@ use rand_chacha::ChaCha8Rng;
 use super::lastfm;
 use crate::Error;
 
-/// How many tastes there are, and genres.
+/// The number of tastes and genres.
 const GENRES: u32 = 5;
-/// What tags are made of: every genre has a few of these.
+/// The number of words in tags: every genre has a few of these.
 const WORDS: u32 = 40;
 
-/// Writes the files into the folder that the data set has inside of `data`. As in the real one,
-/// ids have gaps, line ends and encodings differ from file to file, some artists have no tag and
-/// some tagged artists do not exist.
+/// Writes the files into the folder of the data set inside `data`. As in the real one, ids have
+/// gaps, line ends and encodings differ from file to file, some artists have no tag and some tagged
+/// artists do not exist.
 pub fn write_lastfm(data: &Path, users: u32, artists: u32, seed: u64) -> Result<(), Error> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut artist_rows = String::from("id\tname\turl\tpictureURL\n");

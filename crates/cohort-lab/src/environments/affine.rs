@@ -7,10 +7,10 @@
 //! ```
 //!
 //! v is drawn normal and scaled to length 1. Users are drawn likewise, some at the same place
-//! (`clusters`), or their θ are read from a file. Arms are new in every round, or of a pool of items
-//! (`items`), and then a user's reward for an item may deviate by up to `deviation` from linear, always
-//! by the same. Every user has an offer of its own, as where users come one at a time, or all have
-//! the same.
+//! (`clusters`), or their θ are read from a file. Arms are new in every round, or drawn from a pool
+//! of items (`items`); then a user's reward for an item may deviate from linear by up to
+//! `deviation`, by the same amount in every round. Every user has contexts of its own, as where
+//! users come one at a time, or all have the same.
 //!
 //! Reference: Li, Chen, Li, Leung, IJCAI 2019, Section 5 and its public code; Liu et al., UAI 2022;
 //! Wang et al., NeurIPS 2023 (deviation).
@@ -70,12 +70,12 @@ const OPTIONS: &[Param] = &[
     ),
 ];
 
-/// σ that policies are told where rewards are 0 or 1: they are ½-sub-Gaussian.
+/// σ that policies are given where rewards are 0 or 1: they are ½-sub-Gaussian.
 const BINARY_SIGMA: f64 = 0.5;
 
 struct Affine {
     laws: Laws,
-    /// θ_i of a file, row by row.
+    /// θ_i from a file, row by row.
     given: Option<Arc<Vec<f64>>>,
     clusters: usize,
 }
@@ -194,16 +194,16 @@ impl Environment for Affine {
     }
 }
 
-/// One repetition.
+/// The world of one repetition.
 struct Shown {
     laws: Laws,
     seed: Seed,
     thetas: Vec<f64>,
     clusters: Vec<usize>,
     pool: Vec<f64>,
-    /// Once for all users, or one offer after the other.
+    /// The contexts: one offer for all users, or one per user.
     contexts: Vec<f64>,
-    /// Which items these are, where there is a pool.
+    /// The items of these offers, where there is a pool.
     offered: Vec<usize>,
     /// The noise of every user in this round: uniform in [0, 1) for rewards of 0 or 1.
     luck: Vec<f64>,
@@ -215,7 +215,7 @@ impl Shown {
         if self.laws.own_offers { user * self.laws.arms } else { 0 }
     }
 
-    /// ⟨x, θ_i⟩ and what it is off linear.
+    /// ⟨x, θ_i⟩ plus the deviation from linear.
     fn expected(&self, user: usize, arm: Arm) -> f64 {
         let Laws { dim, deviation, .. } = self.laws;
         let at = self.offer(user) + arm;
@@ -228,7 +228,7 @@ impl Shown {
         }
     }
 
-    /// A number in [0, 1) for a user and an item.
+    /// A fixed number in [0, 1) for a user and an item.
     fn always_the_same(&self, user: usize, item: usize) -> f64 {
         let mut rng = self.seed.stream(Purpose::Drift, user);
         rng.set_word_pos(2 * item as u128);
@@ -257,7 +257,7 @@ impl World for Shown {
         self.contexts.clear();
         self.offered.clear();
         for user in 0..if self.laws.own_offers { users } else { 1 } {
-            // Nothing is drawn for those who stay away: they would be most of the work.
+            // Nothing is drawn for absent users, which may be most of them.
             if self.laws.own_offers && self.absent[user] {
                 self.contexts.resize(self.contexts.len() + arms * dim, 0.0);
                 self.offered.resize(self.offered.len() + if items == 0 { 0 } else { arms }, 0);
@@ -305,7 +305,7 @@ impl World for Shown {
 
     fn play(&self, user: usize, arm: Arm) -> Feedback {
         let expected = |arm: Arm| match self.laws.binary {
-            // A probability, whatever it is off by.
+            // A probability, whatever the deviation.
             true => self.expected(user, arm).clamp(0.0, 1.0),
             false => self.expected(user, arm),
         };
@@ -360,7 +360,7 @@ mod tests {
         }
     }
 
-    /// What an item is off linear is the same in every round, and within the bound.
+    /// The deviation of an item is the same in every round, and within the bound.
     #[test]
     fn deviations_belong_to_a_user_and_an_item() {
         let options = [("items", "30"), ("arms", "30"), ("deviation", "0.2"), ("users", "5")];

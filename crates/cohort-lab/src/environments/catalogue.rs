@@ -1,9 +1,9 @@
 //! `lastfm` and `movielens`: real users and a catalogue of items that each likes or does not.
 //!
 //! In every round some items are on offer, drawn at random. The reward is 1 if the user likes the
-//! item, else 0; regret is against the best of what was offered, so it is 0 for a user who likes
-//! nothing of it. Offers are either the same for all users (`shared`), or each user has one of its
-//! own with one item that it likes among the others (`liked`), as the paper has it for CLUB.
+//! item, else 0; regret is against the best item on offer, so it is 0 for a user who likes none of
+//! them. Offers are either the same for all users (`shared`), or each user has its own, with one
+//! item that it likes among the others (`liked`), as the paper has it for CLUB.
 //!
 //! Reference: the paper, Section 7.2 and Appendix A.2.
 
@@ -19,7 +19,7 @@ use crate::datasets::{self, Catalogue, Centring, Choices, Rows, Tables, Untagged
 use crate::environment::{Environment, EnvironmentInfo, Feedback, Size, World};
 use crate::seed::{Purpose, Seed};
 
-/// What is known of Last.FM before it is made.
+/// Static metadata of `lastfm`.
 pub(super) const LASTFM: EnvironmentInfo = EnvironmentInfo {
     name: "lastfm",
     summary: "who listened to whom (HetRec 2011 Last.FM, the paper's real data)",
@@ -30,7 +30,7 @@ pub(super) const LASTFM: EnvironmentInfo = EnvironmentInfo {
     },
 };
 
-/// What is known of MovieLens before it is made.
+/// Static metadata of `movielens`.
 pub(super) const MOVIELENS: EnvironmentInfo = EnvironmentInfo {
     name: "movielens",
     summary: "who liked which film (MovieLens ml-latest-small)",
@@ -41,10 +41,10 @@ pub(super) const MOVIELENS: EnvironmentInfo = EnvironmentInfo {
     },
 };
 
-/// Arms are kept as bits of one word.
+/// The most arms: liked arms are the bits of one word.
 const MOST_ARMS: usize = 64;
 
-/// What is known of LOCB's Yelp before it is made.
+/// Static metadata of `yelp`.
 pub(super) const YELP: EnvironmentInfo = EnvironmentInfo {
     name: "yelp",
     summary: "who liked which item of Yelp, with the vectors of LOCB's authors",
@@ -71,7 +71,7 @@ const OPTIONS: &[Param] = &[
     ),
 ];
 
-/// What can be set of any catalogue.
+/// The options of all catalogues.
 const OFFER_OPTIONS: &[Param] = &[
     Param::text("data", "a folder", "COHORT_DATA, or data/", "folder of all data sets"),
     Param::count("arms", 1, 25, "K, how many items are on offer"),
@@ -90,7 +90,7 @@ const OFFER_OPTIONS: &[Param] = &[
 
 struct Shop {
     catalogue: Arc<Catalogue>,
-    /// For every item, who likes it.
+    /// For every item, the users who like it.
     fans: Arc<Vec<Vec<u32>>>,
     arms: usize,
     own_offers: bool,
@@ -123,7 +123,7 @@ fn build(
     shop(settings, read(&folder)?.catalogue(choices).map_err(|error| error.at(&folder))?)
 }
 
-/// Where a data set is; says how to get it where it is not.
+/// The folder of a data set; the error says how to get it.
 fn find_folder(
     settings: &Settings,
     name: &str,
@@ -180,7 +180,7 @@ impl Environment for Shop {
     }
 }
 
-/// One repetition.
+/// The world of one repetition.
 struct Visit {
     catalogue: Arc<Catalogue>,
     fans: Arc<Vec<Vec<u32>>>,
@@ -188,7 +188,7 @@ struct Visit {
     own_offers: bool,
     sigma: f64,
     seed: Seed,
-    /// The vectors on offer: once for all users, or one after the other for each.
+    /// The contexts: one offer for all users, or one per user.
     contexts: Vec<f64>,
     /// For every user, which arms of this round it likes, a bit for each.
     liked: Vec<u64>,
@@ -221,7 +221,7 @@ impl Visit {
     }
 }
 
-/// Different items at random, one of them given (in a place at random) or none.
+/// Different random items, one of them given (at a random position) or none.
 fn draw(count: usize, items: usize, given: Option<u32>, rng: &mut impl rand::Rng) -> Vec<u32> {
     let mut drawn: Vec<u32> = given.into_iter().collect();
     while drawn.len() < count {
@@ -297,7 +297,7 @@ mod tests {
         (environment.world(Seed { seed: 1, repetition: 0 }).unwrap(), catalogue)
     }
 
-    /// Finds an item again by its vector.
+    /// Finds an item by its vector.
     fn item_of(catalogue: &Catalogue, vector: &[f64]) -> Vec<u32> {
         (0..catalogue.len() as u32).filter(|item| catalogue.item(*item) == vector).collect()
     }

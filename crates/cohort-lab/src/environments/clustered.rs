@@ -43,7 +43,7 @@ const CENTRE_OPTIONS: &[Param] = &[
 struct Clustered {
     laws: Laws,
     people: People,
-    /// Of all users, visitors last.
+    /// The cluster of every user, visitors last.
     clusters: Vec<usize>,
     count: usize,
     centres: Centres,

@@ -1,8 +1,9 @@
-//! `drifting`: users of a cluster start the same and then change.
+//! `drifting`: users of a cluster start out the same and then change.
 //!
-//! `jump`: from one round on, every user is a user of a cluster drawn anew, with centres drawn anew.
-//! `wander`: θ_i moves in every round, θ ← √(1 − d·s²)·θ + s·ξ with ξ standard normal: by about s in
-//! every coordinate, and its length stays about 1. What oracles are told is true of round 0.
+//! `jump`: from one round on, every user belongs to a newly drawn cluster, with newly drawn
+//! centres. `wander`: θ_i moves in every round, θ ← √(1 − d·s²)·θ + s·ξ with ξ standard normal: by
+//! about s in every coordinate, and its length stays about 1. Oracles are told the truth of round
+//! 0.
 
 use cohort::params::{NOT_NEGATIVE, Param, Settings};
 use cohort::{Arm, Contexts, Truth};
@@ -101,7 +102,7 @@ impl Environment for Drifting {
     }
 }
 
-/// Who the users are at some time.
+/// The users at some time.
 struct Crowd {
     thetas: Vec<f64>,
     clusters: Vec<usize>,
@@ -122,7 +123,7 @@ struct Changing {
     /// The users of round 0, and those after a jump.
     first: Crowd,
     second: Crowd,
-    /// The round of which the users in `world` are.
+    /// The round that the users in `world` belong to.
     round: usize,
 }
 
@@ -139,7 +140,7 @@ impl Changing {
                     self.world.set_users(&crowd.thetas, &crowd.clusters);
                 }
             }
-            // Steps are drawn by round, so that going back is starting again.
+            // Steps are drawn by round: going back means starting again.
             Drift::Wander { step } => {
                 let (mut thetas, done) = if round < self.round {
                     (self.first.thetas.clone(), 0)
@@ -166,8 +167,8 @@ impl World for Changing {
         self.world.sigma()
     }
 
-    /// Vectors and clusters are those of the current round; the law is that of round 0, which is
-    /// what policies are made in.
+    /// Vectors and clusters are those of the current round; the distribution is that of round 0, in
+    /// which policies are made.
     fn truth(&self) -> Option<Truth<'_>> {
         self.world.truth()
     }

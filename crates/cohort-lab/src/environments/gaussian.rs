@@ -1,4 +1,4 @@
-//! `gaussian`: users are alike but not the same. The personalization framework of the paper.
+//! `gaussian`: users are similar but not the same. The personalization framework of the paper.
 //!
 //! θ_i ~ N(μ, s·I) with μ standard normal. No two users are the same, so every user is a true
 //! cluster of its own.
@@ -64,7 +64,7 @@ impl Environment for Gaussian {
             let own = draw(deviation);
             thetas.extend(mean.iter().zip(own).map(|(mean, own)| mean + own));
         }
-        // Visitors leave the others as they are.
+        // Visitors do not change the scale of the others.
         let longest = if self.unit_ball { longest(&thetas[..users * dim], dim) } else { 1.0 };
         thetas.iter_mut().for_each(|value| *value /= longest);
         let law = UserLaw {

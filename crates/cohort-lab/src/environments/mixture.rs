@@ -24,7 +24,7 @@ pub(super) const INFO: EnvironmentInfo = EnvironmentInfo {
 struct Mixture {
     laws: Laws,
     people: People,
-    /// Of all users, visitors last.
+    /// The cluster of every user, visitors last.
     clusters: Vec<usize>,
     count: usize,
     spread: f64,

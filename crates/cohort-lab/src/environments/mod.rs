@@ -1,5 +1,5 @@
-//! Every environment by name. A new one is one file here and one line in [`ENVIRONMENTS`]; the
-//! command line, TOML and error messages know its options from there.
+//! The registry of environments. A new one is one file here and one line in [`ENVIRONMENTS`]; the
+//! command line, TOML and error messages read its options from there.
 
 mod affine;
 mod catalogue;
@@ -31,7 +31,7 @@ pub const ENVIRONMENTS: &[EnvironmentInfo] = &[
     catalogue::YELP,
 ];
 
-/// The environment of that name.
+/// Looks an environment up by name.
 pub fn info(name: &str) -> Result<&'static EnvironmentInfo, Error> {
     let names = || ENVIRONMENTS.iter().map(|info| info.name);
     ENVIRONMENTS.iter().find(|info| info.name == name).ok_or_else(|| Error::UnknownEnvironment {
@@ -48,7 +48,7 @@ impl EnvironmentInfo {
         options: impl IntoIterator<Item = (String, Value)>,
     ) -> Result<Settings, Error> {
         let refused = |error| match Error::of(format!("environment `{}`", self.name), error) {
-            // Well spelt, but of another environment: nothing else was meant.
+            // Spelt right, but an option of another environment: no similar name is suggested.
             Error::UnknownKey { of, name, known, .. } if is_option_of_any(&name) => {
                 Error::UnknownKey { of, name, known, nearest: None }
             }
@@ -81,7 +81,7 @@ mod tests {
         world.truth().unwrap().thetas.chunks(dim).map(<[f64]>::to_vec).collect()
     }
 
-    /// What the first `users` users answer to arm 1 in round 4.
+    /// The feedback of the first `users` users for arm 1 in round 4.
     fn answers(world: &mut dyn World, users: usize) -> Vec<Feedback> {
         world.start_round(4);
         (0..users).map(|user| world.play(user, 1)).collect()
@@ -203,7 +203,7 @@ mod tests {
         }
     }
 
-    /// The dimension of the space that vectors span: Gram–Schmidt.
+    /// The dimension of the span of vectors, by Gram–Schmidt.
     fn rank(vectors: &[Vec<f64>]) -> usize {
         let mut basis: Vec<Vec<f64>> = Vec::new();
         for vector in vectors {
@@ -291,7 +291,7 @@ mod tests {
         assert!(refused("sprea").contains("did you mean `spread`?"));
     }
 
-    /// Flags are made from options, one flag for each name: so a name must mean one kind of value.
+    /// The command line has one flag per option name, so a name must mean one kind of value.
     #[test]
     fn options_of_the_same_name_take_the_same_kind_of_value() {
         let all = || ENVIRONMENTS.iter().flat_map(EnvironmentInfo::options);

@@ -1,5 +1,5 @@
-//! `table`: contexts, users and noise from files. Nothing random is left, so that two
-//! implementations can be compared arm by arm.
+//! `table`: contexts, users and noise from files. Nothing is random, so that two implementations
+//! can be compared arm by arm.
 //!
 //! X is (T, K, d), TH (N, d), E (T, N): user i's reward for arm j in round t is
 //! `X[t,j]·TH[i] + E[t,i]`.
@@ -73,8 +73,8 @@ fn build(settings: &Settings) -> Result<Box<dyn Environment>, Error> {
     assemble(settings, contexts, thetas, noise, clusters.transpose()?)
 }
 
-/// The environment `table` from arrays in memory instead of files; of `settings` only `noise` and
-/// the sizes are looked at.
+/// The environment `table` from arrays in memory; of `settings` only `noise` and the sizes are
+/// used.
 pub fn table(
     settings: &Settings,
     contexts: Array<f64>,
@@ -99,7 +99,7 @@ fn named<T: Number>(array: Array<T>, name: &str, axes: &[&str]) -> Result<Named<
     }
 }
 
-/// A table and where it is from.
+/// A table and its file.
 type Named<T> = (Array<T>, PathBuf);
 
 fn assemble(
@@ -167,14 +167,14 @@ fn same_length(
     Err(Error::unexpected(axis, found.to_string(), expected).at(path))
 }
 
-/// Users with equal vectors are a cluster.
+/// Users with equal vectors form a cluster.
 fn equal_rows(thetas: &[f64], dim: usize) -> Vec<usize> {
-    // + 0.0 makes −0 and 0 the same number to the last bit.
+    // + 0.0 turns −0 into 0.
     let bits = |row: &[f64]| row.iter().map(|v| (v + 0.0).to_bits()).collect::<Vec<_>>();
     number_by_first(thetas.chunks_exact(dim).map(bits))
 }
 
-/// Numbers things 0, 1, … as they appear.
+/// Numbers values 0, 1, … by first appearance.
 fn number_by_first<T: Eq + Hash>(things: impl IntoIterator<Item = T>) -> Vec<usize> {
     let mut numbers = HashMap::new();
     let number = |thing| {

@@ -1,5 +1,5 @@
-//! A log of decisions: what was offered, what was chosen, with what probability, and what came of
-//! it. Decisions whose reward is not known are not in it.
+//! A log of decisions: offer, choice, propensity and reward. Decisions without a reward are not in
+//! it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,30 +13,30 @@ pub struct Log {
     pub items: Names,
     /// The ids of all users.
     pub users: Names,
-    /// How many features a candidate has; 0 where the log has none.
+    /// The number of features of a candidate; 0 where the log has none.
     pub dim: usize,
-    /// How many features of its own a row has (say, of its user): the reward model looks at them.
+    /// The number of features of a row itself (say, of its user), which the reward model uses.
     pub context_dim: usize,
     /// Whether the reward model tells items apart by name, even where they have features.
     pub known_by_name: bool,
-    /// Decisions that were left out because no reward is known of them.
+    /// The number of decisions left out for lack of a reward.
     pub unrewarded: usize,
 }
 
 /// One decision.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
-    /// Where it stands in its file; the header is line 1.
+    /// Its line in the file; the header is line 1.
     pub line: usize,
     /// The user's number.
     pub user: usize,
-    /// What was offered: numbers of items.
+    /// The offer, as numbers of items.
     pub candidates: Arc<[u32]>,
-    /// Which of the candidates was chosen.
+    /// The index of the chosen candidate.
     pub chosen: usize,
-    /// With what probability, if that is known.
+    /// Its propensity, where known.
     pub propensity: Option<f64>,
-    /// What came of it.
+    /// Its reward.
     pub reward: f64,
     /// Rows of different strata get reward models of their own (positions on a page).
     pub stratum: usize,
@@ -54,7 +54,7 @@ impl Log {
 }
 
 impl Row {
-    /// The number of the item that was chosen.
+    /// The number of the chosen item.
     pub fn item(&self) -> u32 {
         self.candidates[self.chosen]
     }
@@ -65,7 +65,7 @@ impl Row {
     }
 }
 
-/// Words numbered in the order in which they came.
+/// An interner: words numbered by first appearance.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     words: Vec<String>,
@@ -73,7 +73,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// The number of a word, a new one if it was never seen.
+    /// The number of a word, which is added if new.
     pub fn number(&mut self, word: &str) -> usize {
         if let Some(number) = self.numbers.get(word) {
             return *number;
@@ -83,12 +83,12 @@ impl Names {
         self.words.len() - 1
     }
 
-    /// The number of a word that was seen.
+    /// The number of a known word.
     pub fn find(&self, word: &str) -> Option<usize> {
         self.numbers.get(word).copied()
     }
 
-    /// How many there are.
+    /// The number of words.
     pub fn len(&self) -> usize {
         self.words.len()
     }
@@ -98,7 +98,7 @@ impl Names {
         self.words.is_empty()
     }
 
-    /// All of them, in the order of their numbers.
+    /// All words, by number.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.words.iter().map(String::as_str)
     }

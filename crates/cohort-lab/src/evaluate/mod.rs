@@ -1,17 +1,16 @@
-//! What would another policy have earned? Answered from a log, without trying it on anybody.
+//! Off-policy evaluation: estimates from a log what another policy would have earned.
 //!
 //! | file | question it answers |
 //! | --- | --- |
-//! | [`log`] | what was offered, chosen, with what probability, and what came of it? |
+//! | [`log`] | what was offered, chosen, with what probability, and what was the reward? |
 //! | [`reading`] | how is that read from a file? |
-//! | [`target`] | which policy is judged, and how likely would it have chosen each item? |
+//! | [`target`] | which policy is evaluated, and with what probability does it choose each item? |
 //! | [`reward_model`] | what reward does an item get, as far as the log tells? |
-//! | [`estimators`] | what follows for the policy, and how sure is that? One file each. |
+//! | [`estimators`] | what is the policy worth, with what interval? One file each. |
 //! | [`weights`] | can the weights be trusted? |
 //!
-//! A log tells what came of the items that were chosen, never of the others. Each estimator makes
-//! up for that in its own way; all of them are means of one number a row, so that each comes with
-//! an interval.
+//! A log has rewards of the chosen items only. Each estimator corrects for that in its own way; all
+//! are means of one number per row, so that each has an interval.
 
 pub mod estimators;
 pub mod log;
@@ -29,20 +28,20 @@ use reward_model::RewardModel;
 use target::Target;
 use weights::Weights;
 
-/// What is known of one policy after a log was read.
+/// The evaluation of one policy by a log.
 #[derive(Clone, Debug, Serialize)]
 pub struct Evaluation {
-    /// The policy as it was named.
+    /// The policy, as it was named.
     pub policy: String,
-    /// One estimate each, in the order in which they were asked for.
+    /// One estimate per estimator, in the order asked for.
     pub estimates: Vec<Estimate>,
-    /// How the weights are, where there are any.
+    /// Diagnostics of the weights, where there are any.
     pub weights: Option<Weights>,
-    /// What should make one careful, in sentences.
+    /// Reasons for caution, as sentences.
     pub warnings: Vec<String>,
 }
 
-/// Judges policies by a log.
+/// Evaluates policies by a log.
 pub fn evaluate(
     log: &Log,
     targets: &mut [Box<dyn Target>],

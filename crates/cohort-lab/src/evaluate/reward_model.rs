@@ -1,25 +1,25 @@
-//! What reward does an item get, as far as the log tells? Ridge regression, cross-fitted.
+//! The reward model q̂: ridge regression, cross-fitted.
 //!
 //! ```text
 //! q̂(x, a) = β₀ + ⟨β, (features of the row, features of the item)⟩
 //! β = argmin Σ (r − q̂)² + λ‖β‖²,  λ = 1,  β₀ free
 //! ```
 //!
-//! An item without features is known by its name: one feature for each item. Rows of each stratum
-//! have a model of their own. Row i is predicted by the model of fold `i mod 3`, which was fitted on
-//! the other two thirds, so that no row speaks about itself.
+//! An item without features is known by its name: one indicator per item. Each stratum has a model
+//! of its own. Row i is predicted by the model of fold `i mod 3`, which was fitted on the other two
+//! thirds.
 
 use cohort::linear::{Symmetric, dot};
 use rayon::prelude::*;
 
 use super::log::{Log, Row};
 
-/// Parts the log is cut into.
+/// The number of folds.
 pub const FOLDS: usize = 3;
 /// λ.
 const RIDGE: f64 = 1.0;
 
-/// Models for all folds and strata of a log.
+/// The models of all folds and strata.
 pub struct RewardModel {
     /// `models[stratum][fold]`
     models: Vec<Vec<Ridge>>,
@@ -74,7 +74,7 @@ impl Ridge {
             nonzero(log, row, &mut |at, value| mean[at] += value / count);
             reward_mean += row.reward / count;
         }
-        // Σxxᵀ of mostly empty rows, entry by entry; n·x̄x̄ᵀ is taken off afterwards.
+        // Σxxᵀ of sparse rows, entry by entry; n·x̄x̄ᵀ is subtracted afterwards.
         let (mut gram, mut moment) = (vec![0.0; dim * dim], vec![0.0; dim]);
         let mut entries = Vec::new();
         for row in rows {
@@ -111,7 +111,7 @@ impl Ridge {
     }
 }
 
-/// Visits what is not zero of a row's features and its chosen item's.
+/// Visits the nonzero features of a row and of its chosen item.
 fn nonzero(log: &Log, row: &Row, visit: &mut dyn FnMut(usize, f64)) {
     let of_row = row.context.iter().enumerate();
     of_row.filter(|(_, value)| **value != 0.0).for_each(|(at, value)| visit(at, *value));
@@ -129,7 +129,7 @@ fn nonzero(log: &Log, row: &Row, visit: &mut dyn FnMut(usize, f64)) {
 mod tests {
     use super::*;
 
-    /// The plain way: the normal equations with an intercept column that is not penalised.
+    /// Against the normal equations with an unpenalised intercept column.
     #[test]
     fn it_is_ridge_regression_with_a_free_intercept() {
         let mut log = Log { dim: 2, ..Log::default() };

@@ -1,15 +1,15 @@
-//! Which policy is judged, and how likely would it have chosen each item?
+//! The evaluated policies, and the probability with which each chooses each item.
 //!
 //! | as written | the policy |
 //! | --- | --- |
 //! | `logged` | the one that made the log |
-//! | `random` | all candidates alike |
+//! | `random` | uniform over the candidates |
 //! | `item=ID` | always that item, where it is offered |
-//! | `file=P.npy` | probabilities of your own: (rows of the log, candidates) |
-//! | `linucb-ind`, `cohort`, … | a policy that learns, as `cohort policies` lists them |
+//! | `file=P.npy` | your own probabilities: (rows of the log, candidates) |
+//! | `linucb-ind`, `cohort`, … | a learning policy, as `cohort policies` lists them |
 //!
-//! A policy that learns meets the rows in their order: before a row it is asked, after it it is
-//! told the row's item and reward, so what is judged is the policy while it learns from this log.
+//! A learning policy sees the rows in order: it decides before a row and learns the row's item and
+//! reward after it, so the policy is evaluated while it learns from this log.
 
 use std::path::PathBuf;
 
@@ -22,12 +22,12 @@ use super::log::Log;
 use super::reward_model::RewardModel;
 use crate::{Error, npy};
 
-/// A policy that is judged by a log.
+/// A policy that is evaluated by a log.
 pub trait Target {
-    /// As it was named.
+    /// Its name, as given.
     fn name(&self) -> &str;
 
-    /// How likely it is to choose each candidate of a row.
+    /// The probability of each candidate of a row.
     fn probabilities(
         &mut self,
         log: &Log,
@@ -35,16 +35,16 @@ pub trait Target {
         probabilities: &mut Vec<f64>,
     ) -> Result<(), Error>;
 
-    /// Is told what the log says of a row.
+    /// Learns a row of the log.
     fn learn(&mut self, _log: &Log, _row: usize) {}
 
-    /// Forgets all it learned, to meet the log anew.
+    /// Resets what was learned, before another pass over the log.
     fn forget(&mut self, _log: &Log) -> Result<(), Error> {
         Ok(())
     }
 }
 
-/// Asks a policy about every row, and tells it every row.
+/// Runs a policy over every row, and lets it learn every row.
 pub(super) fn follow(
     log: &Log,
     target: &mut dyn Target,
@@ -58,7 +58,7 @@ pub(super) fn follow(
         let mut one = WeightedRow { weight, reward: row.reward, ..WeightedRow::default() };
         if let Some(model) = model {
             one.model_of_chosen = model.predict(log, at, row.chosen);
-            // Most policies have one item in mind: the others need no prediction.
+            // Most policies choose one item: the others need no prediction.
             one.model_of_policy = (probabilities.iter().enumerate())
                 .filter(|(_, probability)| **probability > 0.0)
                 .map(|(which, probability)| probability * model.predict(log, at, which))
@@ -70,7 +70,7 @@ pub(super) fn follow(
     Ok(weighted)
 }
 
-/// What is asked for, before the log is there.
+/// A policy as named by the caller, before the log is read.
 pub enum Wanted {
     /// `logged`
     Logged,
@@ -80,12 +80,12 @@ pub enum Wanted {
     Item(String),
     /// `file=P.npy`
     File(PathBuf),
-    /// A policy that learns, with its parameters.
+    /// A learning policy, with its parameters.
     Learner(&'static PolicyInfo, Vec<(String, Value)>),
 }
 
 impl Wanted {
-    /// From the way it is written.
+    /// Parses the name.
     pub fn parse(text: &str) -> Result<Self, Error> {
         Ok(match text.split_once('=') {
             Some(("item", id)) => Self::Item(id.to_owned()),
@@ -96,7 +96,7 @@ impl Wanted {
         })
     }
 
-    /// The policy, ready for a log.
+    /// Makes the policy for a log.
     pub fn build(self, log: &Log) -> Result<Box<dyn Target>, Error> {
         Ok(match self {
             Self::Logged => Box::new(Logged),
@@ -115,7 +115,7 @@ impl Wanted {
     }
 }
 
-/// The policy that made the log: every row has the weight 1.
+/// The logging policy: every row has weight 1.
 struct Logged;
 
 impl Target for Logged {
@@ -123,7 +123,7 @@ impl Target for Logged {
         "logged"
     }
 
-    /// Only of the item that was chosen is the probability known; the rest is shared by the others.
+    /// Only the probability of the chosen item is known; the rest is divided among the others.
     fn probabilities(
         &mut self,
         log: &Log,
@@ -140,7 +140,7 @@ impl Target for Logged {
     }
 }
 
-/// All candidates alike.
+/// Uniform over the candidates.
 struct Random;
 
 impl Target for Random {
@@ -161,7 +161,7 @@ impl Target for Random {
     }
 }
 
-/// Always the same item; where it is not offered, nothing that is.
+/// Always the same item; where it is not offered, none.
 struct Item {
     name: String,
     item: u32,
@@ -240,8 +240,8 @@ impl Target for File {
     }
 }
 
-/// A policy that learns as it goes. The best candidates are equally likely, the others are not
-/// chosen: as the service chooses.
+/// A learning policy. The best candidates are equally likely and the others are not chosen, as in
+/// the service.
 struct Learner {
     info: &'static PolicyInfo,
     params: Vec<(String, Value)>,

@@ -1,31 +1,30 @@
-//! Can the weights be trusted?
+//! Diagnostics of importance weights.
 //!
 //! ```text
 //! w = π(a|x)/p(a|x)      n_eff = (Σw)²/Σw²
 //! ```
 //!
-//! n_eff is how many rows with equal weights would tell as much (Kish 1965). A few rows with huge
-//! weights make an estimate of them alone, and an interval that rests on the central limit theorem
-//! is then too narrow. And since `E[w] = 1`, a mean weight far from 1 says that the propensities are
-//! not those with which the log was made.
+//! n_eff is the effective sample size (Kish 1965). If a few rows have huge weights, the estimate
+//! rests on them alone, and an interval by the central limit theorem is too narrow. And since `E[w]
+//! = 1`, a mean weight far from 1 shows that the propensities are wrong.
 
 use serde::Serialize;
 
 use super::WeightedRow;
 
-/// n_eff below this is too little for the intervals.
+/// The least n_eff for reliable intervals.
 const LEAST_EFFECTIVE_ROWS: f64 = 100.0;
-/// One row with more than this share of all weights decides too much.
+/// The largest acceptable share of one row in all weights.
 const LARGEST_SHARE: f64 = 0.05;
-/// A mean weight so many standard errors from 1 is no accident.
+/// A mean weight this many standard errors from 1 is significant.
 const STANDARD_ERRORS: f64 = 5.0;
 
-/// How the weights of a policy on a log are.
+/// Diagnostics of the weights of a policy on a log.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Weights {
     /// Rows of the log.
     pub rows: usize,
-    /// How many rows with equal weights would tell as much.
+    /// The effective sample size.
     pub effective_rows: f64,
     /// The largest weight.
     pub largest: f64,
@@ -38,7 +37,7 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// Of judged rows.
+    /// Computes them from weighted rows.
     pub fn of(weighted: &[WeightedRow]) -> Self {
         let rows = weighted.len();
         let sum: f64 = weighted.iter().map(|row| row.weight).sum();
@@ -57,7 +56,7 @@ impl Weights {
         }
     }
 
-    /// What should make one careful.
+    /// Reasons for caution, as sentences.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         let Self { rows, effective_rows, largest, largest_share, mean, mean_error } = self;
@@ -108,7 +107,7 @@ mod tests {
 
     #[test]
     fn propensities_that_cannot_be_are_noticed() {
-        // Half as large as they were: every weight is twice what it should be.
+        // Propensities half as large as they were: every weight is twice what it should be.
         let weights: Vec<f64> = (0..1000).map(|row| if row % 2 == 0 { 1.0 } else { 3.0 }).collect();
         assert!(of(&weights).warnings().join("\n").contains("the mean weight is 2.000"));
     }

@@ -1,4 +1,4 @@
-//! An experiment as somebody describes it: unchecked while being set, checked before use.
+//! An experiment as described by a user: unchecked while being set, checked before use.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::environment::{Environment, EnvironmentInfo};
 use crate::environments::{self, ENVIRONMENTS};
 use crate::runner::{Contender, Plan};
 
-/// An experiment as somebody describes it. What is not set has its default.
+/// An experiment as described by a user. What is not set has its default.
 #[derive(Clone, Debug, Default)]
 pub struct Draft {
     /// Some of [`RUN_PARAMS`].
@@ -21,32 +21,32 @@ pub struct Draft {
     pub environment: Option<String>,
     /// Some of the environment's options.
     pub options: BTreeMap<String, Value>,
-    /// Who plays.
+    /// The policies.
     pub policies: Vec<PolicyDraft>,
-    /// Whether to keep the arms that were played.
+    /// Whether to record the arms that were played.
     pub keep_arms: bool,
 }
 
-/// A policy as somebody describes it.
+/// A policy as described by a user.
 #[derive(Clone, Debug, Default)]
 pub struct PolicyDraft {
-    /// Which.
+    /// Its name in the registry.
     pub name: String,
-    /// What it is called in results, if not by its name.
+    /// Its name in results, if another.
     pub label: Option<String>,
     /// Some of its parameters.
     pub params: BTreeMap<String, Value>,
 }
 
 impl PolicyDraft {
-    /// What it is called in results.
+    /// Its name in results.
     pub fn label(&self) -> &str {
         self.label.as_ref().unwrap_or(&self.name)
     }
 }
 
 impl Draft {
-    /// Takes another environment. Options that it does not have are forgotten.
+    /// Sets another environment. Options that it does not have are dropped.
     pub fn set_environment(&mut self, name: &str) -> Result<(), Error> {
         let info = environments::info(name)?;
         self.options.retain(|name, _| info.options().any(|option| option.name == name));
@@ -54,8 +54,8 @@ impl Draft {
         Ok(())
     }
 
-    /// Who plays: `NAME` or `LABEL=NAME`, with commas between. Policies that were in the draft
-    /// under that label keep their parameters.
+    /// Sets the policies: `NAME` or `LABEL=NAME`, separated by commas. Policies already in the
+    /// draft under that label keep their parameters.
     pub fn set_policies(&mut self, list: &str) {
         let before = std::mem::take(&mut self.policies);
         for entry in list.split(',').map(str::trim) {
@@ -72,8 +72,8 @@ impl Draft {
         }
     }
 
-    /// A parameter of one policy, as `POLICY.PARAM=VALUE`; POLICY is a label, or a name and then
-    /// meant for all policies of that name.
+    /// Sets a parameter of one policy by `POLICY.PARAM=VALUE`; POLICY is a label, or a name that
+    /// stands for all policies of that name.
     pub fn set_param(&mut self, assignment: &str) -> Result<(), Error> {
         let parts = assignment.split_once('=').and_then(|(key, value)| {
             let (policy, param) = key.rsplit_once('.')?;
@@ -106,7 +106,7 @@ impl Draft {
         }
     }
 
-    /// Checks everything but files that options name.
+    /// Checks everything except files named by options.
     pub(super) fn check(&self) -> Result<(), Error> {
         self.run_settings()?;
         self.environment_info()?.check(self.options.clone())?;
@@ -123,8 +123,7 @@ impl Draft {
         self.resolve_in(info, options, environment)
     }
 
-    /// The same in an environment that somebody else has made; what the draft says of one is not
-    /// looked at.
+    /// The same in an environment made by the caller; that of the draft is ignored.
     pub fn resolve_in(
         mut self,
         info: &'static EnvironmentInfo,

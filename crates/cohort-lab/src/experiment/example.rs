@@ -1,4 +1,4 @@
-//! The commented example: every key there is, with its default, from what the code itself knows.
+//! The commented example file: every key with its default, generated from the declarations.
 
 use cohort::params::{DefaultValue, Param};
 use cohort::registry::{POLICIES, PolicyInfo};
@@ -34,13 +34,13 @@ const FILE_HEAD: &str = "\
 
 ";
 
-/// A TOML file that documents every key with its default; it says what an empty one says.
+/// A TOML file that documents every key with its default; equivalent to an empty file.
 pub fn example() -> String {
     with_policies(PRINTED_HEAD, |_| true)
 }
 
-/// The same with the policies that play by default: what the repository keeps, and what does not
-/// change when a policy is added.
+/// The same with the default policies only: the file in the repository, which does not change when
+/// a policy is added.
 pub fn example_file() -> String {
     with_policies(FILE_HEAD, |info| DEFAULT_POLICIES.contains(&info.name))
 }
@@ -77,7 +77,7 @@ fn comment(text: &str) -> String {
     wrapped(text, 98).into_iter().map(|line| format!("# {line}\n")).collect()
 }
 
-/// Those that have not been told yet, each with its meaning, and the names of the others.
+/// Documents the parameters not yet documented, each with its meaning, and names the others.
 fn entries(
     groups: &'static [&'static [Param]],
     on: bool,
@@ -104,7 +104,7 @@ fn entries(
     text
 }
 
-/// What it means, what it may be, and its default.
+/// A parameter's meaning, range and default.
 fn entry(param: &Param, on: bool) -> String {
     let Param { name, kind, default, meaning } = param;
     let off = if on { "" } else { "#" };
@@ -147,7 +147,7 @@ mod tests {
         }
     }
 
-    /// What is behind a # is right, too: each policy and environment can be switched on.
+    /// Commented-out lines are valid, too: each policy and environment can be enabled.
     #[test]
     fn what_is_switched_off_can_be_switched_on() {
         let on = |line: &str| match line.strip_prefix('#') {
@@ -156,7 +156,7 @@ mod tests {
         };
         let text: Vec<String> = example().lines().map(on).collect();
         for block in text.join("\n").split("\n\n").filter(|block| block.contains("\n[")) {
-            // `table` needs files; what is checked without them is checked.
+            // `table` needs files; the checks that need none run.
             Draft::parse(block).unwrap_or_else(|error| panic!("{error}:\n{block}"));
         }
     }

@@ -9,7 +9,7 @@ use super::{Draft, PolicyDraft, RUN_PARAMS};
 use crate::Error;
 
 impl Draft {
-    /// Reads a TOML file and checks all that it says.
+    /// Reads and checks a TOML file.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| Error::Read { path: path.to_owned(), source })?;

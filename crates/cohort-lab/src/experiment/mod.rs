@@ -1,4 +1,4 @@
-//! What is to be run, as data: from a TOML file, from flags, or both.
+//! Experiments as data: from a TOML file, from flags, or both.
 //!
 //! A [`Draft`] takes anything; [`Draft::resolve`] checks all of it and gives an [`Experiment`],
 //! every default filled in.
@@ -17,7 +17,7 @@ use cohort::params::{Kind, Param, Settings, Value};
 use crate::environment::EnvironmentInfo;
 use crate::runner::Plan;
 
-/// What can be set beside the environment and the policies.
+/// The parameters of a run besides environment and policies.
 pub const RUN_PARAMS: &[Param] = &[
     Param::derived(
         "rounds",
@@ -36,21 +36,21 @@ pub const RUN_PARAMS: &[Param] = &[
     Param::text("out", "a folder", "nothing is written", "where all results are written"),
 ];
 
-/// T where neither the experiment nor the environment says.
+/// T where neither the experiment nor the environment sets it.
 pub const DEFAULT_ROUNDS: usize = 1000;
 
-/// Who plays where nobody is named.
+/// The policies where none is named.
 pub const DEFAULT_POLICIES: &[&str] = &["random", "linucb-ind", "cmlb", "sclb-warm", "oracle"];
 
-/// What is to be run, checked and complete.
+/// An experiment, checked and complete.
 pub struct Experiment {
-    /// What the runner is told.
+    /// The plan of the runner.
     pub plan: Plan,
-    /// Which environment it is.
+    /// The environment.
     pub environment: &'static EnvironmentInfo,
     /// Its options.
     pub options: Settings,
-    /// Where results are to be written, if anywhere.
+    /// The folder for results, if any.
     pub out: Option<PathBuf>,
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::png::text_width;
 use super::{Anchor, Colour, Panel, Picture};
 
-/// No figure is narrower, whatever its words: letters then have one size on a page.
+/// The least width, so that letters have the same size in all figures of a page.
 const LEAST_WIDTH: f64 = 720.0;
 
 /// A figure: panels in rows and columns.
@@ -15,9 +15,9 @@ pub struct Figure {
     pub name: String,
     /// What it shows.
     pub title: String,
-    /// How it was made (repetitions, width, quick or full), under the title.
+    /// How it was made (repetitions, width, quick or full); shown under the title.
     pub subtitle: String,
-    /// How many panels there are side by side.
+    /// The number of panels per row.
     pub columns: usize,
     /// The panels, row by row.
     pub panels: Vec<Panel>,
@@ -27,7 +27,7 @@ const HEAD: f64 = 54.0;
 const MARGIN: f64 = 8.0;
 
 impl Figure {
-    /// The picture, and how to read values off each of its panels.
+    /// Draws the figure; returns the picture and the data for reading values off each panel.
     pub fn draw(&self) -> (Picture, Vec<Value>) {
         let columns = self.columns.clamp(1, self.panels.len().max(1));
         let rows = self.panels.len().div_ceil(columns);

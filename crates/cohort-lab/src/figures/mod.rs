@@ -1,4 +1,4 @@
-//! How results are drawn: the same picture as SVG, as PNG and inside a page.
+//! Figures: the same picture as SVG, as PNG and inside a page. The module stands alone.
 //!
 //! | file | question it answers |
 //! | --- | --- |

@@ -1,5 +1,5 @@
-//! One coordinate system: axes, curves with their bands, and at the right end of every curve its
-//! name, so that the legend is in the order of the curves.
+//! One coordinate system: axes, curves with their bands, and the name of every curve at its right
+//! end, so that the legend is in the order of the curves.
 
 use serde_json::{Value, json};
 
@@ -10,11 +10,11 @@ use super::{Anchor, Colour, Picture, Style, style};
 /// One coordinate system with its curves.
 #[derive(Clone, Debug, Default)]
 pub struct Panel {
-    /// What sets it apart from the panels beside it.
+    /// Its title among the panels of the figure.
     pub title: String,
-    /// The horizontal axis: what it shows, with its unit.
+    /// The label of the horizontal axis, with its unit.
     pub x_label: String,
-    /// The vertical axis.
+    /// The label of the vertical axis.
     pub y_label: String,
     /// Whether both axes are logarithmic.
     pub log: bool,
@@ -27,13 +27,13 @@ pub struct Panel {
 /// One curve.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// The policy: decides the style.
+    /// The policy, which decides the style.
     pub policy: String,
-    /// What is written at its end.
+    /// The name at its end.
     pub label: String,
-    /// Where it goes, from left to right.
+    /// Its points, from left to right.
     pub points: Vec<Point>,
-    /// A fitted line, drawn instead of joining the points.
+    /// A fitted line, drawn instead of connecting the points.
     pub fit: Option<Fit>,
     /// Whether it may leave the frame at the top (`random`, which would flatten all others).
     pub may_leave: bool,
@@ -42,7 +42,7 @@ pub struct Series {
 /// One point with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// Where.
+    /// The abscissa.
     pub x: f64,
     /// The mean.
     pub y: f64,
@@ -61,32 +61,32 @@ pub struct Fit {
     pub intercept: f64,
 }
 
-/// Where things are inside a panel, in pixels.
+/// Margins and sizes inside a panel, in pixels.
 const LEFT: f64 = 56.0;
 const TOP: f64 = 26.0;
 const BOTTOM: f64 = 42.0;
-/// Room for the coordinate system itself.
+/// The size of the coordinate system itself.
 const PLOT: (f64, f64) = (222.0, 194.0);
-/// Room for the signs before the names at the right.
+/// The width of the markers before the names at the right.
 const SIGNS: f64 = 37.0;
 const NAME_HEIGHT: f64 = 13.0;
 const TEXT: f64 = 11.0;
 
-/// The scales of a panel on its place in the picture.
+/// The scales of a panel at its place in the picture.
 struct Frame {
     x: Scale,
     y: Scale,
 }
 
 impl Panel {
-    /// How large a panel is, with room for its names.
+    /// The size of the panel, its names included.
     pub(super) fn size(&self) -> (f64, f64) {
         let widths = self.series.iter().map(|series| text_width(&series.label, TEXT));
         let names = widths.fold(0.0, f64::max);
         (LEFT + PLOT.0 + SIGNS + names + 14.0, TOP + PLOT.1 + BOTTOM)
     }
 
-    /// Draws the panel at (left, top) and says how to read values off it.
+    /// Draws the panel at (left, top); returns the data for reading values off it.
     pub(super) fn draw(&self, picture: &mut Picture, place: (f64, f64)) -> Value {
         let frame = self.frame(place);
         self.draw_axes(picture, &frame, place);
@@ -114,7 +114,7 @@ impl Panel {
         );
         if self.log {
             let means = (least(&mut shown().map(|p| p.y)), most(&mut shown().map(|p| p.y)));
-            // An interval that reaches zero has no lower end on such an axis.
+            // An interval that reaches zero has no lower end on a logarithmic axis.
             y.0 = if y.0 > means.0 / 10.0 { y.0 } else { means.0 / 1.5 };
             (x, y) = ((x.0 / 1.1, x.1 * 1.1), (y.0 / 1.15, y.1 * 1.15));
         } else {
@@ -158,7 +158,7 @@ impl Panel {
         let line = Fit { slope: *slope, intercept: y - slope * x };
         let path = line.across(frame);
         let (Some(&first), Some(&last)) = (path.first(), path.last()) else { return };
-        // Above its higher end, so that the line runs away from the words.
+        // Above its higher end, so that the line runs away from the text.
         let ((x, y), anchor) =
             if *slope < 0.0 { (first, Anchor::Start) } else { (last, Anchor::End) };
         let above = (x, (y - 5.0).max(frame.y.range.1 + TEXT));
@@ -199,7 +199,8 @@ impl Panel {
         }
     }
 
-    /// Names at the right in the order of the curves' ends, moved apart where they would overlap.
+    /// Draws names at the right in the order of the curves' ends, moved apart where they would
+    /// overlap.
     fn draw_names(&self, picture: &mut Picture, frame: &Frame) {
         let mut names: Vec<(f64, &Series)> =
             (self.series.iter()).filter_map(|series| Some((series.end(frame)?, series))).collect();
@@ -217,7 +218,7 @@ impl Panel {
         }
     }
 
-    /// What a page needs to show values under the pointer.
+    /// The data with which a page shows values under the pointer.
     fn readings(&self, Frame { x, y }: &Frame) -> Value {
         let round = |v: f64| (v * 100.0).round() / 100.0;
         // Four digits are more than a picture shows.
@@ -234,7 +235,7 @@ impl Panel {
                     "y": numbers(series, |p| p.y),
                     "margin": numbers(series, |p| (p.high - p.low) / 2.0),
                 });
-                // Most curves of a panel have the same places: then only the first says them.
+                // Most curves of a panel have the same abscissas: then only the first lists them.
                 let x = numbers(series, |p| p.x);
                 if k == 0 || first.as_ref() != Some(&x) {
                     reading["x"] = json!(x);
@@ -255,7 +256,7 @@ impl Panel {
 }
 
 impl Series {
-    /// Where the curve ends, in pixels from the top.
+    /// The end of the curve, in pixels from the top.
     fn end(&self, frame: &Frame) -> Option<f64> {
         let last = self.points.last()?;
         Some(match self.fit {
@@ -270,7 +271,7 @@ impl Fit {
         (self.intercept + self.slope * x.ln()).exp()
     }
 
-    /// The line from the left to the right of the frame, as far as it is inside.
+    /// The line from the left to the right of the frame, clipped to it.
     fn across(&self, frame: &Frame) -> Vec<(f64, f64)> {
         let (x0, x1) = (frame.x.domain.0.ln(), frame.x.domain.1.ln());
         let inside = |x: &f64| {
@@ -286,7 +287,7 @@ impl Fit {
 }
 
 impl Frame {
-    /// The height of a value, held inside the frame.
+    /// The height of a value, clamped to the frame.
     fn inside(&self, y: f64) -> f64 {
         self.y.at(y.clamp(self.y.domain.0, self.y.domain.1))
     }
@@ -311,7 +312,7 @@ impl Frame {
     }
 }
 
-/// Places near `wanted` (ascending), at least `gap` apart, between `low` and `high` if they fit.
+/// Positions near `wanted` (ascending), at least `gap` apart, between `low` and `high` if they fit.
 fn spread(wanted: &[f64], gap: f64, low: f64, high: f64) -> Vec<f64> {
     let mut places = wanted.to_vec();
     let mut least = low;

@@ -1,31 +1,31 @@
-//! What is drawn: a list of lines, areas and text, in the order of drawing. It knows nothing of
-//! data, and those who write it to a file nothing of charts.
+//! A drawing as a list of lines, areas and text, in the order of drawing: independent of data and
+//! of file formats.
 
 use super::Colour;
 
 /// A drawing of a certain size, in CSS pixels.
 #[derive(Debug)]
 pub struct Picture {
-    /// How wide.
+    /// Its width.
     pub width: f64,
-    /// How high.
+    /// Its height.
     pub height: f64,
-    /// What it shows, for those who cannot see it.
+    /// A text alternative for screen readers.
     pub title: String,
-    /// What is drawn, first to last.
+    /// The items, in the order of drawing.
     pub items: Vec<Item>,
 }
 
-/// One thing drawn.
+/// One item.
 #[derive(Debug)]
 pub enum Item {
     /// A line through points.
     Line {
-        /// Where it goes.
+        /// Its points.
         points: Vec<(f64, f64)>,
         /// Its colour.
         colour: Colour,
-        /// How thick.
+        /// Its thickness.
         width: f64,
         /// On, off, on, … in pixels; empty for a line without gaps.
         dash: &'static [f64],
@@ -36,16 +36,16 @@ pub enum Item {
         points: Vec<(f64, f64)>,
         /// Its colour.
         colour: Colour,
-        /// From 0, not to be seen, to 1.
+        /// From 0 (transparent) to 1.
         opacity: f64,
     },
     /// A line of text.
     Text {
-        /// Where its base line is anchored.
+        /// The anchor of its base line.
         at: (f64, f64),
-        /// What it says.
+        /// The text.
         text: String,
-        /// How high its letters are.
+        /// The font size.
         size: f64,
         /// Which end is anchored.
         anchor: Anchor,
@@ -58,7 +58,7 @@ pub enum Item {
     },
 }
 
-/// Which part of a line of text is at its place.
+/// The anchored part of a line of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
     /// Its beginning.
@@ -70,7 +70,7 @@ pub enum Anchor {
 }
 
 impl Picture {
-    /// An empty one.
+    /// An empty picture.
     pub fn new(width: f64, height: f64, title: impl Into<String>) -> Self {
         Self { width, height, title: title.into(), items: Vec::new() }
     }

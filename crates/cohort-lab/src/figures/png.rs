@@ -1,5 +1,5 @@
 //! A picture as PNG, at twice its size in pixels so that it is sharp on any screen. The font is
-//! inside the program: a machine without fonts draws the same pixels.
+//! embedded: a machine without fonts draws the same pixels.
 
 use tiny_skia::{Color, FillRule, Paint, Path, PathBuilder, Pixmap, Stroke, StrokeDash, Transform};
 use ttf_parser::{Face, OutlineBuilder};
@@ -79,7 +79,7 @@ fn outline(points: &[(f64, f64)], closed: bool) -> Option<Path> {
     path.finish()
 }
 
-/// How wide a line of plain text is.
+/// The width of a line of plain text.
 pub fn text_width(text: &str, size: f64) -> f64 {
     let face = Face::parse(PLAIN, 0).expect("the font inside is whole");
     f64::from(letters(&face, text, size as f32).1)
@@ -97,7 +97,7 @@ fn letters(face: &Face, text: &str, size: f32) -> (Option<Path>, f32) {
     (pen.path.finish(), pen.x)
 }
 
-/// Draws letters one after the other. Fonts count upwards, pictures downwards.
+/// Converts glyph outlines. The y axis of fonts points up, that of pictures down.
 struct Pen {
     path: PathBuilder,
     x: f32,
@@ -140,7 +140,7 @@ impl OutlineBuilder for Pen {
 mod tests {
     use super::*;
 
-    /// Letters that the font does not have would be drawn as empty boxes.
+    /// Missing glyphs would be drawn as empty boxes.
     #[test]
     fn the_font_has_every_letter_that_figures_use() {
         let text = "Regret per user, σ = 0.1 × 10⁻³ (N·T)^α ≤ √d · Δ ε_i − ½ ± → θ* ↑ λ δ é";

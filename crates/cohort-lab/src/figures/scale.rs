@@ -1,18 +1,18 @@
-//! Where numbers go on paper, and which of them are written at an axis.
+//! Axis scales: from numbers to pixels, and tick labels.
 
 /// From numbers to pixels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
     /// The smallest and the largest number.
     pub domain: (f64, f64),
-    /// Where they are, in pixels.
+    /// Their positions, in pixels.
     pub range: (f64, f64),
-    /// Whether equal ratios, rather than equal differences, are equally far apart.
+    /// Whether the scale is logarithmic.
     pub log: bool,
 }
 
 impl Scale {
-    /// Where a number goes.
+    /// The position of a number.
     pub fn at(&self, value: f64) -> f64 {
         let pass = |v: f64| if self.log { v.max(f64::MIN_POSITIVE).ln() } else { v };
         let (low, high) = (pass(self.domain.0), pass(self.domain.1));
@@ -20,7 +20,7 @@ impl Scale {
         self.range.0 + share * (self.range.1 - self.range.0)
     }
 
-    /// The numbers to write at the axis, about `count` of them.
+    /// About `count` numbers to label.
     pub fn ticks(&self, count: usize) -> Vec<f64> {
         if self.log { self.log_ticks(count) } else { self.linear_ticks(count) }
     }
@@ -59,7 +59,7 @@ fn nice_step(raw: f64) -> f64 {
     digit.unwrap_or(10.0) * power
 }
 
-/// A number for people: three significant digits, no more than needed.
+/// A number for people: at most three significant digits.
 pub fn short(value: f64) -> String {
     let size = value.abs();
     let text = if size == 0.0 {
@@ -80,7 +80,7 @@ pub fn short(value: f64) -> String {
     trim_zeros(text).replace('-', "−")
 }
 
-/// A number at an axis: exact, with the sign and the thousands set for reading.
+/// An axis label: exact, with a minus sign and thousands separators.
 pub fn tick_label(value: f64) -> String {
     let size = value.abs();
     if size >= 1e6 {

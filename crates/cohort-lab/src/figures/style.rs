@@ -1,21 +1,21 @@
-//! The style of a policy, in every figure: its colour, its dash and its marker.
+//! The style of every policy, the same in all figures: colour, dash and marker.
 //!
-//! Hues are Okabe and Ito's, which people with any of the common colour blindnesses can tell
-//! apart, a little darker on white and lighter on black. Policies of one family share a hue; dash
-//! and marker tell them apart there, and everything apart when printed in grey.
+//! Hues are those of Okabe and Ito, which people with the common colour blindnesses can tell apart,
+//! a little darker on white and lighter on black. Policies of one family share a hue; dash and
+//! marker tell them apart, also when printed in grey.
 
 use cohort::registry::POLICIES;
 
 use super::Picture;
 
-/// A colour on light and on dark paper.
+/// A colour on light and on dark background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Colour {
     /// Its name in style sheets.
     pub name: &'static str,
-    /// Red, green and blue on light paper.
+    /// Red, green and blue on a light background.
     pub light: [u8; 3],
-    /// The same on dark paper.
+    /// The same on a dark background.
     pub dark: [u8; 3],
 }
 
@@ -30,11 +30,11 @@ const fn colour(name: &'static str, light: u32, dark: u32) -> Colour {
 impl Colour {
     /// Text.
     pub const INK: Colour = colour("ink", 0x1a1c20, 0xe8eaee);
-    /// Text of less weight, and axes.
+    /// Secondary text, and axes.
     pub const MUTED: Colour = colour("muted", 0x5c626d, 0xa2a9b5);
-    /// Lines behind everything.
+    /// Grid lines.
     pub const GRID: Colour = colour("grid", 0xe3e6eb, 0x30353e);
-    /// What figures are drawn on.
+    /// The background.
     pub const PAPER: Colour = colour("paper", 0xffffff, 0x14161a);
     const BLUE: Colour = colour("blue", 0x0072b2, 0x4aa8e0);
     const VERMILLION: Colour = colour("vermillion", 0xd55e00, 0xf58a3c);
@@ -45,13 +45,13 @@ impl Colour {
     const WINE: Colour = colour("wine", 0x6a1b6d, 0xc88fe8);
     const STONE: Colour = colour("stone", 0x7d7d7d, 0x9b9b9b);
 
-    /// As style sheets and SVG write it, on light paper.
+    /// The hexadecimal form for style sheets and SVG, on a light background.
     pub fn hex(self) -> String {
         let [r, g, b] = self.light;
         format!("#{r:02x}{g:02x}{b:02x}")
     }
 
-    /// The same on dark paper.
+    /// The same on a dark background.
     pub fn dark_hex(self) -> String {
         let [r, g, b] = self.dark;
         format!("#{r:02x}{g:02x}{b:02x}")
@@ -77,7 +77,7 @@ pub fn colours() -> [Colour; 12] {
     ]
 }
 
-/// The form of a marker.
+/// The shape of a marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
     /// ●
@@ -110,7 +110,7 @@ const DASHED: &[f64] = &[6.0, 3.0];
 const DOTTED: &[f64] = &[1.5, 3.0];
 const DASH_DOT: &[f64] = &[7.0, 2.5, 1.5, 2.5];
 
-/// The style of the policy of that name; a name may go on after a space (`cmlb p*=0.1`).
+/// The style of a policy by name; a name may continue after a space (`cmlb p*=0.1`).
 pub fn style(policy: &str) -> Style {
     use Colour as C;
     let name = policy.split(' ').next().unwrap_or("");
@@ -127,10 +127,10 @@ pub fn style(policy: &str) -> Style {
     }
 }
 
-/// That of somebody who is not in the registry.
+/// The style of a policy that is not in the registry.
 const GUEST: Style = Style { colour: Colour::WINE, dash: DOTTED, mark: Mark::Cross };
 
-/// Looks that were chosen by hand, so that families are recognised.
+/// Styles chosen by hand, so that families are recognised.
 fn chosen(name: &str) -> Option<Style> {
     use Colour as C;
     let (colour, dash, mark) = match name {
@@ -156,7 +156,7 @@ fn chosen(name: &str) -> Option<Style> {
     Some(Style { colour, dash, mark })
 }
 
-/// The style of any other policy of the registry: by its place there, and like nobody else's.
+/// The style of any other policy of the registry: by its place there, and unique.
 fn derived(name: &str) -> Option<Style> {
     let others = || POLICIES.iter().filter(|info| chosen(info.name).is_none());
     let place = others().position(|info| info.name == name)?;
@@ -165,14 +165,14 @@ fn derived(name: &str) -> Option<Style> {
     free_styles(&taken).nth(place)
 }
 
-/// All styles that nobody has, neighbours as different as can be.
+/// All unused styles, consecutive ones as different as possible.
 fn free_styles(taken: &[Style]) -> impl Iterator<Item = Style> {
     use Colour as C;
     let hues = [C::BLUE, C::VERMILLION, C::GREEN, C::PURPLE, C::ORANGE, C::SKY, C::WINE];
     let marks = [Mark::Disc, Mark::Square, Mark::Up, Mark::Down, Mark::Diamond];
     let dashes = [DASHED, DOTTED, DASH_DOT, SOLID];
-    // 7 hues, 5 marks and 4 dashes have no common divisor, so that all move on at every step and
-    // none of the 140 comes twice.
+    // 7 hues, 5 marks and 4 dashes are pairwise coprime, so that all advance at every step and none
+    // of the 140 repeats.
     (0..hues.len() * marks.len() * dashes.len())
         .map(move |at| Style { colour: hues[at % 7], dash: dashes[at % 4], mark: marks[at % 5] })
         .filter(|style| !taken.contains(style))

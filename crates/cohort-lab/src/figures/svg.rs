@@ -1,13 +1,13 @@
 //! A picture as SVG.
 //!
-//! Colours are written for light paper, and every element carries the name of its colour as a
-//! class, so that a page in the dark can give them their other value.
+//! Colours are written for a light background, and every element carries the name of its colour as
+//! a class, so that a page in dark mode can replace it.
 
 use std::fmt::Write;
 
 use super::{Anchor, Item, Picture};
 
-/// The font of all text: the one that PNG files are drawn with, or what is most like it.
+/// The font of all text: that of the PNG files, or a similar one.
 const FONTS: &str = "'DejaVu Sans', Verdana, system-ui, sans-serif";
 
 /// The picture as the text of an SVG file.
@@ -94,13 +94,13 @@ fn path(points: &[(f64, f64)]) -> String {
     points.join(" ")
 }
 
-/// A tenth of a hundredth of a pixel is enough.
+/// A thousandth of a pixel is enough.
 fn number(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Text inside of XML or HTML.
+/// Escapes text for XML or HTML.
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

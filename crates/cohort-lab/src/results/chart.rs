@@ -1,4 +1,4 @@
-//! How regret grows, as one figure.
+//! The regret curves of an experiment, as one figure.
 
 use crate::experiment::Experiment;
 use crate::figures::scale::short;

@@ -1,4 +1,4 @@
-//! Tables by column, and their way into CSV and Parquet.
+//! Tables by column, and writing them as CSV and Parquet.
 
 use std::io::{Error, Result, Write};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
 
-/// A table, some rows at a time; every chunk has the same columns.
+/// A table in chunks of rows; every chunk has the same columns.
 pub struct Table<'a> {
     /// Rows, column by column.
     pub chunks: Vec<Vec<(&'static str, Column<'a>)>>,
@@ -18,15 +18,15 @@ pub struct Table<'a> {
 
 /// One column of a chunk.
 pub enum Column<'a> {
-    /// The same text in so many rows.
+    /// The same text in this many rows.
     Text(&'a str, usize),
     /// Whole numbers.
     Int(Vec<i64>),
     /// Numbers.
     Real(Vec<f64>),
-    /// Whole numbers, or nothing.
+    /// Optional whole numbers.
     MaybeInt(Vec<Option<i64>>),
-    /// Numbers, or nothing.
+    /// Optional numbers.
     MaybeReal(Vec<Option<f64>>),
 }
 
@@ -41,7 +41,7 @@ impl Column<'_> {
         }
     }
 
-    /// One field of a CSV; nothing is the empty field.
+    /// One field of a CSV; a missing value is the empty field.
     fn field(&self, row: usize) -> String {
         match self {
             Column::Text(text, _) => (*text).to_owned(),
@@ -80,7 +80,7 @@ pub fn write_csv(to: &mut impl Write, table: &Table) -> Result<()> {
     csv.flush()
 }
 
-/// Writes a table as Parquet, one row group a chunk.
+/// Writes a table as Parquet, one row group per chunk.
 pub fn write_parquet(to: &mut (impl Write + Send), table: &Table) -> Result<()> {
     let mut write = || -> parquet::errors::Result<()> {
         let first = table.chunks.first().map(Vec::as_slice).unwrap_or_default();
@@ -136,7 +136,7 @@ fn write_column<W: Write + Send>(
     writer.close()
 }
 
-/// What there is, and where: Parquet's definition levels.
+/// The present values, and Parquet's definition levels.
 fn split<T: Copy>(values: &[Option<T>]) -> (Vec<T>, Vec<i16>) {
     let present = values.iter().flatten().copied().collect();
     (present, values.iter().map(|value| i16::from(value.is_some())).collect())

@@ -1,4 +1,4 @@
-//! Files that are whole or not there: written under another name, then renamed.
+//! Atomic files: written under another name, then renamed.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -13,8 +13,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Finds out before the work begins whether results can be written there at the end. Leaves
-    /// nothing behind.
+    /// Checks before the work begins that results can be written there at the end. Leaves nothing
+    /// behind.
     pub fn new(path: &Path) -> Result<Self, Error> {
         let folder = Self { path: path.to_owned() };
         if path.exists() && !path.is_dir() {
@@ -25,7 +25,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// A place for new files; they appear in the folder when all are there.
+    /// A staging area for new files; they appear in the folder together.
     pub fn stage(&self) -> Result<Staged, Error> {
         let place = self.path.join(format!(".partial-{}", std::process::id()));
         fs::create_dir_all(&place).map_err(|source| failed(&place, source))?;
@@ -33,7 +33,7 @@ impl Folder {
     }
 }
 
-/// New files of a folder, not yet in it. Dropped, they are gone.
+/// Staged files of a folder. Dropping discards them.
 pub struct Staged {
     folder: PathBuf,
     place: PathBuf,
@@ -53,7 +53,7 @@ impl Staged {
         Ok(())
     }
 
-    /// All files are there: they take their places.
+    /// Moves all staged files into the folder.
     pub fn publish(self) -> Result<(), Error> {
         for name in &self.names {
             let to = self.folder.join(name);
@@ -65,14 +65,13 @@ impl Staged {
 
 impl Drop for Staged {
     fn drop(&mut self) {
-        // Whatever cannot be removed hurts nobody; the folder itself goes only if it is empty.
+        // A leftover is harmless; the folder itself is removed only if it is empty.
         let _ = fs::remove_dir_all(&self.place);
         let _ = fs::remove_dir(&self.folder);
     }
 }
 
-/// Finds out before the work begins whether a file can be written at the end. Leaves nothing
-/// behind.
+/// Checks before the work begins that a file can be written at the end. Leaves nothing behind.
 pub fn check_place(path: &Path) -> Result<(), Error> {
     if path.is_dir() {
         return Err(failed(path, ErrorKind::IsADirectory.into()));
@@ -82,7 +81,7 @@ pub fn check_place(path: &Path) -> Result<(), Error> {
     fs::remove_file(&partial).map_err(|source| failed(path, source))
 }
 
-/// Writes one file, whole or not at all.
+/// Writes one file atomically.
 pub fn write_whole(
     path: &Path,
     content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,

@@ -1,12 +1,12 @@
-//! What came of an experiment: tables of every round, and a summary of one line a policy.
+//! Results of an experiment: tables of every round, and a summary with one line per policy.
 //!
 //! | file | question it answers |
 //! | --- | --- |
-//! | [`Summary`] | how well did each policy do, and how sure is that? |
+//! | [`Summary`] | how well did each policy do, with what interval? |
 //! | `tables` | what happened round by round? |
 //! | [`chart`] | how does regret grow? |
 //! | `columns` | how does a table become CSV or Parquet? |
-//! | [`Folder`], [`write_whole`] | how is nothing ever half-written? |
+//! | [`Folder`], [`write_whole`] | how is a file written atomically? |
 
 mod chart;
 pub(crate) mod columns;

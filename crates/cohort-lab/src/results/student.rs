@@ -1,8 +1,8 @@
-//! How sure a mean is: Student's t interval over repetitions.
+//! Student's t interval of a mean over repetitions.
 
 use std::f64::consts::PI;
 
-/// Half the width of the 95 % interval of the mean; `None` of fewer than two numbers.
+/// Half the width of the 95 % interval of the mean; `None` for fewer than two numbers.
 pub fn half_width_95(numbers: &[f64]) -> Option<f64> {
     if numbers.len() < 2 {
         return None;

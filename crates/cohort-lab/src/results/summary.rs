@@ -1,4 +1,4 @@
-//! How well each policy did: one line each, and the same as JSON.
+//! The summary of an experiment: one line per policy, and the same as JSON.
 
 use cohort::params::{Kind, Param, Value};
 use serde::Serialize;
@@ -7,7 +7,7 @@ use super::half_width_95;
 use crate::experiment::Experiment;
 use crate::runner::{Checkpoint, Player, Run, Runs};
 
-/// What came of an experiment. Its JSON is a contract: other programs read it.
+/// The summary of an experiment. Its JSON is a contract: other programs read it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
     /// The environment: its name and its options.
@@ -16,15 +16,15 @@ pub struct Summary {
     pub rounds: usize,
     /// N.
     pub users: usize,
-    /// How many repetitions are complete.
+    /// The number of complete repetitions.
     pub reps: usize,
-    /// From which all randomness followed.
+    /// The seed of all randomness.
     pub seed: u64,
-    /// How each policy did.
+    /// One summary per policy.
     pub policies: Vec<PolicySummary>,
 }
 
-/// How one policy did.
+/// The summary of one policy.
 #[derive(Clone, Debug, Serialize)]
 pub struct PolicySummary {
     /// Its label.
@@ -37,16 +37,16 @@ pub struct PolicySummary {
     pub regret_per_rep: Vec<f64>,
     /// Learning time, summed over repetitions.
     pub seconds: f64,
-    /// Decisions learned from in a second of learning time.
+    /// Decisions learned from per second of learning time.
     pub user_rounds_per_second: f64,
-    /// Clusters found in the end, per repetition.
+    /// The number of clusters at the end, per repetition.
     pub clusters: Vec<Option<usize>>,
-    /// How well they agree with the true ones, per repetition.
+    /// The adjusted Rand index with the true clusters at the end, per repetition.
     pub adjusted_rand: Vec<Option<f64>>,
 }
 
 impl Summary {
-    /// Of the repetitions that are complete; at least one must be.
+    /// Summarises the complete repetitions, of which there must be at least one.
     pub fn new(experiment: &Experiment, runs: &Runs) -> Self {
         let plan = &experiment.plan;
         let size = plan.environment.size();
@@ -96,7 +96,7 @@ impl PolicySummary {
     }
 }
 
-/// So many in so many seconds; a clock that has not moved counts as a nanosecond.
+/// The rate; a clock that has not moved counts as a nanosecond.
 pub(super) fn rate(count: usize, seconds: f64) -> f64 {
     count as f64 / seconds.max(1e-9)
 }

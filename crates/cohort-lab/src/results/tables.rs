@@ -1,5 +1,5 @@
-//! What happened round by round, as columns. Rounds and repetitions are numbered from 1; a table
-//! comes in chunks of one policy each.
+//! Round-by-round results as columns. Rounds and repetitions are numbered from 1; a table has one
+//! chunk per policy.
 
 use super::columns::{Column, Table};
 use super::summary::rate;
@@ -52,7 +52,7 @@ pub fn clusters<'a>(labels: &[&'a str], runs: &Runs) -> Table<'a> {
     })
 }
 
-/// What every run took.
+/// The times of every run.
 pub fn timing<'a>(labels: &[&'a str], users: usize, runs: &Runs) -> Table<'a> {
     by_policy(labels, runs, |label, runs| {
         let real =

@@ -1,4 +1,4 @@
-//! The runner with policies made for the occasion.
+//! The runner with policies made for these tests.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn go(plan: &Plan) -> Runs {
     run(plan, &(), &AtomicBool::new(false)).unwrap()
 }
 
-/// All of a run that must not depend on the machine.
+/// The part of a run that must not depend on the machine.
 type OfRun = (usize, Vec<f64>, Vec<Checkpoint>, Vec<Arm>);
 
 fn outcome(runs: &Runs) -> Vec<OfRun> {
@@ -47,7 +47,7 @@ fn results_are_the_same_bits_on_any_number_of_threads() {
     assert!(alone == with_threads(2.0) && alone == with_threads(7.0));
 }
 
-/// Users enough that the loops inside one policy are divided, too.
+/// Enough users that the loops inside one policy are split, too.
 #[test]
 fn one_policy_on_several_threads_gives_the_same_bits() {
     let with_threads = |threads| {
@@ -81,7 +81,7 @@ fn checkpoints_are_evenly_spaced_and_the_last_round_is_one() {
     }
 }
 
-/// Stops after so many rounds.
+/// An observer that stops the run after so many rounds.
 struct StopAfter<'a> {
     rounds: usize,
     seen: AtomicUsize,
@@ -112,7 +112,7 @@ fn stopping_keeps_the_repetitions_that_are_complete() {
     }
 }
 
-/// A policy that writes down what is asked of it.
+/// A policy that records its calls.
 struct Diary {
     order: Order,
     pages: Arc<Mutex<Vec<String>>>,
@@ -213,7 +213,7 @@ fn visitors_are_decided_for_and_answer_as_often_as_was_said() {
     assert_eq!(pages("between", 1.0)[0], "decide for 1, learn from 1, decide for 1");
 }
 
-/// Who learns from each user alone does not notice visitors.
+/// A policy without collaboration is not affected by visitors.
 #[test]
 fn regret_is_that_of_the_users_who_stay() {
     let run = [("rounds", 40.0), ("reps", 1.0)];
@@ -288,7 +288,7 @@ fn a_guest_plays_after_the_others_and_as_they_do() {
     }
 }
 
-/// Where users stay away a policy may know fewer of them than there are, after any round.
+/// With absences a policy may know fewer users than there are, after any round.
 #[test]
 fn users_whom_no_policy_has_met_are_alone() {
     let mut draft = Draft::default();

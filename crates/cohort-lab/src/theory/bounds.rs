@@ -9,16 +9,16 @@ use super::{CmlbConstants, Inputs};
 pub struct Bound {
     /// The statement as the paper calls it.
     pub name: &'static str,
-    /// What is bounded.
+    /// The quantity that is bounded.
     pub of: &'static str,
-    /// By what; infinite (null in JSON) for Lemma 2 with p* = 0.
+    /// The bound; infinite (null in JSON) for Lemma 2 with p* = 0.
     pub value: f64,
-    /// How likely it is to hold, at the least: 0 says that nothing is promised. None for what is
-    /// said of an expectation.
+    /// The least probability with which it holds: 0 is vacuous. `None` for statements about an
+    /// expectation.
     pub probability: Option<f64>,
-    /// Whether all that the statement needs is so.
+    /// Whether all conditions of the statement hold.
     pub applies: bool,
-    /// What it needs.
+    /// Its conditions.
     pub needs: Vec<Need>,
 }
 
@@ -27,7 +27,7 @@ pub struct Bound {
 pub struct Need {
     /// The condition.
     pub what: String,
-    /// Whether it is so.
+    /// Whether it holds.
     pub holds: bool,
 }
 
@@ -71,7 +71,7 @@ fn dim_by_rho(inputs: &Inputs) -> f64 {
     inputs.dim as f64 / inputs.rho_min
 }
 
-/// How long learning alone lasts in the analysis: d(NT)^{2α}/ρ_min·ln(1/δ).
+/// The length of individual learning in the analysis: d(NT)^{2α}/ρ_min·ln(1/δ).
 fn individual_rounds(inputs: &Inputs) -> f64 {
     dim_by_rho(inputs) * inputs.played().powf(2.0 * inputs.alpha) * log_delta(inputs)
 }
@@ -81,7 +81,7 @@ pub(super) fn recovery_probability(inputs: &Inputs) -> f64 {
     (1.0 - 2.0 * pairs(inputs) * inputs.delta).max(0.0)
 }
 
-/// What is promised to the users of a cluster with share p_i and separation Δ_i.
+/// The bounds for the users of a cluster with share p_i and separation Δ_i.
 pub(super) fn of_cluster(
     inputs: &Inputs,
     cmlb: &CmlbConstants,
@@ -201,7 +201,7 @@ fn theorem_2_moreover(inputs: &Inputs, share: f64) -> f64 {
         + oracle_rate(inputs) * log_delta(inputs)
 }
 
-/// Special case: all clusters are close. Theorem 2 with p_i = 1; everybody is in one cluster, so
+/// Special case: all clusters are close. Theorem 2 with p_i = 1; all users are in one cluster, so
 /// that L = 1.
 pub(super) fn all_close(inputs: &Inputs, cmlb: &CmlbConstants) -> Bound {
     let close = need(
@@ -217,7 +217,7 @@ pub(super) fn all_close(inputs: &Inputs, cmlb: &CmlbConstants) -> Bound {
     )
 }
 
-/// What PMLB promises to a user with common representation factor ε_i.
+/// The bounds of PMLB for a user with common representation factor ε_i.
 pub(super) fn of_user(inputs: &Inputs, cmlb: &CmlbConstants, epsilon: f64) -> Vec<Bound> {
     let rounds = inputs.rounds as f64;
     let long = || {
@@ -263,7 +263,7 @@ pub fn shift_probability(dim: usize, arms: usize, psi: f64) -> Option<f64> {
     (8.0 * psi * psi < 1.0).then_some((1.0 - apart - long).max(0.0))
 }
 
-/// What ALB-Norm promises by itself, with δ_1 = δ and b_1 given (so that δ_s = 0).
+/// The bounds of ALB-Norm by itself, with δ_1 = δ and b_1 given (so that δ_s = 0).
 pub(super) fn of_alb_norm(inputs: &Inputs) -> Vec<Bound> {
     let (dim, arms, rounds) = (inputs.dim as f64, inputs.arms as f64, inputs.rounds as f64);
     let growth = 2.0 * inputs.sigma * dim.sqrt() / rounds.powf(0.25)
@@ -290,7 +290,7 @@ pub(super) fn of_alb_norm(inputs: &Inputs) -> Vec<Bound> {
     ]
 }
 
-/// 2^{1/√p}: what SCLB pays until p* has come down to p.
+/// 2^{1/√p}: SCLB's cost until p* has come down to p.
 fn until_sizes_fit(share: f64) -> f64 {
     (1.0 / share.sqrt()).exp2()
 }
@@ -300,7 +300,7 @@ fn oracle_rate(inputs: &Inputs) -> f64 {
     (dim_by_rho(inputs) * inputs.rounds as f64 / inputs.users as f64).sqrt()
 }
 
-/// T^{1−α}/N^α: what being clustered with others who are this close costs.
+/// T^{1−α}/N^α: the cost of being clustered with users this close.
 fn misplaced(inputs: &Inputs) -> f64 {
     (inputs.rounds as f64).powf(1.0 - inputs.alpha) / (inputs.users as f64).powf(inputs.alpha)
 }

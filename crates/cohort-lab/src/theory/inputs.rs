@@ -1,4 +1,4 @@
-//! The numbers that the paper's statements are about.
+//! The inputs of the paper's statements.
 
 use std::ops::Bound::{Excluded, Included};
 
@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use crate::Error;
 
-/// Vectors of length 1 at the most are this far apart at the most.
+/// The distance of two vectors of length at most 1.
 const UP_TO_TWO: Kind = Kind::Real(Included(0.0), Included(2.0));
 
-/// The single numbers; defaults are those of the paper's simulations.
+/// The scalar inputs; defaults are those of the paper's simulations.
 pub const PARAMS: &[Param] = &[
     Param::count("users", 1, 100, "N, how many users there are"),
     Param::count("rounds", 2, 1000, "T, how many rounds are played"),
@@ -49,19 +49,19 @@ pub const PARAMS: &[Param] = &[
     Param::real("sigma", NOT_NEGATIVE, 1.0, "σ, the noise scale; the paper's analysis takes 1"),
 ];
 
-/// The numbers of which there are several.
+/// The inputs that are lists.
 #[derive(Clone, Debug, Default)]
 pub struct Lists {
-    /// p_i of every cluster; where empty they follow from `clusters` and `imbalance`.
+    /// p_i of every cluster; if empty, derived from `clusters` and `imbalance`.
     pub shares: Vec<f64>,
-    /// Δ_i of every cluster, or one for all; where empty √2, about as far as centres drawn on the
-    /// sphere are apart.
+    /// Δ_i of every cluster, or one for all; if empty √2, about the distance of centres drawn on
+    /// the sphere.
     pub separations: Vec<f64>,
-    /// ε_i of some users; where empty 0, 0.1 and 1.
+    /// ε_i of some users; if empty 0, 0.1 and 1.
     pub epsilons: Vec<f64>,
 }
 
-/// The numbers, each within its range.
+/// All inputs, each within its range.
 #[derive(Clone, Debug, Serialize)]
 pub struct Inputs {
     /// N.
@@ -80,7 +80,7 @@ pub struct Inputs {
     pub alpha: f64,
     /// C.
     pub c: f64,
-    /// p*, if it is not to be each cluster's own share.
+    /// p*, unless it is each cluster's own share.
     pub min_share: Option<f64>,
     /// p_i of every cluster.
     pub shares: Vec<f64>,
@@ -97,7 +97,7 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Checks what is given, some of [`PARAMS`] and the lists, and fills in the rest.
+    /// Checks the given [`PARAMS`] and lists, and fills in the rest.
     pub fn new(
         given: impl IntoIterator<Item = (String, Value)>,
         lists: Lists,
@@ -144,7 +144,7 @@ impl Inputs {
     }
 }
 
-/// Those given, or ∝ i^−z.
+/// The given shares, or ∝ i^−z.
 fn shares(settings: &Settings, given: Vec<f64>) -> Result<Vec<f64>, Error> {
     let clusters = settings.optional("clusters");
     if given.is_empty() {
@@ -166,7 +166,7 @@ fn shares(settings: &Settings, given: Vec<f64>) -> Result<Vec<f64>, Error> {
     Ok(given)
 }
 
-/// One for every cluster.
+/// One separation per cluster.
 fn separations(given: Vec<f64>, clusters: usize) -> Result<Vec<f64>, Error> {
     check_each("separations", &given)?;
     match given.len() {

@@ -1,15 +1,15 @@
-//! What the paper promises for given numbers: its constants, its schedules, and the right-hand
-//! sides of its lemmas and theorems, each under the name it has there.
+//! The paper's theory for given numbers: its constants, its schedules, and the right-hand sides of
+//! its lemmas and theorems, under the paper's names.
 //!
 //! | file | question it answers |
 //! | --- | --- |
-//! | `inputs` | for which numbers? |
-//! | `bounds` | what do the lemmas and theorems promise, and do they apply? |
-//! | `schedules` | what do SCLB and PMLB do when? |
+//! | `inputs` | for which inputs? |
+//! | `bounds` | what do the lemmas and theorems state, and do they apply? |
+//! | `schedules` | which phases do SCLB and PMLB have? |
 //!
 //! Bounds are up to constants in the paper; here every constant (C, C_1, C_2, c) is 1, every
-//! logarithm is natural, and what Õ hides is left out. They tell how regret grows, not how large
-//! it is.
+//! logarithm is natural, and factors hidden by Õ are left out. They tell how regret grows, not how
+//! large it is.
 //!
 //! ```
 //! use cohort_lab::theory::{Inputs, Lists, Theory};
@@ -31,24 +31,24 @@ use cohort::linear::tau_min;
 use cohort::policies::cmlb::{default_gamma, explore_rounds};
 use serde::Serialize;
 
-/// Everything the paper says about one set of numbers.
+/// All statements of the paper for one set of inputs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Theory {
-    /// The numbers.
+    /// The inputs.
     pub inputs: Inputs,
-    /// What CMLB is run with.
+    /// The constants of CMLB.
     pub cmlb: CmlbConstants,
-    /// What is promised to the users of each cluster.
+    /// The bounds for the users of each cluster.
     pub clusters: Vec<ClusterTheory>,
-    /// What is promised when all clusters are close: Theorem 2 with p_i = 1 and one cluster.
+    /// The bound when all clusters are close: Theorem 2 with p_i = 1 and one cluster.
     pub all_close: Bound,
-    /// What SCLB does when.
+    /// The phases of SCLB.
     pub sclb_phases: Vec<Phase>,
-    /// What PMLB does when.
+    /// The schedule of PMLB.
     pub pmlb: PmlbSchedule,
-    /// What PMLB promises to users this far from the average.
+    /// The bounds of PMLB for users at these distances from the average.
     pub personalization: Vec<PersonalTheory>,
-    /// What ALB-Norm promises by itself.
+    /// The bounds of ALB-Norm by itself.
     pub alb_norm: Vec<Bound>,
 }
 
@@ -63,17 +63,17 @@ pub struct CmlbConstants {
     pub gamma: f64,
     /// 5/(NT)^α: the least separation of an α-separable cluster (Definition 1).
     pub separable_from: f64,
-    /// 1/(NT)^α: clusters no further apart are put together.
+    /// 1/(NT)^α: clusters no further apart are merged.
     pub together_up_to: f64,
     /// τ_min(δ), equation (3).
     pub tau_min: f64,
-    /// What equation (3) asks T to be: C/N·[τ_min ρ_min/(d ln(1/δ))]^{1/2α}, with C = 1.
+    /// The least T of equation (3): C/N·[τ_min ρ_min/(d ln(1/δ))]^{1/2α}, with C = 1.
     pub rounds_needed: f64,
-    /// Whether T is.
+    /// Whether T is at least that.
     pub rounds_suffice: bool,
 }
 
-/// What is promised to the users of one cluster.
+/// The bounds for the users of one cluster.
 #[derive(Clone, Debug, Serialize)]
 pub struct ClusterTheory {
     /// p_i.
@@ -82,26 +82,27 @@ pub struct ClusterTheory {
     pub separation: f64,
     /// Δ_i ≥ 5/(NT)^α.
     pub separable: bool,
-    /// Lemma 1: how likely it is that an α-separable cluster is found exactly, 1 − 2·(N choose 2)·δ.
+    /// Lemma 1: the probability that an α-separable cluster is recovered exactly, 1 − 2·(N choose
+    /// 2)·δ.
     pub recovery_probability: f64,
-    /// Lemmas 1 and 2, Theorems 1 and 2 and what follows from them.
+    /// Lemmas 1 and 2, Theorems 1 and 2 and their consequences.
     pub bounds: Vec<Bound>,
 }
 
-/// What PMLB promises to a user.
+/// The bounds of PMLB for a user.
 #[derive(Clone, Debug, Serialize)]
 pub struct PersonalTheory {
-    /// ε_i, how far the user is from the average.
+    /// ε_i, the user's distance from the average.
     pub epsilon: f64,
     /// Theorem 3 and Corollary 1.
     pub bounds: Vec<Bound>,
-    /// Lemma 7 for ψ = ε_i: how likely it is that a shift cannot lower the regret; none where
-    /// ψ ≥ 1/(2√2).
+    /// Lemma 7 for ψ = ε_i: the probability that a shift cannot lower the regret; `None` where ψ ≥
+    /// 1/(2√2).
     pub shift_probability: Option<f64>,
 }
 
 impl Theory {
-    /// All of it.
+    /// Evaluates all statements.
     pub fn new(inputs: &Inputs) -> Self {
         let cmlb = CmlbConstants::new(inputs);
         let cluster = |(&share, &separation): (&f64, &f64)| ClusterTheory {

@@ -1,4 +1,4 @@
-//! What SCLB and PMLB do when.
+//! The schedules of SCLB and PMLB.
 
 use cohort::policies::alb_norm::epoch_lengths;
 use cohort::policies::cmlb::{default_gamma, explore_rounds};
@@ -25,9 +25,9 @@ pub struct Phase {
     pub min_share: f64,
     /// δ/2^i.
     pub delta: f64,
-    /// Whether its users are clustered at all: T_explore is over before the phase is.
+    /// Whether its users are clustered at all: T_explore ends before the phase does.
     pub clusters: bool,
-    /// Rounds played by the end of it.
+    /// Rounds played by its end.
     pub rounds_in_all: usize,
 }
 
@@ -49,7 +49,7 @@ pub struct Epoch {
     pub rounds: usize,
     /// δ_i = δ/2^{i−1}.
     pub delta: f64,
-    /// Rounds played by the end of it, the common phase included.
+    /// Rounds played by its end, the common phase included.
     pub rounds_in_all: usize,
 }
 

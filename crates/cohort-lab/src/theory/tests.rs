@@ -1,5 +1,5 @@
-//! Against numbers computed by hand, once at the paper's simulation values and once where the
-//! statements apply.
+//! Against numbers computed by hand, at the paper's simulation values and where the statements
+//! apply.
 
 use cohort::params::Value;
 

@@ -3,7 +3,7 @@
 //! | file | question it answers |
 //! | --- | --- |
 //! | this one | what is a cluster? |
-//! | `components` | which points hang together within γ? |
+//! | `components` | which points are connected within γ? |
 //! | [`partition`] | how are clusters numbered? |
 //! | [`ShrinkingGraph`] | which clusters are left when edges are cut one by one? |
 
@@ -18,14 +18,14 @@ use crate::Error;
 
 /// MAXIMAL-CLUSTER({θ̂_i}, γ, p*): the cluster of every point, numbered by smallest member.
 ///
-/// `points` holds one point of `dim` coordinates after the other. Refuses points that are not
-/// whole or not finite, γ < 0 and p* outside [0, 1].
+/// `points` holds one point of `dim` coordinates after the other. Refuses an incomplete last point,
+/// numbers that are not finite, γ < 0 and p* outside [0, 1].
 ///
 /// ```
 /// let points = [0.0, 0.1, 5.0, 0.2, 9.0];
 /// // Within 0.15 of a neighbour: {0, 1, 3}, {2}, {4}.
 /// assert_eq!(cohort::cluster::maximal_cluster(&points, 1, 0.15, 0.0)?, [0, 0, 1, 0, 2]);
-/// // Those with fewer than 2/5 of all points are one cluster together.
+/// // Clusters with fewer than 2/5 of all points are merged into one.
 /// assert_eq!(cohort::cluster::maximal_cluster(&points, 1, 0.15, 0.4)?, [0, 0, 1, 0, 1]);
 /// # Ok::<(), cohort::Error>(())
 /// ```
@@ -38,15 +38,15 @@ pub fn maximal_cluster(
     check(points, dim, gamma, min_share)?;
     // Lines 2–3: connected components of the graph with i ~ j ⇔ ‖θ̂_i − θ̂_j‖ ≤ γ.
     let mut labels = components(points, dim, gamma);
-    // Lines 4–6: those with fewer than p*·N users together are one cluster.
+    // Lines 4–6: clusters with fewer than p*·N users are merged into one.
     collapse_small(&mut labels, min_share);
     Ok(labels)
 }
 
-/// Puts all clusters with fewer than `min_share`·N members into one.
+/// Merges all clusters with fewer than `min_share`·N members into one.
 pub fn collapse_small(labels: &mut [usize], min_share: f64) {
     let sizes = partition::sizes(labels);
-    // i⁻²·N is rounded: a size that equals it but for rounding is not smaller.
+    // i⁻²·N is rounded: a size that equals it up to rounding is not smaller.
     let enough = min_share * labels.len() as f64 * (1.0 - 1e-12);
     let small = |label: usize| (sizes[label] as f64) < enough;
     let Some(collapsed) = (0..sizes.len()).find(|&label| small(label)) else { return };

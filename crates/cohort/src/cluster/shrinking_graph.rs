@@ -1,19 +1,19 @@
-//! A graph that only ever loses edges, and its connected components after every loss.
+//! Decremental connectivity: a graph that only loses edges, and its components after every loss.
 //!
-//! A spanning forest is kept beside the edges: cutting an edge that is not in it separates
-//! nothing. Cutting one that is leaves two trees; the smaller is found in the time it takes to
-//! walk it (both are walked in step), and either one of its vertices has another edge to the
-//! larger, which takes the place of the one cut, or it is a component of its own from now on.
+//! A spanning forest is kept beside the edges: cutting an edge outside it separates nothing.
+//! Cutting a forest edge leaves two trees. The smaller is found by walking both in step. Either one
+//! of its vertices has another edge to the larger tree, which replaces the edge cut, or it is a
+//! component of its own from now on.
 
 mod saved;
 
-/// A graph on vertices 0, 1, …, of which edges can be cut but not put back.
+/// A graph on vertices 0, 1, … whose edges can be cut.
 #[derive(Clone, Debug)]
 pub struct ShrinkingGraph {
     edges: Edges,
-    /// The spanning forest: the vertices next to each vertex.
+    /// The spanning forest as adjacency lists.
     forest: Vec<Vec<u32>>,
-    /// The component of every vertex, and where it is among the members.
+    /// The component of every vertex, and its index among the members.
     place: Vec<(u32, u32)>,
     /// The members of every component.
     members: Vec<Vec<u32>>,
@@ -21,24 +21,24 @@ pub struct ShrinkingGraph {
 
 #[derive(Clone, Debug)]
 enum Edges {
-    /// All pairs within a component but those cut: one bit a pair, and no memory at all for
-    /// vertices that have lost nothing.
+    /// All pairs within a component except those cut: one bit per pair, and no memory for vertices
+    /// that have lost no edge.
     AllBut(Vec<Bits>),
-    /// These and no others.
+    /// Exactly the listed neighbours.
     Only(Vec<Vec<u32>>),
 }
 
-/// A component has come apart.
+/// A component that came apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// The component that was, and that keeps the larger side.
+    /// The old component, which keeps the larger side.
     pub from: usize,
     /// The new component with the smaller side.
     pub into: usize,
 }
 
 impl ShrinkingGraph {
-    /// The graph in which every pair has an edge.
+    /// The complete graph.
     pub fn complete(vertices: usize) -> Self {
         let mut graph = Self::without_vertices(Edges::AllBut(Vec::new()));
         for vertex in 0..vertices {
@@ -76,7 +76,7 @@ impl ShrinkingGraph {
         }
     }
 
-    /// Adds a vertex with edges to these.
+    /// Adds a vertex with edges to `neighbours`.
     ///
     /// # Panics
     /// If the graph started complete.
@@ -102,8 +102,8 @@ impl ShrinkingGraph {
         vertex
     }
 
-    /// Makes one component of two that have come to share an edge: the larger takes in the
-    /// smaller, and the last component takes the number of the one that is no more.
+    /// Merges two components that have come to share an edge: the larger takes in the smaller, and
+    /// the last component takes over the number that became free.
     fn join(&mut self, a: u32, b: u32) {
         let (mut from, mut into) = (self.component(a as usize), self.component(b as usize));
         if from == into {
@@ -144,7 +144,7 @@ impl ShrinkingGraph {
         self.members[component].iter().map(|&vertex| vertex as usize)
     }
 
-    /// The component with the most vertices; where several have as many, that with the lowest.
+    /// The component with the most vertices; ties go to the one with the lowest vertex.
     pub fn largest_component(&self) -> Option<usize> {
         let most = self.members.iter().map(Vec::len).max()?;
         let largest: Vec<usize> =
@@ -155,7 +155,7 @@ impl ShrinkingGraph {
         }
     }
 
-    /// The vertices that still have an edge to this one.
+    /// The remaining neighbours of a vertex.
     pub fn neighbours(&self, vertex: usize) -> impl Iterator<Item = usize> {
         let (candidates, cuts) = match &self.edges {
             Edges::AllBut(cuts) => (&self.members[self.component(vertex)], Some(&cuts[vertex])),
@@ -165,7 +165,7 @@ impl ShrinkingGraph {
             .filter(move |&other| other != vertex && !cuts.is_some_and(|cuts| cuts.has(other)))
     }
 
-    /// Cuts the edge between two vertices, which there must be.
+    /// Cuts the edge between two vertices, which must exist.
     pub fn cut(&mut self, a: usize, b: usize) -> Option<Split> {
         match &mut self.edges {
             Edges::AllBut(cuts) => {
@@ -205,7 +205,7 @@ impl ShrinkingGraph {
         }
     }
 
-    /// An edge from some of the members of a component to the others.
+    /// An edge from `some` of the members of a component to the others.
     fn bridge(&self, some: &[u32]) -> Option<(usize, usize)> {
         let mut inside = Bits::default();
         for &vertex in some {
@@ -217,7 +217,7 @@ impl ShrinkingGraph {
         })
     }
 
-    /// Makes some of the members of a component a component of their own.
+    /// Makes `some` of the members of a component a component of their own.
     fn part(&mut self, some: &[u32]) -> Split {
         let from = self.component(some[0] as usize);
         let into = self.members.len();
@@ -247,7 +247,7 @@ fn remove(list: &mut Vec<u32>, vertex: usize) -> bool {
 struct Walk {
     /// The vertices found, each with the one it was found from.
     found: Vec<(u32, u32)>,
-    /// Which of them is being looked at, and how many of its edges have been.
+    /// The vertex being visited, and how many of its edges have been followed.
     at: usize,
     edges_seen: usize,
 }
@@ -257,7 +257,7 @@ impl Walk {
         Self { found: vec![(root as u32, root as u32)], at: 0, edges_seen: 0 }
     }
 
-    /// Goes along one more edge; true when there was none left.
+    /// Follows one more edge; true when there was none left.
     fn is_over(&mut self, forest: &[Vec<u32>]) -> bool {
         while let Some(&(vertex, parent)) = self.found.get(self.at) {
             if let Some(&next) = forest[vertex as usize].get(self.edges_seen) {

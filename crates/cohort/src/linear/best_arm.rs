@@ -1,21 +1,21 @@
-//! All arms of one request scored for one learner: arms as SIMD lanes.
+//! Scores all arms of one request for one learner: arms as SIMD lanes.
 
 use super::{Oful, dot};
 use crate::simd::{LANES, vectorized};
 use crate::{Arm, Contexts, Score};
 
-/// Sums kept side by side, so that no addition waits for the one before it.
+/// Independent partial sums, so that no addition waits for the previous one.
 const SUMS: usize = 4;
 
 /// One number for each arm of a group.
 type ArmLanes = [f64; LANES];
 
-/// What of an arm's length in V⁻¹ is its bonus.
+/// Which function of ‖x‖_{V⁻¹} is the exploration bonus.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bonus {
-    /// `‖x‖_{V⁻¹}`, as the algorithms have it.
+    /// `‖x‖_{V⁻¹}`, as the papers have it.
     Norm,
-    /// Its square, as much public code of them has it.
+    /// Its square, as much public code has it.
     Squared,
 }
 
@@ -35,10 +35,9 @@ impl Oful {
         self.best_arm_by(contexts, width, Bonus::Norm)
     }
 
-    /// [`Self::best_arm`] by this bonus.
-    ///
-    /// The same as scoring arm after arm, but for rounding: arms are taken `LANES` at a time,
-    /// coordinate by coordinate, so that sums over coordinates are straight vector code.
+    /// [`Self::best_arm`] with this bonus.
+    /// Equals scoring arm by arm up to rounding: arms are taken `LANES` at a time, coordinate by
+    /// coordinate, so that sums over coordinates are plain vector code.
     pub fn best_arm_by(&self, contexts: &Contexts, width: f64, bonus: Bonus) -> Arm {
         let mut best = (0, f64::NEG_INFINITY);
         let mut group = vec![[0.0; LANES]; contexts.dim()];
@@ -65,12 +64,12 @@ impl Oful {
 }
 
 impl Oful {
-    /// What [`Oful::best_arm`] compares, for every arm: ⟨x, θ̂⟩ and width·‖x‖_{V⁻¹}.
+    /// The two terms that [`Oful::best_arm`] compares, for every arm: ⟨x, θ̂⟩ and width·‖x‖_{V⁻¹}.
     pub fn score(&self, contexts: &Contexts, width: f64, scores: &mut [Score]) {
         self.score_by(contexts, width, Bonus::Norm, scores);
     }
 
-    /// [`Self::score`] by this bonus.
+    /// [`Self::score`] with this bonus.
     pub fn score_by(&self, contexts: &Contexts, width: f64, bonus: Bonus, scores: &mut [Score]) {
         for (x, score) in contexts.iter().zip(scores) {
             let expected = dot(x, self.estimate());
@@ -80,8 +79,8 @@ impl Oful {
     }
 }
 
-/// The totals of a group of arms, `group[k][lane]` being coordinate k of an arm. No form fuses a
-/// product with a sum, so all give the same bits.
+/// The totals of a group of arms, `group[k][lane]` being coordinate k of an arm. Products are never
+/// fused with sums, so every instruction set gives the same bits.
 #[inline(always)]
 fn totals(
     inverse: &[f64],

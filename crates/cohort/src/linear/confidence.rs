@@ -1,4 +1,4 @@
-//! How sure a learner is: the radius of OFUL's confidence set.
+//! OFUL's confidence set: its parameters, shape and radius.
 //!
 //! Abbasi-Yadkori, Pál, Szepesvári, *Improved Algorithms for Linear Stochastic Bandits* (2011),
 //! Theorem 2; the ball form is that of Chatterji, Muthukumar, Bartlett, *OSOM* (2020), which the
@@ -10,7 +10,7 @@ use crate::intercept::INTERCEPT;
 use crate::params::{Kind, NOT_NEGATIVE, PROBABILITY, Param, Settings};
 use crate::{Error, Problem};
 
-/// What an OFUL is told; every policy that explores has these parameters.
+/// The parameters of an OFUL; every policy that explores has them.
 #[derive(Clone, Debug)]
 pub struct Confidence {
     /// δ ∈ (0, 1): the set holds θ* with probability 1 − δ.
@@ -21,22 +21,22 @@ pub struct Confidence {
     pub norm_bound: f64,
     /// σ ≥ 0: the noise scale of a single reward.
     pub sigma: f64,
-    /// ≥ 0: multiplies the whole radius; 1 is what theory asks for.
+    /// ≥ 0: multiplies the whole radius; 1 is the value of the theory.
     pub exploration: f64,
-    /// The form of the set.
+    /// The shape of the set.
     pub shape: Shape,
 }
 
-/// How far a learner has come: what its radius depends on.
+/// The progress of a learner, on which its radius depends.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Progress {
     /// ln det V − d ln λ.
     pub log_det: f64,
-    /// How many updates it has had.
+    /// The number of updates.
     pub updates: f64,
 }
 
-/// The form of a confidence set.
+/// The shape of a confidence set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shape {
     /// `‖θ − θ̂‖_V ≤ β`.
@@ -48,12 +48,12 @@ pub enum Shape {
         /// τ_min(δ).
         tau_min: f64,
     },
-    /// No confidence set: the bonus is `β·‖x‖²_{V⁻¹}`, without the square root. Much public code of
-    /// these algorithms has it; here to see what it changes.
+    /// Not a confidence set: the bonus is `β·‖x‖²_{V⁻¹}`, without the square root, as in much
+    /// public code of these algorithms; here to measure the difference.
     Squared,
 }
 
-/// λ beside contexts of about unit length: what is smaller is lost in rounding.
+/// λ beside contexts of about unit length: smaller values are lost in rounding.
 const REGULARISER: Kind = Kind::Real(Bound::Included(1e-6), Bound::Included(1e12));
 
 /// The parameters of [`Confidence`].
@@ -94,7 +94,7 @@ pub fn tau_min(rho_min: f64, dim: usize, rounds: usize, delta: f64) -> f64 {
 }
 
 impl Confidence {
-    /// From a policy's parameters and what the environment tells.
+    /// From a policy's parameters and the problem.
     pub fn from_settings(problem: &Problem, settings: &Settings) -> Result<Self, Error> {
         let delta = settings.real("delta");
         let shape = match settings.choice("confidence") {
@@ -124,8 +124,8 @@ impl Confidence {
         Self { sigma: self.sigma / (rewards as f64).sqrt(), ..self.clone() }
     }
 
-    /// The same for another run: its own δ, and the rounds that run lasts. The ball's τ_min(δ)
-    /// depends on both, so neither changes without the other.
+    /// The same for a run of its own: another δ and number of rounds. The ball's τ_min(δ) depends
+    /// on both, so neither changes without the other.
     pub fn for_run(&self, dim: usize, rounds: usize, delta: f64) -> Self {
         let shape = match self.shape {
             Shape::Ball { rho_min, .. } => {
@@ -136,9 +136,8 @@ impl Confidence {
         Self { delta, shape, ..self.clone() }
     }
 
-    /// The radius of a learner that has come so far:
-    /// `β = R·√(2 ln(1/δ) + log_det) + √λ·S`, times the exploration scale, and for the ball
-    /// shrunk as its definition says.
+    /// The radius at some progress: `β = R·√(2 ln(1/δ) + log_det) + √λ·S`, times the exploration
+    /// scale; for the ball, shrunk by its definition.
     #[inline]
     pub fn radius(&self, progress: Progress) -> f64 {
         self.radius_for(self.norm_bound, progress)

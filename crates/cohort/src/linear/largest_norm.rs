@@ -1,15 +1,14 @@
-//! How long θ can be within an ellipsoid: line 11 of ALB-Norm, exactly.
+//! The largest norm within an ellipsoid: line 11 of ALB-Norm, exactly.
 //!
 //! ```text
 //! maximise ‖θ‖  subject to  (θ − θ̂)ᵀV(θ − θ̂) ≤ β²
 //! ```
 //!
-//! In the eigenbasis of V = QΛQᵀ, with c = Qᵀθ̂, stationarity gives θ_k = c_k·μλ_k/(μλ_k − 1) for
-//! a multiplier μ ≥ 1/λ_min, and the constraint becomes one *secular* equation in μ,
-//! `Σ_k λ_k c_k²/(μλ_k − 1)² = β²`, whose left side falls from ∞ to 0: one root, found by
-//! bisection on a logarithmic scale. Where c is zero along the flattest axis the left side need not reach
-//! β² (the "hard case" of trust-region problems): then μ = 1/λ_min, and what is missing goes
-//! along that axis.
+//! In the eigenbasis of V = QΛQᵀ, with c = Qᵀθ̂, stationarity gives θ_k = c_k·μλ_k/(μλ_k − 1) for a
+//! multiplier μ ≥ 1/λ_min, and the constraint becomes one *secular* equation in μ, `Σ_k λ_k
+//! c_k²/(μλ_k − 1)² = β²`, whose left side falls from ∞ to 0: one root, found by bisection on a
+//! logarithmic scale. Where c is zero along the flattest axis the left side need not reach β² (the
+//! "hard case" of trust-region problems): then μ = 1/λ_min, and the remainder goes along that axis.
 
 use super::symmetric::Eigen;
 
@@ -48,7 +47,7 @@ pub fn largest_norm(eigen: &Eigen, centre: &[f64], radius: f64) -> f64 {
         .map(|(a, c)| (c * a * (1.0 + s) / (a * (1.0 + s) - 1.0)).powi(2))
         .sum();
     let used = secular(s);
-    // Hard case: the multiplier is at its end and the constraint not yet met.
+    // Hard case: the multiplier is at its limit and the constraint is not active yet.
     let missing = (reach - used).max(0.0);
     (theta_squared + missing).sqrt()
 }

@@ -1,14 +1,15 @@
-//! What is known of a user: statistics, estimate, confidence — for one, for many at once.
+//! What is known of a user: sufficient statistics, estimate and confidence set, for one learner or
+//! many at once.
 //!
 //! | file | question it answers |
 //! | --- | --- |
 //! | [`symmetric`] | how is a symmetric matrix kept, factored, inverted, diagonalised? |
 //! | [`Statistics`] | what has been seen? (Σxxᵀ, Σxy, Σy², n) |
 //! | [`Confidence`] | how sure is one of it? |
-//! | [`Ridge`] | what does one learner that draws rest on? |
-//! | [`Oful`] | what follows for one learner? |
+//! | [`Ridge`] | what does a learner for sampling policies keep? |
+//! | [`Oful`] | what does one learner keep, and how is it updated? |
 //! | [`Oful::best_arm`] | which arm of one request is best for one learner? |
-//! | [`Bank`] | what follows for many learners at once? |
+//! | [`Bank`] | the same for many learners at once |
 //! | [`largest_norm`] | how long can θ be within an ellipsoid? |
 
 mod bank;
@@ -35,8 +36,8 @@ pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Σ of what `term` makes of a pair, as four sums side by side, so that no addition waits for the
-/// one before it.
+/// Σ term(a_k, b_k) as four independent partial sums, so that no addition waits for the previous
+/// one.
 #[inline(always)]
 pub(crate) fn sum_in_parts(a: &[f64], b: &[f64], term: impl Fn(f64, f64) -> f64) -> f64 {
     const SUMS: usize = 4;
@@ -53,7 +54,7 @@ pub(crate) fn sum_in_parts(a: &[f64], b: &[f64], term: impl Fn(f64, f64) -> f64)
     (sums[0] + sums[1]) + (sums[2] + sums[3])
 }
 
-/// The place of the largest score, the lowest where several are equal.
+/// The index of the largest score; ties go to the lowest index.
 pub fn argmax(scores: impl IntoIterator<Item = f64>) -> usize {
     let mut best = (0, f64::NEG_INFINITY);
     for (at, score) in scores.into_iter().enumerate() {

@@ -1,15 +1,15 @@
-//! OFUL: optimism in the face of uncertainty for one linear learner, the block everything is
-//! made of.
+//! OFUL: optimism in the face of uncertainty for one linear learner, the building block of most
+//! policies.
 //!
 //! ```text
 //! V = λI + Σxxᵀ,  θ̂ = V⁻¹Σxy,  play argmax_x ⟨x, θ̂⟩ + β‖x‖_{V⁻¹}      (ties: lowest index)
 //! ```
 //!
-//! V⁻¹ and θ̂ follow each reward by Sherman–Morrison in O(d²), ln det V grows by ln(1 + xᵀV⁻¹x).
-//! V itself is kept beside, and V⁻¹, θ̂ and ln det V are solved afresh from it when the number of
-//! rewards is a multiple of [`REFRESH_UPDATES`], and whenever one update is so large that it would
-//! cancel more than half of the digits. An update of several rewards at once may step over a
-//! multiple: then the next refresh is at a later one.
+//! V⁻¹ and θ̂ follow each reward by Sherman–Morrison in O(d²), and ln det V grows by ln(1 +
+//! xᵀV⁻¹x). V itself is stored too, and V⁻¹, θ̂ and ln det V are recomputed from it when the number
+//! of rewards is a multiple of [`REFRESH_UPDATES`], and whenever one update would cancel more than
+//! half of the digits. An update of several rewards at once may step over a multiple: then the next
+//! refresh is at a later one.
 //!
 //! Reference: Abbasi-Yadkori, Pál, Szepesvári, *Improved Algorithms for Linear Stochastic
 //! Bandits*, NeurIPS 2011.
@@ -19,13 +19,13 @@ mod saved;
 use super::{Bonus, Confidence, Progress, Shape, Statistics, Symmetric, argmax, dot};
 use crate::{Arm, Contexts};
 
-/// V⁻¹ is solved afresh when the number of rewards is a multiple of this. With one reward an update
-/// that is every so many updates: the refresh costs O(d³), so spread over them it costs nothing, and
-/// the drift in between stays near 10⁻¹³. With several rewards an update it is as often on average,
-/// not at fixed distances.
+/// V⁻¹ is recomputed when the number of rewards is a multiple of this. The refresh costs O(d³), so
+/// spread over the updates it is negligible, and the drift in between stays near 10⁻¹³. With
+/// several rewards per update the intervals vary around it.
 pub const REFRESH_UPDATES: usize = 1024;
 
-/// xᵀV⁻¹x beyond which a rank-one update cancels too many digits (V⁻¹ loses a factor 1 + xᵀV⁻¹x).
+/// The largest xᵀV⁻¹x of a rank-one update: beyond it too many digits cancel (V⁻¹ loses a factor 1
+/// + xᵀV⁻¹x).
 pub const LARGEST_STEP: f64 = 1e7;
 
 /// One linear learner.
@@ -42,7 +42,7 @@ pub struct Oful {
 }
 
 impl Oful {
-    /// A learner that has seen nothing.
+    /// A fresh learner.
     pub fn new(dim: usize, lambda: f64) -> Self {
         Self {
             precision: Symmetric::identity(dim, lambda),
@@ -56,7 +56,7 @@ impl Oful {
         }
     }
 
-    /// A learner that has seen all that the statistics have.
+    /// A learner with these sufficient statistics.
     pub fn from_statistics(statistics: &Statistics, lambda: f64) -> Self {
         let dim = statistics.moment.len();
         let mut oful = Self::new(dim, lambda);
@@ -79,7 +79,7 @@ impl Oful {
         }
     }
 
-    /// ⟨x, θ̂⟩ + radius·‖x‖, in the norm of the set, or with its square.
+    /// ⟨x, θ̂⟩ + radius·‖x‖ in the norm of the set, or with its square.
     pub fn optimistic(&self, x: &[f64], radius: f64, shape: Shape) -> f64 {
         let square = match shape {
             Shape::Ellipsoid | Shape::Squared => self.inverse.quadratic(x).max(0.0),
@@ -89,12 +89,12 @@ impl Oful {
         dot(x, &self.estimate) + radius * length
     }
 
-    /// One reward for one context.
+    /// Learns one reward for one context.
     pub fn learn(&mut self, x: &[f64], y: f64) {
         self.learn_weighted(x, 1.0, y);
     }
 
-    /// Several rewards for the same context at once: how many, and their sum.
+    /// Learns several rewards of the same context at once: their number and their sum.
     pub fn learn_weighted(&mut self, x: &[f64], rewards: f64, sum: f64) {
         self.precision.add_outer(rewards, x);
         for (b, x) in self.moment.iter_mut().zip(x) {
@@ -104,8 +104,8 @@ impl Oful {
 
         self.inverse.times(x, &mut self.gain);
         let step = rewards * dot(x, &self.gain);
-        // Where contexts are large and nearly the same, rounding can leave less than nothing of a
-        // square: no update rests on that.
+        // Where contexts are large and nearly collinear, rounding can make the square negative:
+        // such an update is not applied.
         let sound = (0.0..=LARGEST_STEP).contains(&step);
         if !sound || self.updates.is_multiple_of(REFRESH_UPDATES) {
             return self.refresh();
@@ -118,7 +118,7 @@ impl Oful {
         self.log_det += step.ln_1p();
     }
 
-    /// Takes in all that other learners with the same λ have seen: V ← V + Σ(V_l − λI).
+    /// Adds the data of other learners with the same λ: V ← V + Σ(V_l − λI).
     pub fn absorb<'a>(&mut self, others: impl IntoIterator<Item = &'a Self>) {
         for other in others {
             self.add(1.0, other);
@@ -127,7 +127,7 @@ impl Oful {
         self.refresh();
     }
 
-    /// Gives up all that another learner, absorbed before, has seen: V ← V − (V_l − λI).
+    /// Removes the data of a learner that was absorbed before: V ← V − (V_l − λI).
     pub fn release(&mut self, other: &Self) {
         self.add(-1.0, other);
         self.updates -= other.updates;
@@ -142,10 +142,10 @@ impl Oful {
         }
     }
 
-    /// V⁻¹, θ̂ and ln det V afresh from V and Σxy.
+    /// Recomputes V⁻¹, θ̂ and ln det V from V and Σxy.
     fn refresh(&mut self) {
-        // V = λI + Σxxᵀ is positive definite; if rounding at extreme scales says otherwise, what
-        // was carried along is still the best there is.
+        // V = λI + Σxxᵀ is positive definite; if rounding at extreme scales says otherwise, the
+        // updated values are still the best there are.
         let Some(factor) = self.precision.cholesky() else { return };
         let inverse = factor.inverse();
         if !inverse.packed().iter().all(|number| number.is_finite()) {
@@ -157,7 +157,7 @@ impl Oful {
         factor.solve(&mut self.estimate);
     }
 
-    /// All that it knows, as numbers that [`Oful::import`] takes over bit by bit.
+    /// Appends the whole state, as numbers that [`Oful::import`] restores bit by bit.
     pub fn export(&self, numbers: &mut Vec<f64>) {
         numbers.extend(self.precision.packed());
         numbers.extend(self.inverse.packed());
@@ -166,7 +166,7 @@ impl Oful {
         numbers.extend([self.log_det, self.updates as f64]);
     }
 
-    /// Makes it know what a learner of the same dimension and λ has exported.
+    /// Restores the exported state of a learner of the same dimension and λ.
     pub fn import(&mut self, numbers: &[f64]) {
         let packed = self.precision.packed().len();
         let (precision, rest) = numbers.split_at(packed);
@@ -200,7 +200,7 @@ impl Oful {
         &self.inverse
     }
 
-    /// How far it has come.
+    /// The progress, on which the radius depends.
     pub fn progress(&self) -> Progress {
         Progress { log_det: self.log_det, updates: self.updates as f64 }
     }
@@ -213,8 +213,8 @@ mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
-    /// The largest relative difference between what was carried along and what a fresh Cholesky
-    /// solve of V says: of V⁻¹, of θ̂, of ln det V.
+    /// The largest relative difference between the updated state and a fresh Cholesky solve of V:
+    /// of V⁻¹, of θ̂, of ln det V.
     fn drift(oful: &Oful) -> f64 {
         let mut fresh = oful.clone();
         fresh.refresh();

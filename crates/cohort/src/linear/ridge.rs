@@ -1,7 +1,8 @@
-//! Ridge regression by a factor: M = λI + Σxxᵀ = LLᵀ, w = M⁻¹Σxy, for learners that draw.
+//! Ridge regression by a Cholesky factor: M = λI + Σxxᵀ = LLᵀ, w = M⁻¹Σxy, for policies that
+//! sample.
 //!
-//! L follows every reward in O(d²) ([`Cholesky::add_outer`]) and never has to be computed afresh: a
-//! draw from N(w, v²M⁻¹) is w + v·L⁻ᵀz, and xᵀM⁻¹x is the squared length of L⁻¹x, both O(d²).
+//! L follows every reward in O(d²) ([`Cholesky::add_outer`]) and is never recomputed: a draw from
+//! N(w, v²M⁻¹) is w + v·L⁻ᵀz, and xᵀM⁻¹x is the squared length of L⁻¹x, both O(d²).
 
 use std::io::{self, Read, Write};
 
@@ -20,16 +21,16 @@ pub struct Ridge {
 }
 
 impl Ridge {
-    /// A learner that has seen nothing.
+    /// A fresh learner.
     pub fn new(dim: usize, lambda: f64) -> Self {
         let (moment, estimate) = (vec![0.0; dim], vec![0.0; dim]);
         Self { factor: Cholesky::identity(dim, lambda), moment, estimate, rewards: 0.0 }
     }
 
-    /// One reward for one context.
+    /// Learns one reward for one context.
     pub fn learn(&mut self, x: &[f64], y: f64) {
         self.moment.iter_mut().zip(x).for_each(|(b, x)| *b += x * y);
-        // What is solved for next is used for x first.
+        // `estimate` serves as scratch for x before it is solved for.
         self.estimate.copy_from_slice(x);
         self.factor.add_outer(&mut self.estimate);
         self.estimate.copy_from_slice(&self.moment);
@@ -37,13 +38,13 @@ impl Ridge {
         self.rewards += 1.0;
     }
 
-    /// w + v·L⁻ᵀz: drawn from N(w, v²M⁻¹) where z is standard normal. Takes z's place.
+    /// w + v·L⁻ᵀz, in place of z: a draw from N(w, v²M⁻¹) where z is standard normal.
     pub fn draw(&self, v: f64, z: &mut [f64]) {
         self.factor.backward(z);
         z.iter_mut().zip(&self.estimate).for_each(|(z, w)| *z = w + v * *z);
     }
 
-    /// xᵀM⁻¹x; `scratch` takes as many numbers as x has.
+    /// xᵀM⁻¹x; `scratch` is resized to the length of x.
     pub fn quadratic(&self, x: &[f64], scratch: &mut Vec<f64>) -> f64 {
         scratch.clear();
         scratch.extend(x);
@@ -61,12 +62,12 @@ impl Ridge {
         &self.estimate
     }
 
-    /// How many rewards it has seen.
+    /// The number of rewards learned.
     pub fn rewards(&self) -> f64 {
         self.rewards
     }
 
-    /// Writes all that it has seen.
+    /// Writes the whole state.
     pub fn save(&self, out: &mut dyn Write) -> io::Result<()> {
         write_numbers(out, self.factor.packed())?;
         write_numbers(out, &self.moment)?;
@@ -107,7 +108,7 @@ mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
-    /// After 20,000 rewards it is where OFUL is, which is solved afresh now and then.
+    /// After 20,000 rewards it agrees with OFUL, which is recomputed now and then.
     #[test]
     fn it_is_the_regression_of_oful() {
         let mut rng = ChaCha8Rng::seed_from_u64(3);

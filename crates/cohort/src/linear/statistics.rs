@@ -1,4 +1,4 @@
-//! What has been seen of one learner: sums that are never thrown away and that add up.
+//! Sufficient statistics of one learner: sums that add up over learners.
 
 use std::io::{self, Read, Write};
 
@@ -6,7 +6,7 @@ use super::Symmetric;
 use crate::Error;
 use crate::saved::{read_numbers, write_numbers};
 
-/// V = Σxxᵀ, b = Σxy, Σy² and n. The statistics of a group are the sum of its members'.
+/// Sufficient statistics Σxxᵀ, Σxy, Σy² and n. Those of a group are the sum of its members'.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statistics {
     /// Σxxᵀ, without any regulariser.
@@ -15,17 +15,17 @@ pub struct Statistics {
     pub moment: Vec<f64>,
     /// Σy².
     pub squares: f64,
-    /// n, how many rewards.
+    /// n, the number of rewards.
     pub rewards: f64,
 }
 
 impl Statistics {
-    /// Of a learner that has seen nothing.
+    /// The statistics of no data.
     pub fn new(dim: usize) -> Self {
         Self { gram: Symmetric::zero(dim), moment: vec![0.0; dim], squares: 0.0, rewards: 0.0 }
     }
 
-    /// One more reward.
+    /// Adds one reward.
     pub fn learn(&mut self, x: &[f64], y: f64) {
         self.gram.add_outer(1.0, x);
         for (b, x) in self.moment.iter_mut().zip(x) {
@@ -35,7 +35,7 @@ impl Statistics {
         self.rewards += 1.0;
     }
 
-    /// All that another learner has seen, too.
+    /// Adds the statistics of another learner.
     pub fn add(&mut self, other: &Self) {
         self.gram.add(1.0, &other.gram);
         for (a, b) in self.moment.iter_mut().zip(&other.moment) {
@@ -45,7 +45,7 @@ impl Statistics {
         self.rewards += other.rewards;
     }
 
-    /// Writes all of it.
+    /// Writes all numbers.
     pub fn save(&self, out: &mut dyn Write) -> io::Result<()> {
         write_numbers(out, self.gram.packed())?;
         write_numbers(out, &self.moment)?;

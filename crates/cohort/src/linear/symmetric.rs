@@ -1,6 +1,6 @@
-//! Symmetric matrices of the small dimensions that contexts have, kept as d(d+1)/2 numbers: the
-//! lower triangle, row by row. What is off the hot path (factoring, inverting, diagonalising) is
-//! written for clarity; d is a few dozen at the most.
+//! Symmetric matrices of small dimension, packed as d(d+1)/2 numbers: the lower triangle, row by
+//! row. What is off the hot path (Cholesky, inverse, eigendecomposition) is written for clarity; d
+//! is a few dozen at most.
 
 use crate::linear::sum_in_parts;
 use crate::simd::vectorized;
@@ -12,12 +12,12 @@ pub struct Symmetric {
     packed: Vec<f64>,
 }
 
-/// How many numbers a packed symmetric matrix of dimension d has.
+/// The length of a packed symmetric matrix of dimension d.
 pub const fn packed_len(dim: usize) -> usize {
     dim * (dim + 1) / 2
 }
 
-/// xxᵀ packed, off-diagonals doubled: against a packed matrix A its dot product is xᵀAx.
+/// xxᵀ packed, off-diagonals doubled: its dot product with a packed matrix A is xᵀAx.
 pub fn pack_outer_doubled(x: &[f64], out: &mut [f64]) {
     let mut at = 0;
     for i in 0..x.len() {
@@ -62,7 +62,7 @@ impl Symmetric {
         &self.packed
     }
 
-    /// The lower triangle, row by row, to write to.
+    /// The lower triangle, row by row, mutably.
     pub fn packed_mut(&mut self) -> &mut [f64] {
         &mut self.packed
     }
@@ -108,7 +108,7 @@ impl Symmetric {
         );
     }
 
-    /// xᵀ A x, of the first rows and columns where x is shorter.
+    /// xᵀ A x; a shorter x takes the leading rows and columns.
     pub fn quadratic(&self, x: &[f64]) -> f64 {
         let mut at = 0;
         let mut total = 0.0;
@@ -222,14 +222,14 @@ impl Eigen {
     }
 }
 
-/// A = LLᵀ: what solves, inverts, and tells the determinant.
+/// The Cholesky factor of A = LLᵀ: solves, inverts, and gives the determinant.
 #[derive(Clone, Debug)]
 pub struct Cholesky {
     lower: Symmetric,
 }
 
 impl Cholesky {
-    /// That of `scale`·I.
+    /// The factor of `scale`·I.
     pub fn identity(dim: usize, scale: f64) -> Self {
         Self { lower: Symmetric::identity(dim, scale.sqrt()) }
     }
@@ -245,8 +245,7 @@ impl Cholesky {
         (0..dim).all(|i| lower.at(i, i) > 0.0).then_some(Self { lower })
     }
 
-    /// A ← A + xxᵀ in O(d²), by Givens rotations: L stays a factor whatever is added. Leaves
-    /// nothing of x.
+    /// A ← A + xxᵀ in O(d²), by Givens rotations: L stays a factor whatever is added. Overwrites x.
     pub fn add_outer(&mut self, x: &mut [f64]) {
         let packed = &mut self.lower.packed;
         for k in 0..x.len() {

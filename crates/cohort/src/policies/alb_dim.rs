@@ -1,5 +1,5 @@
-//! `alb-dim`: Adaptive Linear Bandit (dimension), for each user: learns which coordinates of θ are
-//! not zero, and plays OFUL on those.
+//! `alb-dim`: Adaptive Linear Bandit (dimension), for each user: learns the support of θ, and plays
+//! OFUL on it.
 //!
 //! ```text
 //! D_0 = all coordinates;  for phases i = 0, 1, 2, …
@@ -8,7 +8,7 @@
 //!   D_{i+1} = {j: |θ̂_j| ≥ 2^{−(i+1)}}
 //! ```
 //!
-//! Turns are a user's own. The regression is least squares in the paper; λ keeps it defined while
+//! Turns are counted per user. The paper's regression is least squares; λ keeps it defined while
 //! fewer arms than coordinates have been explored.
 //!
 //! | constant | range | meaning |
@@ -16,9 +16,9 @@
 //! | `t0` T₀ | 1, 2, … | length of the first phase |
 //! | those of OFUL | | [`OFUL_PARAMS`] |
 //!
-//! T₀ is ⌈d² ln²(1/δ)⌉ unless it is set: the paper's order with the constant 1. A shorter first phase
-//! explores for fewer turns than there are coordinates, and then all of them fall below the first
-//! threshold.
+//! T₀ is ⌈d² ln²(1/δ)⌉ unless it is set: the paper's order with the constant 1. A shorter first
+//! phase explores for fewer turns than there are coordinates, and then all coordinates fall below
+//! the first threshold.
 //!
 //! Reference: Ghosh, Sankararaman, Ramchandran, *Problem-Complexity Adaptive Model Selection for
 //! Stochastic Linear Bandits*, AISTATS 2021, Algorithm 2.
@@ -65,7 +65,7 @@ struct AlbDim {
 #[derive(Clone)]
 struct User {
     phase: i32,
-    /// Turns of this phase that have been learned from, and of all.
+    /// The number of turns learned from, in this phase and in all.
     turns: f64,
     all_turns: f64,
     /// 1 for coordinates in D_i, 0 for others.
@@ -148,7 +148,7 @@ impl OnlinePolicy for AlbDim {
         crate::linear::argmax(scores.iter().map(Score::total))
     }
 
-    /// All arms are the same where they are drawn at random.
+    /// All arms score the same while they are drawn at random.
     fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
         let known = self.user(user);
         if known.explores(self.t0) {

@@ -66,7 +66,7 @@ pub fn epoch_lengths(rounds: usize) -> Vec<usize> {
 pub(crate) struct AlbNorm {
     /// T, all epochs together.
     rounds: usize,
-    /// Those of the coming epochs, last first.
+    /// The lengths of the coming epochs, last first.
     coming: Vec<usize>,
     rounds_left: usize,
     ofuls: Bank,
@@ -117,7 +117,8 @@ impl AlbNorm {
         self.ofuls.learn(contexts, arms, rewards);
     }
 
-    /// Lines 11–12: what the epoch has shown of ‖θ‖ bounds the next one, which starts afresh.
+    /// Lines 11–12: the largest ‖θ‖ of the epoch's confidence set bounds the next epoch, which
+    /// starts afresh.
     fn next_epoch(&mut self, rounds: usize) {
         let (ofuls, confidence) = (&self.ofuls, &self.confidence);
         (self.norm_bounds.par_iter_mut().enumerate())
@@ -151,7 +152,7 @@ impl Policy for AlbNorm {
 }
 
 impl AlbNorm {
-    /// Writes what epochs have come to.
+    /// Writes the state of the epochs.
     pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         write_counts(out, &self.coming)?;
         write_count(out, self.rounds_left)?;
@@ -160,7 +161,7 @@ impl AlbNorm {
         write_bank(out, &self.ofuls, self.confidence.lambda)
     }
 
-    /// Reads what epochs had come to for as many users.
+    /// Reads the state of the epochs, for as many users.
     pub(crate) fn read(&self, from: &mut dyn Read, what: &'static str) -> Result<Self, Error> {
         let coming = read_counts(from, what)?;
         let rounds_left = read_count(from, what)?;

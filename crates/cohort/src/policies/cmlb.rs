@@ -9,7 +9,7 @@
 //! 10  the average of their rewards updates it
 //! ```
 //!
-//! The letter forgets: what was learned individually only serves to cluster (`cmlb-warm` keeps
+//! The letter discards what was learned individually, except to cluster by it (`cmlb-warm` keeps
 //! it). If T_explore ≥ T the whole horizon is individual learning.
 //!
 //! | constant | range | meaning |
@@ -17,7 +17,7 @@
 //! | `alpha` α | (0, 1/2] | clusters 5/(NT)^α apart can be told apart; the theorems need < 1/2, the paper's Last.FM run uses 1/2 |
 //! | `c` C | (0, ∞) | length of the individual phase |
 //! | `gamma` γ | [0, ∞) | users whose estimates are within γ are alike; 3/(NT)^α unless set |
-//! | `min_share` p* | [0, 1] | clusters with fewer than p*·N users are put together |
+//! | `min_share` p* | [0, 1] | clusters with fewer than p*·N users are merged |
 //! | `explore_rho_min` | (0, 1] | divides T_explore as in the proofs; 1, as in the algorithm, unless set |
 //!
 //! and those of OFUL ([`OFUL_PARAMS`]). Defaults are those of the paper's simulations.
@@ -51,16 +51,16 @@ builder! {
     rho_min: real, intercept: flag,
 }
 
-/// α, as CMLB and SCLB have it.
+/// The parameter α of CMLB and SCLB.
 pub(crate) const ALPHA: Param = Param::real(
     "alpha",
     Kind::Real(Bound::Excluded(0.0), Bound::Included(0.5)),
     0.2,
     "α: clusters 5/(NT)^α apart can be told apart",
 );
-/// C, as CMLB and SCLB have it.
+/// The parameter C of CMLB and SCLB.
 pub(crate) const C: Param = Param::real("c", POSITIVE, 0.2, "C: length of the individual phase");
-/// Whether T_explore is divided by ρ_min.
+/// The parameter by which T_explore is divided.
 pub(crate) const EXPLORE_RHO_MIN: Param = Param::real(
     "explore_rho_min",
     Kind::Real(Bound::Excluded(0.0), Bound::Included(1.0)),
@@ -104,7 +104,7 @@ pub fn default_gamma(users: usize, rounds: usize, alpha: f64) -> f64 {
     3.0 / (users as f64 * rounds as f64).powf(alpha)
 }
 
-/// What one run of CMLB is told.
+/// The inputs of one run of CMLB.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     /// T_explore.
@@ -143,7 +143,7 @@ impl Plan {
     }
 }
 
-/// One run of CMLB; SCLB runs one after the other.
+/// One run of CMLB; SCLB runs several in sequence.
 pub(crate) struct Cmlb {
     plan: Plan,
     users: usize,
@@ -180,7 +180,7 @@ impl Cmlb {
 
 impl Policy for Cmlb {
     fn choose(&mut self, contexts: &Contexts, arms: &mut [Arm]) {
-        // Line 5 comes when the individual phase is over and another round is played at all.
+        // Line 5: when the individual phase is over, and only if another round is played.
         if let Phase::Individual(ofuls) = &self.phase
             && self.rounds_played >= self.plan.explore_rounds
         {
@@ -218,7 +218,7 @@ impl Policy for Cmlb {
 }
 
 impl Cmlb {
-    /// Writes all but the plan.
+    /// Writes everything but the plan.
     pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         write_count(out, self.rounds_played)?;
         match &self.phase {
@@ -233,7 +233,7 @@ impl Cmlb {
         }
     }
 
-    /// Reads what a run for as many users was, with its plan.
+    /// Reads a run for as many users, with its plan.
     pub(crate) fn read(
         from: &mut dyn Read,
         what: &'static str,

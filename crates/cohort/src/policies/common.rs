@@ -1,5 +1,4 @@
-//! `common`: one OFUL for everybody on the average reward of all users. What PMLB's first stage
-//! would be if it never ended.
+//! `common`: one OFUL for all users, on their average reward: PMLB's first stage, for ever.
 //!
 //! Constants: those of OFUL ([`OFUL_PARAMS`]); the noise scale is σ/√N.
 //!

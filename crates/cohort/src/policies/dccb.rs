@@ -1,5 +1,6 @@
-//! `dccb`: distributed clustering by gossip. Every user is a peer who keeps its own rewards, meets one
-//! other peer at a time, and shares what is still in a buffer with those it has not been parted from.
+//! `dccb`: distributed clustering by gossip. Every user is a peer that keeps its own rewards, meets
+//! one other peer at a time, and shares the content of a buffer with the peers it has not been
+//! separated from.
 //!
 //! ```text
 //! init    V_i = all users;  Ã_i = I, b̃_i = 0;  an empty buffer;  A_i = I, b_i = 0 of i's own rewards
@@ -13,9 +14,9 @@
 //!         the oldest first
 //! ```
 //!
-//! Sharing halves and never doubles: the weights of one reward over all peers sum to 1, and by the time
-//! it leaves a buffer they are all about 1/|V_i|. So Ã_i is about the mean of the peers of i, not their
-//! sum, and a peer explores as if it were alone with much better rewards.
+//! Sharing averages: the weights of one reward over all peers sum to 1, and by the time it leaves a
+//! buffer they are all about 1/|V_i|. So Ã_i is about the mean of the peers of i, not their sum,
+//! and a peer explores as if it were alone with much less noisy rewards.
 //!
 //! | constant | range | meaning |
 //! | --- | --- | --- |
@@ -24,15 +25,15 @@
 //! | `alpha2` α₂ | (0, ∞) | how different peers must be to be parted, as `club` has it |
 //! | `buffer` c | [0, ∞) | scale of the delay L; 4 in the paper, 0 shares nothing |
 //!
-//! A reward costs O(L d² + d³): shared matrices have any rank, so that Ã_i is factored anew. Buffers take
-//! O(N L d²) numbers, which the algorithm cannot do without.
+//! A reward costs O(L d² + d³): shared matrices have any rank, so Ã_i is refactored. Buffers take
+//! O(N L d²) numbers, which the algorithm needs.
 //!
-//! The paper serves all peers in a round, each meeting the next of a random permutation; where users come
-//! one at a time, whoever is served meets one peer, and both take the mean so that weights still sum to 1.
-//! We know the delay from the paper's bound, where it is 4·log(|V|^{3/2} t); its base, and whether
-//! a round's delay is counted in rounds of all or of one, do not change its order. The paper's
-//! confidence radius and threshold are those of its analysis; the forms here are those that the
-//! experiments of this family tune.
+//! The paper serves all peers in a round, each meeting the next of a random permutation. Where
+//! users come one at a time, the user served meets one peer, and both take the mean so that weights
+//! still sum to 1. The delay is that of the paper's bound, 4·log(|V|^{3/2} t); its base, and
+//! whether it counts rounds of all users or of one, do not change its order. The paper's confidence
+//! radius and threshold are those of its analysis; the forms here are those that experiments of
+//! this family tune.
 //!
 //! Reference: Korda, Szörényi, Li, *Distributed Clustering of Linear Bandits in Peer to Peer Networks*,
 //! ICML 2016, Section 4 (DCCB).
@@ -88,11 +89,11 @@ struct Peer {
     own: Oful,
     /// Ã − I and b̃.
     active: Statistics,
-    /// Ã⁻¹ and Ã⁻¹b̃, which follow from them.
+    /// Ã⁻¹ and Ã⁻¹b̃, derived from `active`.
     learner: Oful,
-    /// What is shared, the oldest first.
+    /// The shared buffer, the oldest entry first.
     buffer: VecDeque<Statistics>,
-    /// Who has left V, in order.
+    /// The peers that have left V, in order.
     parted: Vec<usize>,
 }
 
@@ -121,7 +122,7 @@ impl Peer {
         self.own.progress().updates
     }
 
-    /// Begins again from its own rewards, without another peer.
+    /// Separates from another peer: starts again from its own rewards.
     fn part_from(&mut self, other: usize) {
         if let Err(place) = self.parted.binary_search(&other) {
             self.parted.insert(place, other);
@@ -134,7 +135,7 @@ impl Peer {
         self.learner = Oful::from_statistics(&self.active, LAMBDA);
     }
 
-    /// What is longer than the delay becomes active.
+    /// Entries older than the delay become active.
     fn activate(&mut self, delay: usize) {
         let before = self.buffer.len();
         while self.buffer.len() > delay {
@@ -148,7 +149,7 @@ impl Peer {
     }
 }
 
-/// Makes both the mean of the two.
+/// Sets both to their mean.
 fn share(a: &mut Statistics, b: &mut Statistics) {
     let means = |a: &mut [f64], b: &mut [f64]| {
         for (a, b) in a.iter_mut().zip(b) {
@@ -170,7 +171,7 @@ impl Dccb {
         self.exploration * width(self.peer(user).rewards())
     }
 
-    /// Whom a peer meets after so many rewards: anybody in V but itself.
+    /// The peer met after so many rewards: a random member of V other than the user.
     fn meets(&self, user: usize, rewards: f64) -> Option<usize> {
         let mut absent = self.peers[user].parted.clone();
         if let Err(place) = absent.binary_search(&user) {
@@ -231,7 +232,8 @@ impl OnlinePolicy for Dccb {
         }
         let before = self.peers[user].rewards();
         self.peers[user].own.learn(context, reward);
-        // Who parts begins again from all of its own, this reward among them: it is not shared.
+        // After a separation both start from all of their own rewards, this one included: it is not
+        // shared.
         let parted = self.peers[user].parted.len();
         if let Some(other) = self.meets(user, before) {
             self.meet(user, other);

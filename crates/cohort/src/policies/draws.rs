@@ -1,6 +1,6 @@
-//! Where policies that draw draw from: a stream of random numbers for every (seed, user, rewards
-//! seen so far). A draw depends on nothing else, so that rounds and single turns draw the same,
-//! judging changes nothing, and there is no place in a stream to be kept.
+//! Random streams of policies that sample: one for every (seed, user, number of rewards so far). A
+//! draw depends on nothing else, so that rounds and online use draw the same, scoring changes
+//! nothing, and no stream position has to be saved.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -9,10 +9,10 @@ use rand_distr::StandardNormal;
 use crate::linear::{argmax, dot};
 use crate::{Arm, Contexts, Score};
 
-/// Draws from which the chances of arms are told where they have no closed form.
+/// The number of draws from which propensities without a closed form are estimated.
 pub const DRAWS: usize = 64;
 
-/// The stream of a user who has been learned from so often.
+/// The stream of a user with so many rewards.
 pub fn stream(seed: u64, user: usize, rewards: f64) -> ChaCha8Rng {
     // SplitMix64's finaliser, once for each number, so that close numbers give distant streams.
     let mix = |state: u64, number: u64| {
@@ -29,7 +29,7 @@ pub fn normals(count: usize, rng: &mut ChaCha8Rng) -> Vec<f64> {
     (0..count).map(|_| rng.sample(StandardNormal)).collect()
 }
 
-/// The shares of arms in some draws of a vector, each played where it is best.
+/// The frequencies of the best arms over [`DRAWS`] draws of a parameter vector.
 pub(crate) fn shares(
     contexts: &Contexts,
     seed: u64,
@@ -44,12 +44,12 @@ pub(crate) fn shares(
     }
 }
 
-/// The arm that is best for a vector.
+/// The best arm for a parameter vector.
 pub(crate) fn best_for(theta: &[f64], contexts: &Contexts) -> Arm {
     argmax(contexts.iter().map(|x| dot(x, theta)))
 }
 
-/// What is expected by one vector, and what another adds to it.
+/// Scores by a posterior mean and a draw: the bonus is the difference of the two.
 pub(crate) fn score_draw(mean: &[f64], drawn: &[f64], contexts: &Contexts, scores: &mut [Score]) {
     for (x, score) in contexts.iter().zip(scores) {
         let expected = dot(x, mean);

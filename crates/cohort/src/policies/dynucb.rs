@@ -1,5 +1,5 @@
-//! `dynucb`: dynamic clustering. A fixed number of clusters, users move to the nearest, as k-means
-//! has it.
+//! `dynucb`: dynamic clustering. A fixed number of clusters; users move to the nearest, as in
+//! k-means.
 //!
 //! ```text
 //! init    every user in one of C clusters at random;  M_i = I, b_i = 0
@@ -8,8 +8,8 @@
 //! update  M_i += xxᵀ,  b_i += yx;  then i moves to argmin_V ‖w_i − w_V‖ (its own on a tie)
 //! ```
 //!
-//! Sums of a cluster follow each reward by Sherman–Morrison; a move costs O(d³), once for the
-//! cluster that is left and once for the one that is entered.
+//! Cluster sums follow each reward by Sherman–Morrison; a move costs O(d³), once for the cluster
+//! that is left and once for the one that is entered.
 //!
 //! | constant | range | meaning |
 //! | --- | --- | --- |
@@ -17,7 +17,7 @@
 //! | `exploration` | [0, ∞) | multiplies α |
 //! | `clusters` C | 1, 2, … | how many clusters; 4 to 16 in the paper |
 //!
-//! Where a user starts is drawn from the seed and the user's number.
+//! The first cluster of a user is drawn from the seed and the user's number.
 //!
 //! Reference: Nguyen, Lauw, *Dynamic Clustering of Contextual Multi-Armed Bandits*, CIKM 2014,
 //! Algorithm 1.
@@ -54,7 +54,7 @@ builder! { alpha: real, exploration: real, intercept: flag, clusters: count }
 /// M = I + Σxxᵀ: the regulariser.
 const LAMBDA: f64 = 1.0;
 
-/// More clusters than this are never made, whatever is asked for.
+/// An upper limit on the number of clusters, whatever is asked for.
 const MOST_CLUSTERS: usize = 1 << 16;
 
 struct DynUcb {
@@ -82,7 +82,7 @@ fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Erro
     Ok(Box::new(Served(policy)))
 }
 
-/// The cluster that a user starts in.
+/// The first cluster of a user.
 pub fn first_home(seed: u64, user: usize, clusters: usize) -> usize {
     stream(seed, user, 0.0).random_range(0..clusters)
 }
@@ -104,7 +104,7 @@ impl DynUcb {
         self.exploration * width(self.turns)
     }
 
-    /// The nearest cluster, the present one where none is nearer.
+    /// The nearest cluster; the present one where none is nearer.
     fn nearest(&self, user: usize) -> usize {
         let own = self.users[user].estimate();
         let distance = |at: usize| distance_squared(own, self.clusters[at].estimate());

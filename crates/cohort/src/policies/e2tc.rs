@@ -1,5 +1,5 @@
-//! `e2tc`: explore twice, then commit. The subspace that users lie in is found from random arms
-//! first, then every user's place in it, then all play greedily.
+//! `e2tc`: explore twice, then commit. First the users' subspace is estimated from random arms,
+//! then every user's coordinates in it, then all play greedily.
 //!
 //! ```text
 //! N₁ rounds   arms at random;  B̂ = the k leading eigenvectors of Σ_i θ̂_i θ̂_iᵀ, θ̂_i ridge estimates
@@ -8,14 +8,14 @@
 //! N₁ = ⌈c₁·d^{3/2}·k·√(T/N)⌉,  N₂ = ⌈c₂·k·√T⌉,  N users, T rounds
 //! ```
 //!
-//! The paper's arms are all vectors of a ball: its first rounds are uniform on the sphere, its second
-//! along the columns of B̂, and it commits to B̂ŵ_i itself. Where arms are what is offered, both
-//! explorations draw among them and all rewards count for ŵ_i.
+//! The paper's arms are all vectors of a ball: its first rounds are uniform on the sphere, its
+//! second along the columns of B̂, and it commits to B̂ŵ_i itself. With a finite offer, both
+//! explorations draw among its arms and all rewards count for ŵ_i.
 //!
 //! | constant | range | meaning |
 //! | --- | --- | --- |
 //! | `rank` k | 1, 2, … | dimension of the subspace, at most d |
-//! | `c1`, `c2` | (0, ∞) | scales of N₁ and N₂, which the paper gives up to constants |
+//! | `c1`, `c2` | (0, ∞) | scales of N₁ and N₂, whose constants the paper leaves open |
 //! | `ridge` ρ | (0, ∞) | of the regression in the subspace |
 //!
 //! Reference: Yang, Hu, Lee, Du, *Impact of Representation Learning in Linear Bandits*, ICLR 2021,
@@ -52,10 +52,11 @@ const PARAMS: &[Param] = &[
 struct E2tc {
     rank: usize,
     ridge: f64,
-    /// Rewards after which the subspace, and users' places in it, are found.
+    /// The numbers of rewards after which the subspace, and the users' coordinates in it, are
+    /// estimated.
     first: f64,
     second: f64,
-    /// B̂, once it is found.
+    /// B̂, once it is estimated.
     basis: Vec<f64>,
 }
 
@@ -87,7 +88,7 @@ impl Fit for E2tc {
     }
 
     fn next(&self, rewards: f64) -> f64 {
-        // Nothing is due after both; a number that is never reached, as it must be kept.
+        // No fit is due after both: a finite number that is never reached, since it is saved.
         match rewards {
             rewards if rewards < self.first => self.first,
             rewards if rewards < self.second => self.second,

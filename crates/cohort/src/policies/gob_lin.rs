@@ -1,5 +1,4 @@
-//! `gob-lin`: a gang of bandits. Users who are joined in a graph that is known are drawn together by
-//! its Laplacian.
+//! `gob-lin`: a gang of bandits. Users connected in a known graph are coupled by its Laplacian.
 //!
 //! ```text
 //! L the Laplacian of the graph,  Λ = (I_N + L) ⊗ I_d + blockdiag(Σxxᵀ of every user),  b = (Σxy)_i
@@ -7,26 +6,26 @@
 //! play argmax_x ⟨x, û_i⟩ + α·√(xᵀ(Λ⁻¹)_ii x · ln(1 + t));  learn (x, y) in block i
 //! ```
 //!
-//! That is the algorithm of the paper's Figure 1 in the space of users instead of its transformed
-//! one. Λ has N·d rows and is never formed, let alone inverted: a reward needs one solution g of
-//! Λg = (x in block i), by conjugate gradients preconditioned with the blocks on the diagonal, and
-//! then everything follows exactly from Sherman and Morrison's formula:
+//! This is the algorithm of the paper's Figure 1 in the space of users instead of its transformed
+//! one. Λ has N·d rows and is never formed: a reward needs one solution g of Λg = (x in block i),
+//! by conjugate gradients preconditioned with the diagonal blocks, and then everything follows
+//! exactly by Sherman–Morrison:
 //!
 //! ```text
 //! û += g·(y − ⟨x, û_i⟩)/(1 + ⟨x, g_i⟩),   (Λ⁻¹)_jj −= g_j g_jᵀ/(1 + ⟨x, g_i⟩) for all j
 //! ```
 //!
-//! A solution decays from user to user, so that only those near i take part, and nobody else where i
-//! is alone: O(d²) for each of them, for each of their edges O(d), a step. A decision costs O(K d²).
+//! A solution decays from user to user, so that only those near i take part, and no others where i
+//! is isolated: O(d²) for each user and O(d) for each edge, per step. A decision costs O(K d²).
 //!
 //! | constant | range | meaning |
 //! | --- | --- | --- |
 //! | `alpha` α | (0, ∞) | width of the exploration |
 //! | `exploration` | [0, ∞) | multiplies α |
-//! | `graph` | told, clusters | the graph that the environment tells (without one every user is alone), or all users of a true cluster joined: an oracle |
-//! | `tolerance` | [10⁻¹⁴, 10⁻²] | at which relative residual conjugate gradients stop; by default an update is off by a thousandth of itself, far below the noise |
+//! | `graph` | told, clusters | the graph that the environment gives (without one every user is isolated), or the complete graph on each true cluster: an oracle |
+//! | `tolerance` | [10⁻¹⁴, 10⁻²] | relative residual at which conjugate gradients stop; by default an update is off by a thousandth of itself, far below the noise |
 //!
-//! A user who comes later is alone. The theory's width is σ√(ln(|M_t|/δ)) + √(Σ‖u_i‖² +
+//! A user who comes later is isolated. The theory's width is σ√(ln(|M_t|/δ)) + √(Σ‖u_i‖² +
 //! Σ_{(i,j)∈E}‖u_i − u_j‖²); α·√ln(1 + t) is what the paper's experiments tune.
 //!
 //! Reference: Cesa-Bianchi, Gentile, Zappella, *A Gang of Bandits*, NIPS 2013, Figure 1.
@@ -68,13 +67,13 @@ pub const INFO: PolicyInfo = PolicyInfo {
 
 builder! { alpha: real, exploration: real, intercept: flag, graph: choice, tolerance: real }
 
-/// More edges than this are never made of true clusters.
+/// The most edges that are made from true clusters.
 const MOST_EDGES: usize = 50_000_000;
 
 struct GobLin {
     exploration: f64,
     dim: usize,
-    /// How many users the graph has.
+    /// The number of users in the graph.
     joined: usize,
     gang: Gang,
     /// û, user by user.
@@ -109,7 +108,7 @@ fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Erro
     Ok(Box::new(Served(policy)))
 }
 
-/// All pairs of users of one cluster; `None` where they are too many.
+/// All pairs of users within the clusters; `None` where they are too many.
 fn of_clusters(clusters: &[usize]) -> Option<Vec<(usize, usize)>> {
     let mut members = std::collections::BTreeMap::<usize, Vec<usize>>::new();
     for (user, cluster) in clusters.iter().enumerate() {
@@ -167,7 +166,7 @@ impl OnlinePolicy for GobLin {
         self.turns += 1.0;
         let dim = self.dim;
         let Some(gain) = self.gang.solve(user, context) else {
-            // Contexts so large that rounding leaves nothing of the solution teach nothing.
+            // Contexts so large that rounding leaves no solution are ignored.
             return;
         };
         let own = gain.iter().find(|(at, _)| *at == user);
@@ -188,7 +187,7 @@ impl State for GobLin {
     const NAME: &'static str = INFO.name;
     const VERSION: u32 = 1;
 
-    /// The graph comes from the problem.
+    /// The graph is part of the problem and is not written.
     fn write_state(&self, out: &mut dyn Write) -> io::Result<()> {
         saved::write_numbers(out, &[self.turns])?;
         saved::write_counts(out, &[self.dim, self.joined, self.blocks.len()])?;

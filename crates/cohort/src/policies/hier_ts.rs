@@ -10,11 +10,11 @@
 //! | constant | range | meaning |
 //! | --- | --- | --- |
 //! | `sigma_q` σ_q | (0, ∞) | prior scale of the mean, around 0 |
-//! | `sigma_0` σ₀ | (0, ∞) | how far users are from the mean |
+//! | `sigma_0` σ₀ | (0, ∞) | standard deviation of users around the mean |
 //! | `sigma` σ | [0, ∞) | the noise; the environment's by default |
 //!
-//! The experiments of the paper have σ_q of ½ or 1 and σ₀ between 0.1 and ½ and tell the policy
-//! the truth; which of them a reader's problem has is not known, so the defaults are the widest.
+//! The experiments of the paper have σ_q of ½ or 1 and σ₀ between 0.1 and ½ and give the policy the
+//! true values; the defaults are the widest of these.
 //!
 //! Reference: Hong, Kveton, Zaheer, Ghavamzadeh, *Hierarchical Bayesian Bandits*, AISTATS 2022,
 //! Algorithm 1 and Section 4.2 (linear).
@@ -64,7 +64,7 @@ impl HierTs {
         theta
     }
 
-    /// That of the next decision.
+    /// The draw of the next decision.
     fn next_draw(&self, user: usize) -> Vec<f64> {
         self.draw(user, &mut stream(self.seed, user, self.known.user(user).rewards()))
     }

@@ -13,8 +13,8 @@
 //! | `exploration` | [0, ∞) | multiplies the width; 1 = the paper's |
 //! | `sigma_q`, `sigma_0`, `sigma` | | as `hier-ts` has them |
 //!
-//! δ enters the paper's bound as 1/(number of rounds); what its experiments take is not known to
-//! us, so it is a parameter, with OFUL's default of 0.4 for the same width beside it.
+//! δ enters the paper's bound as 1/(number of rounds); the value of its experiments is not known to
+//! us, so it is a parameter, with OFUL's default of 0.4.
 //!
 //! Reference: Guan, Xiong, *Improved Bayes Regret Bounds for Multi-Task Hierarchical Bayesian Bandit
 //! Algorithms*, NeurIPS 2024 (HierBayesUCB).

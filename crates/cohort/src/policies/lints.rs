@@ -11,12 +11,12 @@
 //! | `lambda` λ | [10⁻⁶, 10¹²] | the regulariser |
 //! | `model` | own, common | one regression for each user, or one for all |
 //!
-//! The paper's analysis asks for v = R·√(9 d ln(t/δ)), which explores far more than anybody wants;
-//! its experiments, and everybody's since, take v of the order of the noise.
+//! The paper's analysis asks for v = R·√(9 d ln(t/δ)), which explores far too much in practice; its
+//! experiments, and most since, take v of the order of the noise.
 //!
-//! A draw costs O(d²): M is kept as a factor. It depends on the seed, the user and how often that
-//! user was learned from (`draws`), so one who is asked again before the reward is known gets
-//! the same arm; `chances` are shares of fresh draws.
+//! A draw costs O(d²): M is stored as a Cholesky factor. It depends on the seed, the user and that
+//! user's number of rewards (`draws`), so a user who is asked again before the reward gets the same
+//! arm; `chances` are frequencies of fresh draws.
 //!
 //! Reference: Agrawal, Goyal, *Thompson Sampling for Contextual Bandits with Linear Payoffs*,
 //! ICML 2013, Algorithm 1.

@@ -1,25 +1,26 @@
-//! `mix-ts`: Thompson sampling with a mixture of Gaussians as prior, which it is told.
+//! `mix-ts`: Thompson sampling with a mixture-of-Gaussians prior that is given.
 //!
 //! ```text
 //! user i, component c:  θ_i = μ_c + Σ_k z_k s_k,  z ~ N(0, I);  p_c the component's weight
 //! after rewards:        P⁻¹ = I + Σ vvᵀ/σ²,  v = (⟨x, s_k⟩)_k;   z_c = P Σ v(y − ⟨x, μ_c⟩)/σ²
-//!                       ln p_c − e_c²/2s at every reward,  s = σ² + vᵀPv,  e_c its surprise
+//!                       ln p_c −= e_c²/2s at every reward,  s = σ² + vᵀPv,  e_c its residual
 //! draw c with probability p_c, then z ~ N(z_c, P);  play argmax_x ⟨x, μ_c + Σ_k z_k s_k⟩
 //! ```
 //!
-//! That is the paper's posterior: the products of its normal densities, with one covariance
-//! Σ_k s_k s_kᵀ for all components. The prior is the law of users that the environment tells (then
-//! it is an oracle, the upper end of what sampling can reach), or it is set:
+//! This is the paper's posterior: the products of its normal densities, with one covariance Σ_k s_k
+//! s_kᵀ for all components. The prior is the distribution of users that the environment gives (an
+//! oracle: the upper end of what sampling can reach), or it is set:
 //!
 //! | constant | range | meaning |
 //! | --- | --- | --- |
 //! | `centres` | numbers | μ_c: coordinates between commas, centres between semicolons |
-//! | `weights` | numbers | p_c between commas; all the same by default |
+//! | `weights` | numbers | p_c between commas; equal by default |
 //! | `spread` | [0, ∞) | variance of each coordinate around a centre, where centres are set |
 //! | `sigma` σ | [0, ∞) | the noise; the environment's by default |
 //!
-//! A user's level, where the law has one, is one more direction. P⁻¹ is kept as a factor: a reward
-//! and a decision cost O(k² + components·k) in the number of directions k.
+//! A user's level, where the distribution has one, is one more direction. P⁻¹ is stored as a
+//! Cholesky factor: a reward and a decision cost O(k² + components·k) in the number of directions
+//! k.
 //!
 //! Reference: Hong, Kveton, Zaheer, Ghavamzadeh, Boutilier, *Thompson Sampling with a Mixture
 //! Prior*, AISTATS 2022, Algorithm 1.
@@ -150,7 +151,7 @@ fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Erro
     Ok(Box::new(Served(MixTs { told, seed: problem.seed, users, fresh })))
 }
 
-/// The finite numbers between commas.
+/// Parses finite numbers between commas.
 fn numbers(text: &str, param: &'static str, settings: &Settings) -> Result<Vec<f64>, Error> {
     let number = |text: &str| {
         let number = text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
@@ -165,7 +166,7 @@ fn numbers(text: &str, param: &'static str, settings: &Settings) -> Result<Vec<f
 }
 
 impl User {
-    /// p_c, not yet adding up to 1.
+    /// p_c, not normalised.
     fn shares(&self) -> impl Iterator<Item = f64> {
         let largest = self.logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         self.logs.iter().map(move |log| (log - largest).exp())
@@ -190,7 +191,7 @@ impl MixTs {
         offer
     }
 
-    /// The reward of every arm by one draw.
+    /// The reward of every arm under one draw from the posterior.
     fn draw(&self, user: usize, offer: &Offer, rng: &mut ChaCha8Rng) -> Vec<f64> {
         let known = self.user(user);
         let mut luck = rng.random::<f64>() * known.shares().sum::<f64>();
@@ -213,7 +214,7 @@ impl MixTs {
 }
 
 impl OneUser for MixTs {
-    /// Users with the same most probable component.
+    /// Users grouped by most probable component.
     fn clusters(&self) -> Option<Vec<usize>> {
         let mut labels: Vec<usize> =
             self.users.iter().map(|user| argmax(user.logs.iter().copied())).collect();
@@ -292,14 +293,14 @@ impl OnlinePolicy for MixTs {
     }
 }
 
-/// Keeps ln p_c finite whatever the reward.
+/// A bound on squared residuals that keeps ln p_c finite whatever the reward.
 const LARGEST_SURPRISE: f64 = 1e100;
 
 impl State for MixTs {
     const NAME: &'static str = INFO.name;
     const VERSION: u32 = 1;
 
-    /// What it is told comes from the problem.
+    /// The prior is part of the problem and is not written.
     fn write_state(&self, out: &mut dyn Write) -> io::Result<()> {
         saved::write_counts(out, &[self.told.count, self.told.directions, self.users.len()])?;
         self.users.iter().try_for_each(|user| {

@@ -7,14 +7,14 @@
 //! play argmax_x ⟨x, B̂ŵ_i⟩ throughout the next: there is no exploration
 //! ```
 //!
-//! The minimum is not convex: it is looked for from the k leading directions of users' ridge
-//! estimates, by turns exactly in w (k × k for each user) and in B (dk × dk): O(N d²k² + (dk)³) a
-//! sweep, ⌈log₂ T⌉ fits in all.
+//! The problem is not convex: alternating least squares starts from the k leading directions of the
+//! users' ridge estimates and solves exactly for w (k × k for each user) and for B (dk × dk): O(N
+//! d²k² + (dk)³) per sweep, ⌈log₂ T⌉ fits in all.
 //!
 //! | constant | range | meaning |
 //! | --- | --- | --- |
 //! | `rank` k | 1, 2, … | dimension of the subspace, at most d |
-//! | `sweeps` | 1, 2, … | how often the two turns are taken |
+//! | `sweeps` | 1, 2, … | number of alternations |
 //! | `ridge` ρ | (0, ∞) | keeps users with few rewards finite; the paper has none |
 //!
 //! Reference: Yang, Hu, Lee, Du, *Impact of Representation Learning in Linear Bandits*, ICLR 2021,
@@ -84,7 +84,7 @@ impl Fit for MlinGreedy {
     }
 }
 
-/// The B, row by row (k rows of R^d), that is best for these coordinates of users.
+/// The best B for these coordinates of users, row by row (k rows of R^d).
 fn best_basis(tasks: &Tasks, weights: &[f64], rank: usize, ridge: f64) -> Option<Vec<f64>> {
     let dim = tasks.dim;
     let mut matrix = Symmetric::identity(dim * rank, ridge);

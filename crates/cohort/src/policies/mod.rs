@@ -1,8 +1,8 @@
-//! How each algorithm works: one file an algorithm, each with its reference, the lines of its
-//! pseudo-code and the range of every constant.
+//! The algorithms: one file each, with its reference, the lines of its pseudo-code and the range of
+//! every constant.
 //!
-//! Adding one is its file, its module below and its place in [`POLICIES`]: no other file has to be
-//! touched, and `tests/one_line.rs` holds us to it.
+//! A new one is its file, its module below and its place in [`POLICIES`]: no other file has to be
+//! touched, which `tests/one_line.rs` checks.
 
 pub mod alb_dim;
 pub mod alb_norm;
@@ -45,7 +45,7 @@ pub mod uniclub;
 
 use crate::registry::PolicyInfo;
 
-/// All policies: those of the paper and its baselines, simplest first, then those of others.
+/// All policies: those of the paper and its baselines, simplest first, then those of other papers.
 pub const POLICIES: &[PolicyInfo] = &[
     random::INFO,
     oracle::INFO,

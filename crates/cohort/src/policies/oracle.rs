@@ -1,5 +1,5 @@
-//! `oracle`: told the true clusters, one OFUL per cluster on averaged rewards. What CMLB would be
-//! if clustering were free and never wrong.
+//! `oracle`: given the true clusters, one OFUL per cluster on averaged rewards: CMLB if clustering
+//! were free and always right.
 //!
 //! Constants: those of OFUL ([`OFUL_PARAMS`]); a cluster of m users has the noise scale σ/√m.
 //!

@@ -1,6 +1,6 @@
-//! `oracle-centres`: told the law of users (every centre, weight and spread, the noise), not who
-//! belongs where; greedy on its posterior. No learner that must find the centres as well can expect
-//! much less regret.
+//! `oracle-centres`: given the distribution of users (every centre, weight and spread, the noise),
+//! but not who belongs where; greedy on its posterior. No learner that must estimate the centres as
+//! well can expect much less regret.
 //!
 //! ```text
 //! user i, centre c:  θ_i = μ_c + Σ_k z_k s_k,  z ~ N(0, I);  log p_c = log weight of c
@@ -10,11 +10,11 @@
 //! ```
 //!
 //! P is the covariance of z, the same for all centres of a user. A level of the user's own is one
-//! more direction, with the coordinate 1 in every context. Where users of a cluster are the same
-//! there are no directions, and a user is no more than its log p_c.
+//! more direction, with the coordinate 1 in every context. Where all users of a cluster are the
+//! same there are no directions, and a user's state is its log p_c alone.
 //!
-//! The posterior is that of Gaussian noise, whatever the noise is. Where no law is told, it is that
-//! of the users themselves: the mean of every cluster, its share, and one variance for all
+//! The posterior assumes Gaussian noise, whatever the noise is. Where no distribution is given, it
+//! is that of the users themselves: the mean of every cluster, its share, and one variance for all
 //! coordinates.
 
 use std::io::{self, Read, Write};
@@ -49,41 +49,41 @@ const PARAMS: &[Param] = &[Param::derived(
 
 struct OracleCentres {
     told: KnownLaw,
-    /// What is known of every user, row by row: log p_c, then z_c, then P.
+    /// The posterior of every user, row by row: log p_c, then z_c, then P.
     users: Vec<f64>,
     offer: Offer,
     scratch: Scratch,
 }
 
-/// What the policy is told.
+/// The prior that the policy is given.
 pub(super) struct KnownLaw {
     dim: usize,
     centres: Vec<f64>,
     scatter: Vec<f64>,
     level: f64,
     level_spread: f64,
-    /// How many centres there are, and in how many directions a user may differ from its own.
+    /// The number of centres, and of directions in which a user may differ from its own.
     pub(super) count: usize,
     pub(super) directions: usize,
-    /// A row of `users` before the first reward.
+    /// The posterior of a user before the first reward.
     pub(super) prior: Vec<f64>,
-    /// σ² of everybody, and of every user where they differ.
+    /// σ² of all users, and of each where they differ.
     variance: f64,
     variances: Vec<f64>,
 }
 
-/// What follows from contexts for all users.
+/// Quantities of the arms on offer that are the same for all users.
 #[derive(Default)]
 pub(super) struct Offer {
     arms: usize,
-    /// What every centre expects of every arm: a row per centre.
+    /// The expected reward of every arm at every centre: a row per centre.
     pub(super) expected: Vec<f64>,
     /// v of every arm: a row per arm.
     pub(super) along: Vec<f64>,
 }
 
 impl Offer {
-    /// The reward of every arm for a user of one centre who is z away from it.
+    /// The reward of every arm for a user at distance z from a centre.
     pub(super) fn rewards(&self, centre: usize, z: &[f64]) -> Vec<f64> {
         let along = |arm: usize| &self.along[arm * z.len()..(arm + 1) * z.len()];
         let expected = &self.expected[centre * self.arms..(centre + 1) * self.arms];
@@ -97,19 +97,19 @@ struct Scratch {
     mean: Vec<f64>,
 }
 
-/// Users served on one thread before it is worth asking another.
+/// The fewest users per task of a parallel loop.
 const USERS_PER_SPLIT: usize = 256;
 
-/// log p_c below the largest at which a centre no longer counts: e⁻⁴⁰ is lost in rounding.
+/// log p_c below the largest at which a centre is neglected: e⁻⁴⁰ is lost in rounding.
 const NEGLIGIBLE: f64 = -40.0;
 
-/// Keeps log p_c finite whatever the reward.
+/// A bound on squared residuals that keeps log p_c finite whatever the reward.
 const LARGEST_SURPRISE: f64 = 1e100;
 
-/// σ beside centres of length 1 where there is no noise: rewards differ by rounding all the same.
+/// The least σ beside centres of length 1: without noise, rewards still differ by rounding.
 const LEAST_SIGMA: f64 = 1e-9;
 
-/// More numbers than this fit no machine.
+/// A limit on the size of the posteriors: more numbers than this fit no machine.
 const MOST_NUMBERS: usize = 1 << 32;
 
 fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Error> {
@@ -251,7 +251,7 @@ impl KnownLaw {
     }
 }
 
-/// The mean of every cluster, its share, and scatter of one variance for all coordinates.
+/// The mean of every cluster, its share, and isotropic scatter of one variance.
 fn law_of_users(truth: &Truth, dim: usize) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
     let mut labels = truth.clusters.to_vec();
     number_by_smallest_member(&mut labels);
@@ -288,7 +288,7 @@ impl OracleCentres {
         self.users.get(user * width..(user + 1) * width).unwrap_or(&self.told.prior)
     }
 
-    /// The values of all arms for one user; one it has not seen has the prior.
+    /// The expected rewards of all arms for one user; an unknown user has the prior.
     fn expect_one(&mut self, user: usize, contexts: &Contexts) -> &[f64] {
         self.told.look_at(contexts.iter(), &mut self.offer);
         let mut scratch = std::mem::take(&mut self.scratch);
@@ -322,7 +322,7 @@ impl Policy for OracleCentres {
             });
     }
 
-    /// Users with the same most probable centre.
+    /// Users grouped by most probable centre.
     fn clusters(&self) -> Option<Vec<usize>> {
         let users = self.users.par_chunks_exact(self.told.prior.len());
         let centre = |user: &[f64]| argmax(user[..self.told.count].iter().copied());
@@ -367,7 +367,7 @@ impl State for OracleCentres {
     const NAME: &'static str = INFO.name;
     const VERSION: u32 = 1;
 
-    /// What it is told comes from the problem.
+    /// The prior is part of the problem and is not written.
     fn write_state(&self, out: &mut dyn Write) -> io::Result<()> {
         saved::write_count(out, self.told.count)?;
         saved::write_count(out, self.told.directions)?;

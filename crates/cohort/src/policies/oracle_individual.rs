@@ -1,5 +1,4 @@
-//! `oracle-individual`: told every θ*_i, plays `argmax_x ⟨x, θ*_i⟩`. Its regret is zero: the lower
-//! end of every plot.
+//! `oracle-individual`: given every θ*_i, plays `argmax_x ⟨x, θ*_i⟩`. Its regret is zero.
 
 use std::io::{self, Read, Write};
 
@@ -56,7 +55,7 @@ impl Policy for OracleIndividual {
 impl OnlinePolicy for OracleIndividual {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
         let dim = contexts.dim();
-        // Of a user that nobody told it about it knows nothing.
+        // An unknown user gets the first arm.
         let Some(theta) = self.thetas.get(user * dim..(user + 1) * dim) else { return 0 };
         argmax(contexts.iter().map(|x| dot(x, theta)))
     }
@@ -77,7 +76,7 @@ impl State for OracleIndividual {
     const NAME: &'static str = INFO.name;
     const VERSION: u32 = 1;
 
-    /// It learns nothing, and what it is told comes from the problem.
+    /// It learns nothing, and θ* is part of the problem.
     fn write_state(&self, _out: &mut dyn Write) -> io::Result<()> {
         Ok(())
     }

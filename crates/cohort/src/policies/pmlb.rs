@@ -47,7 +47,7 @@ pub fn common_rounds(rounds: usize) -> usize {
     rounds.isqrt()
 }
 
-/// T, or the sentence that says that it is needed.
+/// T, or an error that says that it is needed.
 pub(crate) fn rounds(problem: &Problem, settings: &Settings) -> Result<usize, Error> {
     problem.rounds.ok_or(Error::Needs {
         policy: settings.policy(),

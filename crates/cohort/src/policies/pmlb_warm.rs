@@ -1,4 +1,4 @@
-//! `pmlb-warm`: PMLB that never throws a reward away and plays for θ_i.
+//! `pmlb-warm`: PMLB that keeps every reward and plays for θ_i.
 //!
 //! ```text
 //!  2–6  one common OFUL on every reward of every user, for ⌊√T⌋ rounds
@@ -41,13 +41,13 @@ builder! {
 }
 
 struct PmlbWarm {
-    /// T: nothing is reset, so every epoch's OFUL is one that lasts T rounds.
+    /// T: nothing is reset, so the OFUL of every epoch lasts T rounds.
     rounds: usize,
-    /// Lengths of the stages to come, last first: the common phase, then the epochs.
+    /// The lengths of the coming stages, last first: the common phase, then the epochs.
     coming: Vec<usize>,
     rounds_left: usize,
     in_common_phase: bool,
-    /// Everybody's rewards together.
+    /// One learner on the rewards of all users.
     common: Oful,
     /// m, the prior mean of every user.
     prior_mean: Vec<f64>,
@@ -55,7 +55,7 @@ struct PmlbWarm {
     users: Bank,
     norm_bounds: Vec<f64>,
     confidence: Confidence,
-    /// How often each arm was played in a round, and the sum of its rewards.
+    /// Per arm of a round: how often it was played, and the sum of its rewards.
     tally: Vec<(f64, f64)>,
 }
 
@@ -80,7 +80,7 @@ fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Erro
 }
 
 impl PmlbWarm {
-    /// OFUL(δ) of an epoch.
+    /// The confidence set of an epoch.
     fn for_epoch(&self, delta: f64) -> Confidence {
         self.confidence.for_run(self.prior_mean.len(), self.rounds, delta)
     }
@@ -103,8 +103,8 @@ impl PmlbWarm {
         });
     }
 
-    /// Moves every user's prior mean to what everybody's rewards say now: ridge regression towards
-    /// m' instead of m is θ̂ + λV⁻¹(m' − m).
+    /// Moves every user's prior mean to the present common estimate: ridge regression towards m'
+    /// instead of m is θ̂ + λV⁻¹(m' − m).
     fn recentre(&mut self) {
         let step: Vec<f64> = self
             .common

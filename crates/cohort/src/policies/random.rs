@@ -1,4 +1,4 @@
-//! `random`: an arm at random for everybody, always. The upper end of every plot.
+//! `random`: an arm at random for every user, always. The baseline that learns nothing.
 
 use std::io::{self, Read, Write};
 
@@ -64,7 +64,7 @@ impl State for Random {
     const NAME: &'static str = INFO.name;
     const VERSION: u32 = 1;
 
-    /// The place in the stream of random numbers; the seed comes from the problem.
+    /// The position in the random stream; the seed is part of the problem.
     fn write_state(&self, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(&self.rng.get_word_pos().to_le_bytes())
     }

@@ -5,10 +5,10 @@
 //! 3     play a fresh CMLB(γ = 3/(N·2^i)^α, horizon 2^i, δ/2^i, p* = i⁻²) for 2^i rounds
 //! ```
 //!
-//! Phases of 2, 4, …, 2^i rounds are 2^{i+1} − 2 rounds together: the bound of line 2 on i fits no T
-//! exactly. Here phases follow each other until T, as the analysis (which counts ⌈log₂T⌉ of them)
-//! has it: the last one keeps its parameters (from 2^i) and is simply cut off. Nothing else depends
-//! on T, so none need be known. In phase 1, p* = 1: everybody shares one cluster.
+//! Phases of 2, 4, …, 2^i rounds are 2^{i+1} − 2 rounds together: the bound of line 2 on i fits no
+//! T exactly. Here phases follow each other until T, as in the analysis (which counts ⌈log₂T⌉ of
+//! them): the last one keeps its parameters (from 2^i) and is cut off. Nothing else depends on T,
+//! so T need not be known. In phase 1, p* = 1: all users share one cluster.
 //!
 //! | constant | range | meaning |
 //! | --- | --- | --- |
@@ -47,7 +47,7 @@ builder! {
 /// The parameters of `sclb` and `sclb-warm`.
 pub(crate) const SCLB_PARAMS: &[&[Param]] = &[&[ALPHA, C, EXPLORE_RHO_MIN], OFUL_PARAMS];
 
-/// 2^i, how many rounds phase i lasts.
+/// 2^i, the number of rounds of phase i.
 pub fn phase_rounds(phase: u32) -> usize {
     1usize.checked_shl(phase).unwrap_or(usize::MAX)
 }
@@ -62,7 +62,7 @@ pub fn phase_min_share(phase: u32) -> f64 {
     f64::from(phase).powi(-2)
 }
 
-/// What all phases follow from.
+/// The inputs of all phases.
 #[derive(Clone, Debug)]
 pub(crate) struct Phases {
     alpha: f64,
@@ -85,7 +85,7 @@ impl Phases {
         })
     }
 
-    /// Line 3: what phase i tells its CMLB.
+    /// Line 3: the plan of phase i.
     pub(crate) fn plan(&self, phase: u32) -> Plan {
         let rounds = phase_rounds(phase);
         let delta = phase_delta(self.confidence.delta, phase);
@@ -112,7 +112,7 @@ struct Sclb {
     phase: u32,
     rounds_left: usize,
     cmlb: Cmlb,
-    /// The clusters of the last phase that found any.
+    /// The clusters of the last phase that clustered.
     found: Option<Vec<usize>>,
 }
 
@@ -157,7 +157,7 @@ impl Policy for Sclb {
     }
 }
 
-/// Which phase it is and how many rounds are left of it.
+/// Writes the phase and its remaining rounds.
 pub(crate) fn write_phase(out: &mut dyn Write, phase: u32, rounds_left: usize) -> io::Result<()> {
     write_count(out, phase as usize)?;
     write_count(out, rounds_left)

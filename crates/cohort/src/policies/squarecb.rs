@@ -1,5 +1,5 @@
-//! `squarecb`: inverse-gap weighting. Arms are drawn with probabilities in closed form, so that what
-//! is logged with a decision is exact.
+//! `squarecb`: inverse-gap weighting. Arms are drawn with probabilities in closed form, so that the
+//! propensity logged with a decision is exact.
 //!
 //! ```text
 //! ŷ_k = ⟨x_k, w⟩ of a ridge regression,  b = argmax_k ŷ_k,  γ = γ₀·t^ρ,  t the reward to come
@@ -13,10 +13,10 @@
 //! | `lambda` λ | [10⁻⁶, 10¹²] | the regulariser of the regression |
 //! | `model` | own, common | one regression for each user, or one for all |
 //!
-//! t counts what the regression has learned from. The theory takes γ of the order √(K t / error of
-//! the regression); γ₀ and ρ are the practical form. Predictions are taken as they are, not cut to
-//! [0, 1]. The arm that `decide` plays is drawn from the seed, the user and how often that user was
-//! learned from (`draws`); a service draws by `chances` itself.
+//! t counts the rewards of the regression. The theory takes γ of the order √(K t / error of the
+//! regression); γ₀ and ρ are the practical form. Predictions are not clipped to [0, 1]. The arm
+//! that `decide` plays is drawn from the seed, the user and that user's number of rewards
+//! (`draws`); a service draws by `chances` itself.
 //!
 //! Reference: Foster, Rakhlin, *Beyond UCB: Optimal and Efficient Contextual Bandits with Regression
 //! Oracles*, ICML 2020, Algorithm 1; γ₀ and ρ: Vowpal Wabbit's `--squarecb`.
@@ -105,7 +105,7 @@ impl OnlinePolicy for SquareCb {
         drawn.unwrap_or_else(|| argmax(chances))
     }
 
-    /// Nothing is added for being unsure: what is played is drawn.
+    /// No bonus: the arm is drawn.
     fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
         let estimate = self.model.learner(user).estimate();
         for (x, score) in contexts.iter().zip(scores) {

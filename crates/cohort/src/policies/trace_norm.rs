@@ -6,19 +6,19 @@
 //! play argmax_x ⟨x, ŵ_i⟩: there is no exploration, contexts that vary are enough
 //! ```
 //!
-//! ‖W‖_* is the sum of singular values. The fit goes on from the last one by accelerated proximal
-//! steps: a gradient step, then all singular values less by λ/(step), for which the eigenvectors of
-//! WᵀW, d × d, are enough: O(N d² + d³) a step.
+//! ‖W‖_* is the sum of singular values. Each fit is warm-started and runs accelerated proximal
+//! gradient steps: a gradient step, then soft-thresholding of all singular values by λ/(step), for
+//! which the eigenvectors of WᵀW, d × d, are enough: O(N d² + d³) per step.
 //!
 //! | constant | range | meaning |
 //! | --- | --- | --- |
 //! | `c` | [0, ∞) | scale of λ |
 //! | `sigma` σ | [0, ∞) | the noise; the environment's by default |
-//! | `steps` | 1, 2, … | proximal steps of a fit |
-//! | `refit` | 1, 2, … | rewards between fits; N by default, one fit a round |
+//! | `steps` | 1, 2, … | proximal steps per fit |
+//! | `refit` | 1, 2, … | rewards between fits; N by default, one fit per round |
 //!
-//! The paper's λ has this form with a constant that its analysis leaves large; s makes c mean the
-//! same whatever the scale of contexts. It fits after every round; so does this by default.
+//! The paper's λ has this form with a constant that its analysis leaves large; s makes c
+//! independent of the scale of contexts. The paper fits after every round, as this does by default.
 //!
 //! Reference: Cella, Lounici, Pacreau, Pontil, *Multi-task Representation Learning with Stochastic
 //! Linear Bandits*, AISTATS 2023, Algorithm 1.
@@ -91,7 +91,7 @@ impl Fit for TraceNorm {
         }
         let penalty =
             self.c * self.sigma * square.sqrt() * ((users + dim as f64) / (users * n)).sqrt();
-        // Nesterov's momentum, begun anew at every fit.
+        // Nesterov's momentum, restarted at every fit.
         let (mut ahead, mut last, mut momentum) = (estimates.clone(), estimates.clone(), 1.0f64);
         let mut product = vec![0.0; dim];
         for _ in 0..self.steps {
@@ -119,14 +119,14 @@ impl Fit for TraceNorm {
     }
 }
 
-/// At least the largest eigenvalue: the largest sum of absolute values in a row.
+/// An upper bound on the largest eigenvalue: the largest row sum of absolute values.
 fn steepness(gram: &Symmetric) -> f64 {
     let row = |i: usize| (0..gram.dim()).map(|j| gram.at(i, j).abs()).sum::<f64>();
     (0..gram.dim()).map(row).fold(0.0, f64::max)
 }
 
-/// All singular values of a matrix of rows less by so much, those that are smaller become 0: by the
-/// eigenvectors of WᵀW, or of WWᵀ where that is smaller.
+/// Soft-thresholds the singular values of a matrix of rows: by the eigenvectors of WᵀW, or of WWᵀ
+/// where that is smaller.
 fn shrink(rows: &mut [f64], dim: usize, by: f64) {
     let count = rows.len() / dim;
     if count >= dim {

@@ -10,13 +10,13 @@
 //! | constant | range | meaning |
 //! | --- | --- | --- |
 //! | `explore` T₀ | 0, 1, … | turns of exploration, where they are to be set as such |
-//! | `scale` s | (0, ∞) | scale of T₀, which the paper gives up to constants |
+//! | `scale` s | (0, ∞) | scale of T₀, whose constant the paper leaves open |
 //! | `gap` γ | (0, ∞) | the least distance of two clusters |
 //! | `lambda_x` λ_x | (0, 1] | least eigenvalue of the contexts' covariance |
 //! | `delta` δ | (0, 1) | how often it may fail |
 //! | `alpha`, `exploration`, `alpha2`, `graph` | | as [`super::club`] has them |
 //!
-//! We know the order of T₀ and not its constant: 1/100 gives every user some dozens of random arms
+//! The order of T₀ is known and not its constant: 1/100 gives every user some dozens of random arms
 //! where γ is 1.
 //!
 //! Reference: Li, Liu, Dai, Lui, *Demystifying Online Clustering of Bandits: Enhanced Exploration
@@ -52,7 +52,7 @@ const PARAMS: &[Param] = &[
     Param::real("gap", POSITIVE, 1.0, "γ, the least distance of two clusters"),
 ];
 
-/// What the length of uniform exploration depends on.
+/// The parameters of the length of uniform exploration.
 pub(super) const UNIFORM_PARAMS: &[Param] = &[
     Param::real("scale", POSITIVE, 0.01, "scale of how long arms are drawn at random"),
     Param::derived(
@@ -84,7 +84,7 @@ fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Erro
     Ok(Box::new(Served(Forcing { seed: problem.seed, forced })))
 }
 
-/// An arm at random for a turn.
+/// A random arm for a turn.
 pub fn random_arm(seed: u64, user: usize, turns: f64, arms: usize) -> Arm {
     forced::random_arm(seed, user, turns, arms)
 }

@@ -4,12 +4,12 @@ use std::arch::x86_64::*;
 
 use super::{F64x8, Kernel, Rows, Simd};
 
-/// Proof that the machine has AVX2 and FMA.
+/// Token: proof that the machine has AVX2 and FMA.
 #[derive(Clone, Copy, Debug)]
 pub struct Avx2(());
 
 impl Avx2 {
-    /// The proof, where it holds.
+    /// The token, where the machine has them.
     pub fn detect() -> Option<Self> {
         (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")).then_some(Self(()))
     }

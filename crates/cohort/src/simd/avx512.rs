@@ -4,12 +4,12 @@ use std::arch::x86_64::*;
 
 use super::{F64x8, Kernel, Rows, Simd};
 
-/// Proof that the machine has AVX-512F, DQ and VL.
+/// Token: proof that the machine has AVX-512F, DQ and VL.
 #[derive(Clone, Copy, Debug)]
 pub struct Avx512(());
 
 impl Avx512 {
-    /// The proof, where it holds.
+    /// The token, where the machine has them.
     pub fn detect() -> Option<Self> {
         (is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512dq")
@@ -23,7 +23,7 @@ impl Avx512 {
         fn run<K: Kernel>(simd: Avx512, kernel: K) -> K::Output {
             kernel.run(simd)
         }
-        // SAFETY: `self` exists only where they were detected.
+        // SAFETY: `self` exists only where these instruction sets were detected.
         unsafe { run(self, kernel) }
     }
 }

@@ -1,11 +1,11 @@
-//! Sixteen f32 at once, for searches that only propose: the same tokens as for f64.
+//! Sixteen f32 at once, for searches that only propose candidates: the same tokens as for f64.
 
 use super::Portable;
 
-/// Numbers in a [`F32x16`].
+/// Lanes of an [`F32x16`].
 pub const LANES_F32: usize = 16;
 
-/// Sixteen numbers that lie side by side in one cache line.
+/// Sixteen f32, one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub struct F32x16(pub [f32; LANES_F32]);

@@ -1,14 +1,14 @@
-//! SIMD dispatch: the one place that asks the machine for its instruction sets.
+//! SIMD dispatch: the one place that detects instruction sets.
 //!
-//! A kernel is written once, over [`Simd`] (eight f64; sixteen f32 by [`SimdF32`]), and compiled once
-//! for every instruction set; the fastest is detected once. A value of an instruction set's type (a
-//! token) exists only where the machine has it: having one is the proof that its instructions may be
+//! A kernel is written once, over [`Simd`] (eight f64; sixteen f32 by [`SimdF32`]), and compiled
+//! for every instruction set; the fastest is detected once. A token, a value of an instruction
+//! set's type, exists only where the machine has that set: it proves that its instructions may be
 //! used. Loops that the compiler vectorises by itself go through [`vectorized`].
 //!
-//! AVX-512, AVX2 with FMA, and every target that has fused multiply-add by itself (AArch64) give
-//! the same bits: each operation rounds once, in the same order. x86-64 without FMA rounds
-//! products separately — the fused operation in software would be an order of magnitude slower —
-//! and so differs in the last digits, never in an arm beyond ties.
+//! AVX-512, AVX2 with FMA, and every target with built-in fused multiply-add (AArch64) give the
+//! same bits: each operation rounds once, in the same order. x86-64 without FMA rounds products
+//! separately — fused multiply-add in software would be an order of magnitude slower — and so
+//! differs in the last digits, never in an arm except for ties.
 
 /// Intrinsics in a method of a token: the token is the proof that the machine has them.
 #[cfg(target_arch = "x86_64")]
@@ -47,7 +47,7 @@ pub const LANES: usize = 8;
 pub struct F64x8(pub [f64; LANES]);
 
 impl F64x8 {
-    /// The same number for all.
+    /// The same number in all lanes.
     #[inline(always)]
     pub const fn splat(value: f64) -> Self {
         Self([value; LANES])
@@ -70,26 +70,26 @@ impl std::ops::DerefMut for F64x8 {
     }
 }
 
-/// The numbers of lanes one after the other.
+/// The numbers of all lanes, contiguous.
 pub(crate) fn flat(lanes: &[F64x8]) -> &[f64] {
     // SAFETY: a `F64x8` is eight f64 in a row (`repr(C)`), without gaps, since 64 bytes is its alignment.
     unsafe { std::slice::from_raw_parts(lanes.as_ptr().cast(), lanes.len() * LANES) }
 }
 
-/// The numbers of lanes one after the other, to write to.
+/// The numbers of all lanes, contiguous and mutable.
 pub(crate) fn flat_mut(lanes: &mut [F64x8]) -> &mut [f64] {
     // SAFETY: as above; every f64 is a valid part of a `F64x8`.
     unsafe { std::slice::from_raw_parts_mut(lanes.as_mut_ptr().cast(), lanes.len() * LANES) }
 }
 
-/// Whether multiply and add are one operation on this target without asking.
+/// Whether the target has fused multiply-add at compile time.
 const FUSED: bool = cfg!(any(target_feature = "fma", target_arch = "aarch64"));
 
-/// The instructions that a [`Bank`](crate::linear::Bank) uses.
+/// The instruction set that a [`Bank`](crate::linear::Bank) uses.
 #[derive(Clone, Copy, Debug)]
 pub struct InstructionSet(pub(crate) Isa);
 
-/// One value for each instruction set that this machine has.
+/// The instruction sets that can exist on this target.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Isa {
     #[cfg(target_arch = "x86_64")]
@@ -97,14 +97,14 @@ pub(crate) enum Isa {
     #[cfg(target_arch = "x86_64")]
     Avx2(avx2::Avx2),
     Portable(Portable<FUSED>),
-    /// The portable arithmetic with fused multiply-add in software: slow, and bit by bit what
-    /// the others must give.
+    /// Portable arithmetic with fused multiply-add in software: slow, and the bits that all others
+    /// must give.
     #[cfg(test)]
     Reference(Portable<true>),
 }
 
 impl InstructionSet {
-    /// Those of this machine, fastest first.
+    /// The instruction sets of this machine, fastest first.
     pub fn available() -> Vec<Self> {
         let mut sets = Vec::new();
         #[cfg(target_arch = "x86_64")]
@@ -116,12 +116,12 @@ impl InstructionSet {
         sets
     }
 
-    /// The fastest.
+    /// The fastest instruction set of this machine.
     pub fn best() -> Self {
         Self::available()[0]
     }
 
-    /// What it is called.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
@@ -158,7 +158,7 @@ impl InstructionSet {
     }
 }
 
-/// Runs a kernel with the fastest instructions of this machine.
+/// Runs a kernel with the fastest instruction set of this machine.
 pub(crate) fn run<K: Kernel>(kernel: K) -> K::Output {
     static BEST: LazyLock<InstructionSet> = LazyLock::new(InstructionSet::best);
     BEST.run(kernel)
@@ -184,16 +184,16 @@ impl<R, F: FnOnce() -> R> Kernel for Plain<F> {
     }
 }
 
-/// A piece of work for some instruction set. `run` and all that it calls must be
-/// `#[inline(always)]`: only so is it compiled for the instructions of its caller.
+/// A computation over some instruction set. `run` and all that it calls must be
+/// `#[inline(always)]`: only then is it compiled for the instruction set of its caller.
 pub(crate) trait Kernel {
-    /// What comes out.
+    /// The result.
     type Output;
-    /// Does it.
+    /// Computes it.
     fn run<S: Simd>(self, simd: S) -> Self::Output;
 }
 
-/// Asks an instruction set how much it scores at once.
+/// Kernel that returns the tile sizes of an instruction set.
 struct Tile;
 
 impl Kernel for Tile {
@@ -205,7 +205,7 @@ impl Kernel for Tile {
     }
 }
 
-/// Eight rows of the same length, somewhere among others.
+/// Eight rows of the same length within a matrix.
 pub(crate) struct Rows<'a> {
     values: &'a [f64],
     starts: [i64; LANES],
@@ -216,7 +216,7 @@ impl<'a> Rows<'a> {
     /// The rows `at` of a matrix with rows of `len` numbers.
     ///
     /// # Panics
-    /// If a row is not there.
+    /// If a row does not exist.
     #[inline(always)]
     pub fn new(values: &'a [f64], len: usize, at: [u32; LANES]) -> Self {
         let rows = values.len() / len;
@@ -262,7 +262,7 @@ pub(crate) trait Simd: SimdF32 {
     /// `greater` in the lanes where a > b, `other` elsewhere.
     fn where_greater(self, a: Self::V, b: Self::V, greater: Self::V, other: Self::V) -> Self::V;
 
-    /// Whether 0 ≤ v ≤ limit in every lane; a lane that is not a number says no.
+    /// Whether 0 ≤ v ≤ limit in every lane; false for NaN.
     fn all_up_to(self, v: Self::V, limit: f64) -> bool;
 
     /// m ∈ [1, 2) and e with v = m·2^e, for v > 0, normal and finite.
@@ -277,7 +277,7 @@ pub(crate) trait Simd: SimdF32 {
         self.where_greater(a, b, a, b)
     }
 
-    /// Tells the machine that a lane will be needed soon. The address need not be valid.
+    /// Prefetches a lane. The address need not be valid.
     fn prefetch(self, lane: *const F64x8);
 
     /// ln(1 + v) for v ≥ 0 and finite, to a few units in the last place.

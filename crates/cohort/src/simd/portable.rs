@@ -1,8 +1,8 @@
-//! Eight f64 as an array: what any machine can do, and what the compiler makes of it.
+//! Eight f64 as an array, for any machine; the compiler vectorises it as it can.
 
 use super::{F64x8, LANES, Rows, Simd};
 
-/// Plain arithmetic; multiply and add as one operation or as two.
+/// Plain arithmetic; multiply-add is fused or two operations.
 #[derive(Clone, Copy, Debug)]
 pub struct Portable<const FUSED: bool>;
 

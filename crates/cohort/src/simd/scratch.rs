@@ -1,5 +1,4 @@
-//! Memory to work in, kept by every thread: a call allocates only where none before it needed as
-//! much.
+//! Scratch memory per thread: a call allocates only if no earlier one needed as much.
 
 use std::cell::Cell;
 
@@ -9,7 +8,7 @@ thread_local! {
     static SCRATCH: Cell<Vec<F64x8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Lends `lanes` lanes, with whatever is in them.
+/// Calls `work` with `lanes` lanes of unspecified content.
 pub fn with_scratch<R>(lanes: usize, work: impl FnOnce(&mut [F64x8]) -> R) -> R {
     let mut scratch = SCRATCH.take();
     if scratch.len() < lanes {

@@ -1,4 +1,4 @@
-//! Where the clusters are, and who is in which.
+//! Cluster centres and cluster sizes.
 
 use cohort::linear::dot;
 use cohort::params::{NOT_NEGATIVE, Param};
@@ -13,15 +13,15 @@ pub const CLUSTER_OPTIONS: &[Param] = &[
     Param::real("imbalance", NOT_NEGATIVE, 0.0, "sizes of clusters are ∝ i^−z; 0 = all equal"),
 ];
 
-/// The cluster of every user: clusters one after the other, their sizes ∝ i^−z by the method of
-/// largest remainders (nothing random). No cluster is empty where there are users enough.
+/// The cluster of every user: clusters are contiguous, their sizes ∝ i^−z by the method of largest
+/// remainders (nothing random). No cluster is empty where there are enough users.
 pub fn cluster_of_every_user(users: usize, clusters: usize, imbalance: f64) -> Vec<usize> {
     let sizes = sizes(users, clusters, imbalance);
     let members = |(cluster, size)| std::iter::repeat_n(cluster, size);
     sizes.into_iter().enumerate().flat_map(members).collect()
 }
 
-/// The share of users that every cluster has.
+/// The share of users of every cluster.
 pub fn shares(clusters: &[usize], count: usize) -> Vec<f64> {
     let mut sizes = vec![0usize; count];
     clusters.iter().for_each(|cluster| sizes[*cluster] += 1);
@@ -34,7 +34,7 @@ fn sizes(users: usize, clusters: usize, imbalance: f64) -> Vec<usize> {
     let quotas: Vec<f64> = weights.iter().map(|weight| users as f64 * weight / total).collect();
     let mut sizes: Vec<usize> = quotas.iter().map(|quota| quota.floor() as usize).collect();
 
-    // The users left over go to the largest remainders, larger clusters first.
+    // The remaining users go to the largest remainders, larger clusters first.
     let mut by_remainder: Vec<usize> = (0..clusters).collect();
     by_remainder.sort_by(|&a, &b| quotas[b].fract().total_cmp(&quotas[a].fract()));
     let left_over = users - sizes.iter().sum::<usize>();
@@ -42,7 +42,7 @@ fn sizes(users: usize, clusters: usize, imbalance: f64) -> Vec<usize> {
         sizes[cluster] += 1;
     }
 
-    // Sizes fall with i: whatever is missing at the end is taken from the front.
+    // Sizes fall with i: empty clusters at the end take a user from the front.
     for cluster in (0..clusters.min(users)).rev() {
         if sizes[cluster] == 0 {
             let largest = (0..clusters).rev().max_by_key(|&i| sizes[i]).unwrap_or(0);
@@ -53,22 +53,22 @@ fn sizes(users: usize, clusters: usize, imbalance: f64) -> Vec<usize> {
     sizes
 }
 
-/// Where centres lie on the unit sphere.
+/// How centres are placed on the unit sphere.
 #[derive(Clone, Copy, Debug)]
 pub enum Centres {
-    /// Anywhere.
+    /// Uniformly.
     Uniform,
-    /// Anywhere, but no two closer than this.
+    /// Uniformly, but no two closer than this.
     Separated(f64),
-    /// Around one point, this far from each other.
+    /// Around one point, at this distance from each other.
     Spaced(f64),
 }
 
-/// How often a centre is drawn before it is said that there is no room for it.
+/// How often a centre is drawn before the distance is refused as impossible.
 const DRAWS_PER_CENTRE: usize = 20_000;
 
 impl Centres {
-    /// So many centres of so many coordinates.
+    /// Draws `count` centres in `dim` dimensions.
     pub fn draw(
         self,
         count: usize,
@@ -83,7 +83,7 @@ impl Centres {
     }
 }
 
-/// One after the other, each drawn until it keeps its distance from those before.
+/// Rejection sampling: each centre is drawn until it is far enough from those before.
 fn separated(
     count: usize,
     dim: usize,
@@ -135,7 +135,7 @@ pub fn orthogonal_to(basis: &[Vec<f64>], rng: &mut impl Rng) -> Vec<f64> {
         return vec![0.0; dim];
     }
     let mut direction = on_unit_sphere(dim, rng);
-    // Twice is enough (Kahan): the second pass removes what rounding left.
+    // Twice is enough (Kahan): the second pass removes the rounding errors of the first.
     for _ in 0..2 {
         for axis in basis {
             let along = dot(&direction, axis);
@@ -194,7 +194,7 @@ mod tests {
         let centres = Centres::Spaced(0.15).draw(14, 15, &mut rng()).unwrap();
         assert!(distances(&centres).iter().all(|distance| (distance - 0.15).abs() < 1e-12));
         assert!(centres.iter().all(|centre| (dot(centre, centre) - 1.0).abs() < 1e-12));
-        // More clusters than dimensions: about.
+        // More clusters than dimensions: approximately.
         let centres = Centres::Spaced(0.15).draw(40, 15, &mut rng()).unwrap();
         assert!(distances(&centres).iter().all(|distance| (0.05..0.25).contains(distance)));
     }

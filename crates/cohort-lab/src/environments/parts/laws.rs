@@ -1,4 +1,4 @@
-//! How contexts and noise are drawn, and the options that say so.
+//! The distributions of contexts and noise, and their options.
 
 use cohort::linear::dot;
 use cohort::params::{NOT_NEGATIVE, Param, Settings};
@@ -43,7 +43,7 @@ pub const LAW_OPTIONS: &[Param] = &[
 pub const SPREAD: &[Param] =
     &[Param::real("spread", NOT_NEGATIVE, 0.01, "variance of each coordinate of users' vectors")];
 
-/// Refuses so many vectors that no machine holds them.
+/// Refuses sizes that fit no machine's memory.
 pub fn check_fits(name: &str, vectors: usize, dim: usize) -> Result<(), Error> {
     const MOST_NUMBERS: usize = 1 << 32;
     if vectors.checked_mul(dim).is_some_and(|numbers| numbers <= MOST_NUMBERS) {
@@ -53,7 +53,7 @@ pub fn check_fits(name: &str, vectors: usize, dim: usize) -> Result<(), Error> {
     Err(Error::unexpected(name, format!("{vectors} with dim = {dim}"), expected))
 }
 
-/// Contexts and noise by their laws.
+/// The distributions of contexts and noise.
 #[derive(Clone, Copy, Debug)]
 pub struct Laws {
     /// N.
@@ -112,12 +112,12 @@ impl Laws {
         })
     }
 
-    /// The size of a world under these laws: rounds without end.
+    /// The size of a world with these distributions: any number of rounds.
     pub fn size(&self) -> Size {
         Size { users: self.users, dim: self.dim, arms: self.arms, rounds: None }
     }
 
-    /// The noise scale that policies are told: of a reward of 0 or 1 it is at most ½.
+    /// The noise scale that policies are given: at most ½ for rewards of 0 or 1.
     pub fn sigma(&self) -> f64 {
         let [even, odd] = self.noise;
         match self.noise_law {
@@ -127,7 +127,7 @@ impl Laws {
         }
     }
 
-    /// The noise scale of each of so many users; none where all have the same.
+    /// The noise scale of each of `users` users; empty where all have the same.
     pub fn sigmas(&self, users: usize) -> Vec<f64> {
         let [even, odd] = self.noise;
         if even == odd || self.noise_law == NoiseLaw::Binary {
@@ -198,7 +198,7 @@ impl ContextLaw {
                 (0..dim).map(|_| rng.random_range(-edge..=edge)).collect()
             }
             ContextLaw::UnitBall => {
-                // Uniform in the ball: the share of it within r is r^d.
+                // Uniform in the ball: the share within r is r^d.
                 let radius = rng.random::<f64>().powf(1.0 / dim as f64);
                 on_unit_sphere(dim, rng).into_iter().map(|value| value * radius).collect()
             }
@@ -211,7 +211,8 @@ impl ContextLaw {
 }
 
 impl NoiseLaw {
-    /// Mean 0 and this standard deviation; for rewards of 0 and 1 what decides between them.
+    /// A draw of mean 0 and this standard deviation; for rewards of 0 and 1, the uniform draw that
+    /// decides between them.
     fn draw(self, sigma: f64, rng: &mut impl Rng) -> f64 {
         match self {
             NoiseLaw::Gaussian => sigma * rng.sample::<f64, _>(StandardNormal),
@@ -289,7 +290,8 @@ mod tests {
         let draws: Vec<f64> =
             (0..20_000).map(|_| NoiseLaw::Student.draw(1.0, &mut rng).abs()).collect();
         let beyond = |bound: f64| draws.iter().filter(|noise| **noise > bound).count() as f64;
-        // Of √3·t₃: half lies within 0.4416 of 0, and 0.6 % beyond 4, where a normal law has 0.006 %.
+        // Of √3·t₃: half lies within 0.4416 of 0, and 0.6 % beyond 4, where a normal distribution
+        // has 0.006 %.
         assert!((beyond(0.4416) / 10_000.0 - 1.0).abs() < 0.03, "{}", beyond(0.4416));
         assert!((60.0..220.0).contains(&beyond(4.0)), "{}", beyond(4.0));
     }

@@ -1,30 +1,30 @@
-//! What a user answers where rewards are linear: ⟨β, θ_i⟩ + ξ.
+//! Linear rewards: ⟨β, θ_i⟩ + ξ.
 
 use cohort::{Arm, Contexts, Law, Truth};
 
 use crate::environment::{Feedback, World};
 
-/// Who the users are.
+/// The users of a world.
 #[derive(Default)]
 pub struct Users {
     /// θ_i, row by row.
     pub thetas: Vec<f64>,
     /// The cluster of every user.
     pub clusters: Vec<usize>,
-    /// The law they were drawn from, where there is one.
+    /// The distribution they were drawn from, where there is one.
     pub law: Option<UserLaw>,
-    /// What is added to all rewards of every user; empty where that is nothing.
+    /// The level of every user, added to all its rewards; empty where it is 0.
     pub levels: Vec<f64>,
     /// The noise scale of every user; empty where it is that of the world.
     pub sigmas: Vec<f64>,
 }
 
-/// The law that users were drawn from, as [`cohort::Law`] has it.
+/// The distribution that users were drawn from; owns what [`cohort::Law`] borrows.
 #[derive(Default)]
 pub struct UserLaw {
     /// μ_c, row by row.
     pub centres: Vec<f64>,
-    /// The share of users that each centre has.
+    /// The share of users of each centre.
     pub weights: Vec<f64>,
     /// Directions in which users of a cluster scatter, as long as their standard deviations.
     pub scatter: Vec<f64>,
@@ -34,32 +34,32 @@ pub struct UserLaw {
     pub level_spread: f64,
 }
 
-/// Where the contexts and the noise of a round come from.
+/// A source of the contexts and the noise of rounds.
 pub trait Rounds: Send + Sync {
     /// The contexts of a round, row by row, and the noise of every user.
     fn draw(&self, round: usize, contexts: &mut Vec<f64>, noise: &mut [f64]);
 
-    /// The reward, from what it is expected to be and the noise of its user.
+    /// The reward, from its expectation and the noise of its user.
     fn answer(&self, expected: f64, noise: f64) -> f64 {
         expected + noise
     }
 
-    /// How much more reward is expected where ⟨x, θ⟩ is larger by 1.
+    /// The growth of the expected reward per unit of ⟨x, θ⟩.
     fn worth(&self) -> f64 {
         1.0
     }
 
-    /// The reward expected where ⟨x, θ⟩ = 0.
+    /// The expected reward where ⟨x, θ⟩ = 0.
     fn level(&self) -> f64 {
         0.0
     }
 
-    /// Whether users stay away from some rounds.
+    /// Whether users are absent from some rounds.
     fn absences(&self) -> bool {
         false
     }
 
-    /// Who stays away from a round, where some do.
+    /// Marks the users who are absent from a round.
     fn absent(&self, _round: usize, _absent: &mut [bool]) {}
 }
 
@@ -73,23 +73,22 @@ pub struct LinearWorld<R> {
     lanes: Vec<Lanes>,
     noise: Vec<f64>,
     absent: Vec<bool>,
-    /// Where the users of every cluster are the same: what they expect in this round.
+    /// Where all users of a cluster are the same: the expected rewards of clusters in this round.
     kinds: Option<Kinds>,
 }
 
-/// The users of a cluster with the same θ expect the same, which is then worked out once a round
-/// for all of them.
+/// Expected rewards by cluster: users of a cluster with the same θ expect the same, computed once
+/// per round for all of them.
 struct Kinds {
-    /// A user of every cluster.
+    /// One user of every cluster.
     example: Vec<usize>,
-    /// What every cluster expects of every arm, row by row, and at the best.
+    /// The expected reward of every arm for every cluster, row by row, and of the best arm.
     expected: Vec<f64>,
     best: Vec<f64>,
 }
 
 impl Kinds {
-    /// None where the users of a cluster differ, and where clusters are so small that it would not
-    /// be worth while.
+    /// `None` where the users of a cluster differ, and where clusters are too small for it to pay.
     fn of(users: &Users, dim: usize) -> Option<Self> {
         let theta = |user: usize| &users.thetas[user * dim..(user + 1) * dim];
         let clusters = users.clusters.iter().max().map_or(0, |last| last + 1);
@@ -104,21 +103,21 @@ impl Kinds {
                 return None;
             }
         }
-        // A cluster nobody is in is never asked for, but has its row.
+        // An empty cluster is never read, but has its row.
         example.iter_mut().filter(|user| **user == usize::MAX).for_each(|user| *user = 0);
         Some(Self { example, expected: Vec::new(), best: Vec::new() })
     }
 }
 
-/// The same coordinate of several arms at once: a user's expected rewards for all arms are needed
-/// in every round (regret is measured against the best), and so come eight at a time.
+/// The same coordinate of eight arms: a user's expected rewards of all arms are needed in every
+/// round (regret is against the best), so they are computed eight at a time.
 type Lanes = [f64; LANES];
 const LANES: usize = 8;
 
 impl<R: Rounds> LinearWorld<R> {
     /// A world of these users.
     pub fn new(mut users: Users, dim: usize, sigma: f64, rounds: R) -> Self {
-        // Laws are told in units of the reward.
+        // The distribution is given in units of the reward.
         if let Some(law) = &mut users.law {
             let values = law.centres.iter_mut().chain(&mut law.scatter);
             values.for_each(|value| *value *= rounds.worth());
@@ -135,14 +134,14 @@ impl<R: Rounds> LinearWorld<R> {
         &self.users.thetas
     }
 
-    /// Other vectors and clusters for the same users, from the next round on.
+    /// Replaces vectors and clusters of the same users, from the next round on.
     pub fn set_users(&mut self, thetas: &[f64], clusters: &[usize]) {
         self.users.thetas.copy_from_slice(thetas);
         self.users.clusters.copy_from_slice(clusters);
         self.kinds = Kinds::of(&self.users, self.dim);
     }
 
-    /// The contexts of eight arms after the other; the last arm fills what is left over.
+    /// Transposes the contexts into groups of eight arms; the last arm is repeated as padding.
     fn fill_lanes(&mut self) {
         let arms = self.contexts.len() / self.dim;
         self.lanes.clear();
@@ -155,7 +154,7 @@ impl<R: Rounds> LinearWorld<R> {
         }
     }
 
-    /// What a user expects of every arm, eight at a time.
+    /// The expected rewards of every arm for a user, eight at a time.
     fn expectations(&self, user: usize) -> impl Iterator<Item = Lanes> {
         let theta = &self.users.thetas[user * self.dim..(user + 1) * self.dim];
         self.lanes.chunks_exact(self.dim).map(move |arms| {
@@ -184,7 +183,7 @@ impl<R: Rounds> LinearWorld<R> {
         self.kinds = Some(kinds);
     }
 
-    /// What a user expects of an arm, and of the best.
+    /// The expected reward of an arm for a user, and of the best arm.
     fn expected(&self, user: usize, arm: Arm) -> (f64, f64) {
         if let Some(kinds) = &self.kinds {
             let (kind, row) = (self.users.clusters[user], kinds.expected.len() / kinds.best.len());
@@ -265,7 +264,7 @@ mod tests {
         }
     }
 
-    /// Four users of two clusters are answered by cluster, each as if it were alone.
+    /// Four users of two clusters are answered by cluster, each as if alone.
     #[test]
     fn users_that_are_the_same_are_answered_the_same() {
         let world = |thetas: &[f64], clusters: &[usize]| {

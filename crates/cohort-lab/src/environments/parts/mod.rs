@@ -1,12 +1,12 @@
-//! What environments are made of.
+//! Building blocks of environments.
 //!
 //! | file | question it answers |
 //! | --- | --- |
-//! | [`linear`] | what does a user answer, where rewards are linear? |
+//! | [`linear`] | how are rewards computed, where they are linear? |
 //! | [`laws`] | how are contexts and noise drawn? |
 //! | [`centres`] | where are the clusters, and who is in which? |
-//! | [`people`] | what else sets users apart? |
-//! | [`visited`] | who comes besides, and when? |
+//! | [`people`] | how else do users differ? |
+//! | [`visited`] | which users come for one visit, and when? |
 
 pub mod centres;
 pub mod laws;

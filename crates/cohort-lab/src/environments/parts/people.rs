@@ -1,5 +1,5 @@
-//! What else sets users apart, and the options that say so: levels, unequal noise, a subspace that
-//! all users' vectors lie in, and visitors.
+//! How else users differ, and the options for it: levels, unequal noise, a subspace of all users'
+//! vectors, and visitors.
 
 use cohort::params::{Kind, NOT_NEGATIVE, Param, Settings};
 use rand::RngExt;
@@ -14,7 +14,7 @@ use crate::Error;
 use crate::environment::World;
 use crate::seed::{Purpose, Seed};
 
-/// The options of every environment whose users are drawn once and for all.
+/// The options of every environment whose users are drawn once.
 pub const PEOPLE_OPTIONS: &[Param] = &[
     Param::real(
         "level",
@@ -55,7 +55,7 @@ pub const PEOPLE_OPTIONS: &[Param] = &[
     ),
 ];
 
-/// Settings of [`PEOPLE_OPTIONS`].
+/// The values of [`PEOPLE_OPTIONS`].
 pub struct People {
     level: f64,
     level_spread: f64,
@@ -85,12 +85,12 @@ impl People {
         })
     }
 
-    /// How many visitors there are. In [`Users`] they follow the others.
+    /// The number of visitors. In [`Users`] they come last.
     pub fn visitors(&self) -> usize {
         self.visitors
     }
 
-    /// The subspace that users' vectors lie in.
+    /// The subspace of the users' vectors.
     pub fn subspace(&self, dim: usize, seed: Seed) -> Subspace {
         let mut basis = Vec::new();
         let rng = &mut seed.stream(Purpose::Subspace, 0);
@@ -125,23 +125,24 @@ impl People {
 
 /// A subspace of R^d, or all of it.
 pub struct Subspace {
-    /// Orthonormal; empty where it is all of R^d.
+    /// An orthonormal basis; empty where it is all of R^d.
     basis: Vec<Vec<f64>>,
     dim: usize,
 }
 
 impl Subspace {
-    /// How many dimensions it has.
+    /// Its dimension.
     pub fn rank(&self) -> usize {
         if self.basis.is_empty() { self.dim } else { self.basis.len() }
     }
 
-    /// By how much standard normal vectors in it are to be stretched to be as long as in R^d.
+    /// The factor by which standard normal vectors in it are stretched to the expected length in
+    /// R^d.
     pub fn stretch(&self) -> f64 {
         (self.dim as f64 / self.rank() as f64).sqrt()
     }
 
-    /// A vector of so many coordinates as the subspace has dimensions, as one of R^d.
+    /// Maps coordinates in the subspace to R^d.
     pub fn lift(&self, inner: Vec<f64>) -> Vec<f64> {
         if self.basis.is_empty() {
             return inner;
@@ -151,8 +152,8 @@ impl Subspace {
         (0..self.dim).map(coordinate).collect()
     }
 
-    /// The directions of a normal law whose squared length is that of this variance in every
-    /// coordinate of R^d.
+    /// The scatter directions of a normal distribution with the expected squared length of this
+    /// variance in every coordinate of R^d.
     pub fn scatter(&self, variance: f64) -> Vec<f64> {
         if variance == 0.0 {
             return Vec::new();

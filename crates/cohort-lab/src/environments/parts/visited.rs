@@ -1,7 +1,7 @@
-//! A world with visitors: users who come once and of whom most never answer.
+//! A world with visitors: users who come once, and most of whom never answer.
 //!
-//! Inside, visitors follow the others, so that contexts, vectors and noise of the others are the
-//! same with and without them; outside, numbers are as [`When`] says.
+//! Inside, visitors come last, so that contexts, vectors and noise of the others are the same with
+//! and without them; outside, they are numbered by [`When`].
 
 use cohort::{Arm, Contexts, Law, Truth};
 
@@ -10,14 +10,14 @@ use crate::environment::{Feedback, Visitors, World};
 /// The words of [`When`].
 pub const VISITORS_WHEN: &[&str] = &["before", "between", "after"];
 
-/// When visitors come, and which numbers they have.
+/// When visitors come, and their numbers.
 #[derive(Clone, Copy, Debug)]
 pub enum When {
-    /// Before the first round; the lowest.
+    /// Before the first round; the lowest numbers.
     Before,
-    /// Evenly spread over rounds; evenly spread between those of the others.
+    /// Evenly spread over rounds, and over the numbers.
     Between,
-    /// Evenly spread over rounds; the highest.
+    /// Evenly spread over rounds; the highest numbers.
     After,
 }
 
@@ -47,16 +47,16 @@ pub struct Visited<W> {
     world: W,
     visitors: Visitors,
     ordinary: usize,
-    /// The place in `world` of every user.
+    /// The index in `world` of every user.
     places: Vec<usize>,
-    /// The truth by number.
+    /// The ground truth by outside number.
     thetas: Vec<f64>,
     clusters: Vec<usize>,
     sigmas: Option<Vec<f64>>,
 }
 
 impl<W: World> Visited<W> {
-    /// `world` has so many ordinary users and then so many visitors, who answer so often.
+    /// `world` has `ordinary` users and then `visitors`, who answer `rewards` times.
     pub fn new(world: W, ordinary: usize, visitors: usize, rewards: usize, when: When) -> Self {
         let is_visitor = |number: &usize| when.is_visitor(*number, ordinary, visitors);
         let (mut next, mut next_visitor) = (0..ordinary, ordinary..ordinary + visitors);

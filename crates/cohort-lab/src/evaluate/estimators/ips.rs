@@ -1,4 +1,4 @@
-//! Inverse propensity scoring: rows that the policy would have had more often count more.
+//! Inverse propensity scoring: rows are weighted by π(a|x)/p.
 //!
 //! ```text
 //! V̂ = 1/n Σ_i w_i r_i

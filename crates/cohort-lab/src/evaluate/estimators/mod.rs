@@ -1,7 +1,8 @@
-//! What a log says of a policy: four answers, one file each, with its reference and its equation.
+//! The estimators of off-policy evaluation, one file each, with reference and equation.
 //!
-//! Notation: row i has context x, chosen item a, propensity p, reward r; π(a|x) is how likely the
-//! policy judged would have chosen that item; w = π(a|x)/p; q̂ is the [reward model](super::reward_model).
+//! Notation: row i has context x, chosen item a, propensity p, reward r; π(a|x) is the probability
+//! that the evaluated policy chooses that item; w = π(a|x)/p; q̂ is the [reward
+//! model](super::reward_model).
 
 pub mod doubly_robust;
 pub mod ips;
@@ -14,7 +15,7 @@ use serde::Serialize;
 
 use crate::results::half_width_95;
 
-/// Which estimators there are.
+/// An estimator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Estimator {
@@ -32,7 +33,7 @@ impl Estimator {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Replay, Self::Ips, Self::Snips, Self::Dr];
 
-    /// Whether it weighs rows by their propensities.
+    /// Whether it weights rows by their propensities.
     pub fn needs_propensities(self) -> bool {
         self != Self::Replay
     }
@@ -54,7 +55,7 @@ impl fmt::Display for Estimator {
     }
 }
 
-/// One row as the policy judged sees it.
+/// One row, weighted for the evaluated policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct WeightedRow {
     /// w = π(a|x)/p.
@@ -67,28 +68,29 @@ pub struct WeightedRow {
     pub model_of_policy: f64,
 }
 
-/// What a policy is worth: the mean reward of a decision.
+/// An estimate of a policy's value: the mean reward of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
-    /// Which estimator says so.
+    /// The estimator.
     pub estimator: Estimator,
-    /// The estimate; `None` where no row tells anything.
+    /// The estimate; `None` where no row counts.
     pub value: Option<f64>,
-    /// The 95 % interval's lower end; `None` where too few rows tell anything.
+    /// The lower end of the 95 % interval; `None` where too few rows count.
     pub low: Option<f64>,
     /// Its upper end.
     pub high: Option<f64>,
-    /// How many rows count: those the policy could have had.
+    /// The number of rows that count: those the policy could have chosen.
     pub rows: usize,
     /// How many of them have a reward other than the most common one.
     pub informative_rows: usize,
 }
 
-/// With fewer rewards that are not the most common one, a mean is not nearly normal.
+/// With fewer rewards other than the most common one, a mean is far from normal.
 const LEAST_INFORMATIVE_ROWS: usize = 20;
 
 impl Estimate {
-    /// Of an estimator that is the mean of one number a row, over `rows` rows that count.
+    /// The estimate of an estimator that is the mean of one number per row, over the rows that
+    /// count.
     fn mean(estimator: Estimator, numbers: &[f64], counted: &[WeightedRow]) -> Self {
         let value =
             (!numbers.is_empty()).then(|| numbers.iter().sum::<f64>() / numbers.len() as f64);
@@ -98,7 +100,7 @@ impl Estimate {
         Self { estimator, value, low: with(-1.0), high: with(1.0), rows, informative_rows }
     }
 
-    /// What should make one careful about its interval.
+    /// The reason to distrust the interval, if there is one.
     pub(super) fn warning(&self) -> Option<String> {
         let Self { estimator, rows, informative_rows, .. } = self;
         (*informative_rows < LEAST_INFORMATIVE_ROWS).then(|| {
@@ -110,7 +112,7 @@ impl Estimate {
     }
 }
 
-/// How many rows count, and how many of these differ from the most common reward.
+/// The number of rows that count, and how many of these differ from the most common reward.
 fn informative(weighted: &[WeightedRow]) -> (usize, usize) {
     let mut rewards: Vec<f64> =
         weighted.iter().filter(|row| row.weight > 0.0).map(|row| row.reward).collect();

@@ -1,12 +1,12 @@
-//! Replay: let the policy choose again, and count the rows where it chooses as the log did.
+//! Replay (rejection sampling): the mean over rows where the policy chooses what the log did.
 //!
 //! ```text
 //! V̂ = mean of r_i over { i : the policy chooses a_i }
 //! ```
 //!
-//! Right where the log was made uniformly at random: the rows kept are then those that the policy
-//! would have met. A policy that learns learns from the rows kept, and from nothing else, so this is
-//! what it would have earned while learning. Needs no propensities, and most rows are lost.
+//! Unbiased where the log was made uniformly at random: the kept rows are then distributed as the
+//! policy would have seen them. A learning policy learns from the kept rows alone, so this is its
+//! reward while learning. Needs no propensities; most rows are lost.
 //!
 //! Reference: Li, Chu, Langford and Wang, *Unbiased Offline Evaluation of Contextual-bandit-based
 //! News Article Recommendation Algorithms*, WSDM 2011, Algorithm 2.
@@ -19,7 +19,7 @@ use crate::Error;
 use crate::evaluate::log::Log;
 use crate::evaluate::target::Target;
 
-/// The estimate. What the policy leaves to chance is drawn from the seed.
+/// Computes the estimate. Random choices of the policy are drawn from the seed.
 pub fn estimate(log: &Log, target: &mut dyn Target, seed: u64) -> Result<Estimate, Error> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut kept = Vec::new();
@@ -36,7 +36,7 @@ pub fn estimate(log: &Log, target: &mut dyn Target, seed: u64) -> Result<Estimat
     Ok(Estimate::mean(Estimator::Replay, &rewards, &kept))
 }
 
-/// What makes replay wrong for this log, if anything does.
+/// The reason why replay is biased on this log, if there is one.
 pub fn warning(log: &Log) -> Option<String> {
     let uniform = |row: &crate::evaluate::log::Row| {
         let even = 1.0 / row.candidates.len() as f64;
@@ -59,7 +59,7 @@ pub fn warning(log: &Log) -> Option<String> {
     })
 }
 
-/// A place with these probabilities; one that is certain takes no random number.
+/// An index drawn with these probabilities; a certain one takes no random number.
 fn draw(probabilities: &[f64], rng: &mut ChaCha8Rng) -> usize {
     if let Some(certain) = probabilities.iter().position(|p| *p == 1.0) {
         return certain;

@@ -1,16 +1,16 @@
-//! A cell of a table: a word, a number, a list of either, or nothing.
+//! A cell of a table: a word, a number, a list of either, or missing.
 
 use parquet::record::Field;
 
 use crate::Error;
 
-/// What a column of a log may hold.
+/// A cell of a log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) enum Cell {
-    /// Nothing.
+    /// Missing.
     #[default]
     Missing,
-    /// A word, or in CSV anything at all.
+    /// A word; in CSV any field.
     Text(String),
     /// A number.
     Number(f64),
@@ -68,7 +68,7 @@ impl Cell {
         }
     }
 
-    /// The word in it.
+    /// The cell as a word.
     pub fn word(self, place: &str) -> Result<Option<String>, Error> {
         match self {
             Self::Missing => Ok(None),
@@ -78,7 +78,7 @@ impl Cell {
         }
     }
 
-    /// The number in it.
+    /// The cell as a number.
     pub fn number(self, place: &str) -> Result<Option<f64>, Error> {
         match self {
             Self::Missing => Ok(None),
@@ -86,7 +86,7 @@ impl Cell {
         }
     }
 
-    /// The words in it; in CSV as JSON.
+    /// The cell as a list of words; in CSV as JSON.
     pub fn words(self, place: &str) -> Result<Option<Vec<String>>, Error> {
         match self {
             Self::Missing => Ok(None),
@@ -99,7 +99,7 @@ impl Cell {
         }
     }
 
-    /// The numbers in it; in CSV as JSON.
+    /// The cell as a list of numbers; in CSV as JSON.
     pub fn numbers(self, place: &str) -> Result<Option<Vec<f64>>, Error> {
         let expected = "a list of numbers, as [0.5,0.1]";
         let numbers = match self {

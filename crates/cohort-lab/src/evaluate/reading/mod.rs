@@ -1,4 +1,4 @@
-//! How is a log read from a file?
+//! Reads a log from a file.
 //!
 //! | file | question it answers |
 //! | --- | --- |
@@ -6,8 +6,7 @@
 //! | `cells` | how does a cell of CSV or Parquet become a word, a number or a list? |
 //! | [`open_bandit`] | how is the Open Bandit Dataset read? |
 //!
-//! The format is told by the file itself: Parquet by its first bytes, Open Bandit by its columns,
-//! gzip by its first bytes.
+//! The format is detected: Parquet and gzip by their first bytes, Open Bandit by its columns.
 
 mod cells;
 pub mod open_bandit;
@@ -22,7 +21,7 @@ use flate2::read::MultiGzDecoder;
 use super::log::Log;
 use crate::Error;
 
-/// Reads a log in any format that is known.
+/// Reads a log in any known format.
 pub fn read(path: &Path) -> Result<Log, Error> {
     let fails = |source| Error::Read { path: path.to_owned(), source };
     let mut file = File::open(path).map_err(fails)?;
@@ -50,7 +49,7 @@ fn read_csv(path: &Path, from: Box<dyn Read>) -> Result<Log, Error> {
     }
 }
 
-/// What is wrong with a file that should be CSV.
+/// The error for a file that is not CSV.
 fn not_csv(error: csv::Error) -> Error {
     let line = error.position().map_or(1, csv::Position::line);
     let found = match error.kind() {

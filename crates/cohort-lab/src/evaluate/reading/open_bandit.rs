@@ -1,4 +1,4 @@
-//! The Open Bandit Dataset: what a fashion shop showed, and who clicked.
+//! The Open Bandit Dataset: recommendations of a fashion shop, and clicks.
 //!
 //! `{campaign}.csv` (or `.csv.gz`) beside `item_context.csv`, as Saito, Aihara, Matsutani and
 //! Narita, *Open Bandit Dataset and Pipeline*, 2020 (arXiv:2008.07146) publish it.
@@ -24,17 +24,17 @@ use crate::evaluate::log::{Log, Row};
 
 const USER_FEATURES: [&str; 4] =
     ["user_feature_0", "user_feature_1", "user_feature_2", "user_feature_3"];
-/// What a candidate has: see above.
+/// The number of features of a candidate: see above.
 const DIM: usize = 3;
 
-/// Whether these columns are its.
+/// Whether these are the columns of the Open Bandit Dataset.
 pub(super) fn is_its_header(header: &StringRecord) -> bool {
     ["item_id", "click", "propensity_score", "position"]
         .iter()
         .all(|name| header.iter().any(|column| column == *name))
 }
 
-/// Reads a campaign; the items' file is looked for beside it.
+/// Reads a campaign; `item_context.csv` must be beside it.
 pub(super) fn read(
     path: &Path,
     csv: &mut csv::Reader<Box<dyn Read>>,
@@ -46,7 +46,7 @@ pub(super) fn read(
     for record in csv.records() {
         records.push(record.map_err(not_csv)?);
     }
-    // Times are written alike, so that they sort as words.
+    // Timestamps have one format, so that they sort as words.
     records.sort_by(|a, b| a[columns.timestamp].cmp(&b[columns.timestamp]));
     let categories = columns.user.map(|column| {
         let values: BTreeSet<String> = records.iter().map(|r| r[column].to_owned()).collect();
@@ -92,7 +92,7 @@ fn read_items(path: &Path) -> Result<Vec<f64>, Error> {
     Ok(items)
 }
 
-/// Where each column is.
+/// The index of each column.
 struct Columns {
     timestamp: usize,
     item: usize,

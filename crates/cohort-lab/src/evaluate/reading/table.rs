@@ -1,18 +1,18 @@
-//! Logs as tables: the service's export, and logs of others in the same columns.
+//! Logs as tables: the service's export, and other logs with the same columns.
 //!
 //! | column | meaning |
 //! | --- | --- |
 //! | `item` | the id of the item that was chosen; the only column that must be there, with `reward` |
-//! | `reward` | what came of it; a row without is left out |
+//! | `reward` | its reward; rows without are left out |
 //! | `propensity` | the probability with which the item was chosen |
 //! | `candidates` | the ids of all items that were offered; without it, all items of the log |
 //! | `user` | the user's id; without it, all rows are of one user |
 //! | `features` | the features of all candidates, one after the other |
 //! | `context` | the features of the chosen item; used where `features` is not there |
 //! | `position` | rows of different positions get reward models of their own |
-//! | `decided_ms` | when; rows are put into this order |
+//! | `decided_ms` | the time; rows are sorted by it |
 //!
-//! Other columns are passed over. Lists are JSON in CSV (`["tea","milk"]`, `[0.5,0.1]`) and lists in
+//! Other columns are ignored. Lists are JSON in CSV (`["tea","milk"]`, `[0.5,0.1]`) and lists in
 //! Parquet.
 
 use std::collections::HashMap;
@@ -57,7 +57,7 @@ pub(super) fn read_csv(
 
 /// Reads Parquet.
 pub(super) fn read_parquet(file: File) -> Result<Log, Error> {
-    // The library panics on some files that are damaged in places it does not expect.
+    // The Parquet library panics on some damaged files.
     std::panic::catch_unwind(|| read_sound_parquet(file))
         .unwrap_or_else(|_| Err(broken("damage inside")))
 }
@@ -80,7 +80,7 @@ fn read_sound_parquet(file: File) -> Result<Log, Error> {
     for (at, row) in reader.get_row_iter(None).map_err(broken)?.enumerate() {
         let columns = row.map_err(broken)?.into_columns().into_iter();
         let cells = columns.map(|(name, field)| (name, Cell::from_parquet(field)));
-        // As if there were a header, so that places are told as in CSV.
+        // As if there were a header, so that line numbers agree with CSV.
         table.add(at + 2, Cells(cells.collect()))?;
     }
     table.finish()
@@ -100,15 +100,15 @@ fn check_columns<'a>(columns: impl Iterator<Item = &'a str> + Clone) -> Result<(
     Ok(())
 }
 
-/// A log as it grows.
+/// A log under construction.
 #[derive(Default)]
 struct Table {
     log: Log,
-    /// When each row was decided.
+    /// The time of each row.
     times: Vec<f64>,
-    /// Rows that do not say what was offered.
+    /// Rows without an offer, with their chosen item.
     open_offers: Vec<(usize, u32)>,
-    /// The features of the chosen item, where those of all candidates are not there.
+    /// The features of the chosen item, where those of all candidates are missing.
     chosen_features: Vec<Option<Vec<f64>>>,
     positions: Names,
 }
@@ -167,7 +167,7 @@ impl Table {
         Ok(())
     }
 
-    /// Every candidate has as many features as every other.
+    /// Checks that every candidate has the same number of features.
     fn check_features(
         &mut self,
         line: usize,
@@ -213,8 +213,8 @@ impl Table {
         Ok(self.log)
     }
 
-    /// Where only the chosen item's features were written down, those of the other candidates are
-    /// known if items always have the same features and each was chosen at some time.
+    /// Where only the chosen item's features were logged, those of the other candidates are known
+    /// if items always have the same features and each was chosen at some time.
     fn complete_features(&mut self) {
         if self.chosen_features.iter().all(Option::is_none) {
             let every = self.log.rows.iter().all(|row| !row.features.is_empty());

@@ -1,21 +1,22 @@
-//! Points as the search sees them: up to 128 at once, in single precision, about their own centre.
+//! Blocks of points for the neighbour search: up to 128 points in single precision, relative to
+//! their centre.
 
 use super::lanes::{MOST_POINTS, Mask, WIDTH, members};
 use super::near::Near;
 use crate::simd::F32x16;
 
-/// Up to [`MOST_POINTS`] points by lanes, in units, relative to their centre. What is far from the
-/// origin but near each other keeps its digits in f32 that way.
+/// Up to [`MOST_POINTS`] points by lanes, in search units, relative to their centre. Points far
+/// from the origin but near each other keep their digits in f32 that way.
 pub(super) struct PointBlock {
     pub count: usize,
-    /// Vectors in a row.
+    /// Vectors per row.
     pub vectors: usize,
     /// Row 0: |v|²/2; row 1 + k: coordinate k.
     pub lanes: Vec<F32x16>,
     pub centre: Vec<f64>,
-    /// No point is farther from the centre.
+    /// The largest distance of a point from the centre.
     pub radius: f64,
-    /// The smallest box around the points: first the least coordinates, then the greatest.
+    /// The bounding box: first the least coordinates, then the greatest.
     pub bounds: Vec<f64>,
 }
 
@@ -43,7 +44,7 @@ impl PointBlock {
         Self { count: points.len(), vectors, lanes, centre, radius, bounds }
     }
 
-    /// The point of a group that is nearest to the centre; 0 if there is none.
+    /// The point of a group that is nearest to the centre; 0 if the group is empty.
     pub fn nearest_to_centre(&self, group: Mask) -> usize {
         let half_square = |l: &usize| self.lanes[l / WIDTH].0[l % WIDTH];
         members(group).min_by(|a, b| half_square(a).total_cmp(&half_square(b))).unwrap_or(0)
@@ -67,32 +68,30 @@ fn centre_and_bounds(near: &Near, points: &[u32]) -> (Vec<f64>, Vec<f64>) {
     (centre, bounds)
 }
 
-/// The box that holds nothing.
+/// The empty bounding box.
 pub(super) fn empty_box(dim: usize) -> Vec<f64> {
     let mut bounds = vec![f64::INFINITY; 2 * dim];
     bounds[dim..].fill(f64::NEG_INFINITY);
     bounds
 }
 
-/// Half the largest square that the loops may find for the distance of two points that are at most
-/// `distance` apart, where `reach` bounds the sum of all lengths that go into it: the radii of both
-/// blocks and the distance of their centres.
-///
-/// Coordinates, offset and moved coordinates are each rounded to 24 bits, which moves a point by
-/// less than 2⁻²²·reach; sums of dim products of numbers within reach are off by less than
-/// (dim + 4)·2⁻²⁵·reach² each. The rest is reserve, also for numbers below the range of f32 and for
-/// the rounding of `Near` itself.
+/// An upper bound on half the squared distance that the kernels may compute for two points at most
+/// `distance` apart, where `reach` bounds the sum of all lengths involved: the radii of both blocks
+/// and the distance of their centres.
+/// Coordinates, offset and shifted coordinates are each rounded to 24 bits, which moves a point by
+/// less than 2⁻²²·reach; sums of dim products of numbers within reach are off by less than (dim +
+/// 4)·2⁻²⁵·reach² each. The rest is a safety margin, also for numbers below the range of f32 and
+/// for the rounding of `Near` itself.
 pub(super) fn half_square(distance: f64, reach: f64, dim: usize) -> f64 {
     let moved = distance + 2f64.powi(-22) * reach + 2f64.powi(-110);
     let rounded = (dim + 8) as f64 * 2f64.powi(-24);
     0.5 * moved * moved * (1.0 + 2f64.powi(-20)) + rounded * reach * reach + 2f64.powi(-100)
 }
 
-/// The largest square that the loops may find for the distance of a point to a box that is at most
-/// `distance` away, where `radius` bounds the point's coordinates.
-///
+/// An upper bound on the squared distance that the kernels may compute from a point to a box at
+/// most `distance` away, where `radius` bounds the point's coordinates.
 /// A coordinate outside the box by at most `distance` is off by less than 2⁻²³·(radius + distance)
-/// after rounding; one inside stays inside, as rounding keeps order.
+/// after rounding; one inside stays inside, since rounding keeps order.
 pub(super) fn square_to_box(distance: f64, radius: f64, dim: usize) -> f64 {
     let dim = dim as f64;
     let moved = distance + dim.sqrt() * 2f64.powi(-22) * (radius + distance) + 2f64.powi(-110);

@@ -1,13 +1,14 @@
-//! Where matters stand between two passes: which components there are, and what is where.
+//! The state between two passes: the components so far, and which of them each node of the tree
+//! holds.
 
 use super::disjoint::DisjointSets;
 use super::index::Index;
 use super::tree::Node;
 use rayon::prelude::*;
 
-/// The components so far, as the tree sees them.
+/// The components so far, by position in the tree.
 pub(super) struct Census {
-    /// How many there are.
+    /// The number of components.
     pub components: usize,
     /// The root of every position.
     pub roots: Vec<u32>,
@@ -17,7 +18,7 @@ pub(super) struct Census {
     pub highest: Vec<u64>,
 }
 
-/// Instead of a root: there is not one.
+/// Stands for "no single root".
 pub(super) const NONE: u32 = u32::MAX;
 
 impl Census {
@@ -40,12 +41,12 @@ impl Census {
         u64::from(self.sizes[root as usize]) << 32 | u64::from(root)
     }
 
-    /// The root of the highest component in a node.
+    /// The root of the highest-ranked component in a node.
     pub fn leader(&self, node: usize) -> u32 {
         self.highest[node] as u32
     }
 
-    /// For every node the root of all its positions, where it is one.
+    /// For every node, the root shared by all its positions, or [`NONE`].
     pub fn together(&self, index: &Index) -> Vec<u32> {
         let root_of = |leaf: Node| {
             let roots = &self.roots[leaf.positions()];
@@ -54,7 +55,7 @@ impl Census {
         index.tree.fold(root_of, same)
     }
 
-    /// For every node the root that leads in all its leaves, where it is one.
+    /// For every node, the root that ranks highest in all its leaves, or [`NONE`].
     pub fn led_by(&self, index: &Index) -> Vec<u32> {
         let leader_of = |leaf: Node| {
             leaf.positions().map(|at| self.rank(at)).max().map_or(NONE, |rank| rank as u32)

@@ -1,4 +1,4 @@
-//! Who hangs together so far: disjoint sets that many threads may join at once.
+//! Union-find: disjoint sets that many threads may join at once.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -15,7 +15,7 @@ impl DisjointSets {
         Self { parent: (0..count as u32).map(AtomicU32::new).collect() }
     }
 
-    /// The smallest member known of the set of `at`, and the smallest of all once nobody joins.
+    /// The root of the set of `at`: its smallest member once no thread joins any more.
     pub fn find(&self, mut at: u32) -> u32 {
         loop {
             let parent = self.parent[at as usize].load(Relaxed);
@@ -23,14 +23,14 @@ impl DisjointSets {
             if parent == above {
                 return parent;
             }
-            // Halve the path. Another thread may have found a shorter one and lose it here: it is
-            // still a path to the root.
+            // Path halving. Another thread may have stored a shorter path, which this overwrites:
+            // it is still a path to the root.
             self.parent[at as usize].store(above, Relaxed);
             at = above;
         }
     }
 
-    /// Makes one set of two; returns its root.
+    /// Joins two sets; returns the root.
     pub fn join(&self, a: u32, b: u32) -> u32 {
         let (mut a, mut b) = (a, b);
         loop {
@@ -39,7 +39,7 @@ impl DisjointSets {
                 return a;
             }
             let (low, high) = if a < b { (a, b) } else { (b, a) };
-            // Only a root may get a parent: if `high` has got one meanwhile, look again.
+            // Only a root may get a parent: if `high` has got one meanwhile, try again.
             let root = &self.parent[high as usize];
             if root.compare_exchange(high, low, Relaxed, Relaxed).is_ok() {
                 return low;
@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn joins_from_many_threads_are_all_kept() {
         let sets = DisjointSets::new(10_000);
-        // i with i + 7, in an order that makes threads meet: seven classes modulo 7.
+        // i with i + 7, in an order in which threads contend: seven classes modulo 7.
         (0..9_993_u32).into_par_iter().for_each(|i| {
             let i = (i * 7_919) % 9_993;
             sets.join(i, i + 7);

@@ -1,4 +1,4 @@
-//! All points made ready for searching: the tree, its boxes, and a block a leaf.
+//! The search index: the tree, bounding boxes, and one block per leaf.
 
 use super::block::{PointBlock, empty_box};
 use super::near::Near;
@@ -10,13 +10,13 @@ pub(super) struct Index<'a> {
     pub near: Near<'a>,
     pub tree: Tree,
     pub set: InstructionSet,
-    /// The leaves' nodes.
+    /// The nodes that are leaves.
     pub leaves: Vec<usize>,
-    /// The leaves' points.
+    /// The points of each leaf.
     blocks: Vec<PointBlock>,
-    /// The number among the leaves of every node that is one.
+    /// For every node that is a leaf, its number among the leaves.
     leaf_number: Vec<u32>,
-    /// The box of every node.
+    /// The bounding box of every node.
     bounds: Vec<f64>,
 }
 
@@ -43,13 +43,13 @@ impl<'a> Index<'a> {
         &self.blocks[self.leaf_number[leaf] as usize]
     }
 
-    /// The box of a node: its least coordinates and its greatest.
+    /// The bounding box of a node: its least coordinates and its greatest.
     pub fn bounds(&self, node: usize) -> (&[f64], &[f64]) {
         let dim = self.near.dim();
         self.bounds[2 * dim * node..][..2 * dim].split_at(dim)
     }
 
-    /// Children come after their node: from the last to the first, each box is made of two ready
+    /// Children come after their node: from last to first, each box is the union of two finished
     /// ones.
     fn boxes(&self) -> Vec<f64> {
         let dim = self.near.dim();

@@ -1,4 +1,4 @@
-//! Two blocks of points meet: whoever are neighbours are joined.
+//! Joins the neighbours between two blocks of points.
 
 use super::block::{PointBlock, half_square};
 use super::disjoint::DisjointSets;
@@ -7,16 +7,16 @@ use super::lanes::{MOST_POINTS, MOST_VECTORS, Mask, Row, WIDTH, first, members};
 use super::search::Search;
 use crate::simd::F32x16;
 
-/// The points of a block, and what they hang together with.
+/// The points of a block, and the components they belong to.
 pub(super) struct BlockPoints<'a> {
     pub block: &'a PointBlock,
-    /// Where each of them is in the tree.
+    /// The position of each point in the tree.
     pub positions: &'a [u32],
-    /// Some member of each one's set: its root when last looked up.
+    /// A member of each point's set: its root when last looked up.
     pub roots: [u32; MOST_POINTS],
 }
 
-/// Room to work in.
+/// Scratch memory.
 pub(super) struct Scratch {
     pub low: Vec<f32>,
     pub high: Vec<f32>,
@@ -48,14 +48,14 @@ impl<'a> BlockPoints<'a> {
         first(self.positions.len())
     }
 
-    /// Looks up the roots of some.
+    /// Looks up the roots of the points in `some`.
     pub fn look_up(&mut self, sets: &DisjointSets, some: Mask) {
         for l in members(some) {
             self.roots[l] = sets.find(self.roots[l]);
         }
     }
 
-    /// Those whose root, when last looked up, is the one given.
+    /// The points whose root, when last looked up, is `root`.
     pub fn members_of(&self, root: u32) -> Mask {
         let mut mask = 0;
         for (v, roots) in self.roots.chunks_exact(WIDTH).enumerate() {
@@ -68,13 +68,13 @@ impl<'a> BlockPoints<'a> {
         mask & self.all()
     }
 
-    /// The root of all, when last looked up, if they have one.
+    /// The root common to all points when last looked up, if there is one.
     fn common_root(&self) -> Option<u32> {
         let roots = &self.roots[..self.positions.len()];
         roots.iter().all(|root| *root == roots[0]).then(|| roots[0])
     }
 
-    /// Two sets have become one.
+    /// Records that two sets have been joined.
     fn merge(&mut self, a: u32, b: u32, root: u32) {
         for known in &mut self.roots {
             if *known == a || *known == b {
@@ -122,8 +122,8 @@ impl Search<'_> {
         }
     }
 
-    /// Moves the active queries into the frame of the targets and sets their limits there. Returns
-    /// those within γ of the ball around the targets.
+    /// Shifts the active queries into the frame of the targets and sets their limits there. Returns
+    /// those within γ of the bounding ball of the targets.
     fn move_to(
         &self,
         scratch: &mut Scratch,
@@ -151,8 +151,8 @@ impl Search<'_> {
         })
     }
 
-    /// Joins a query with those of the proposed targets that are its neighbours, one of each set.
-    /// Returns whether there was one.
+    /// Joins a query with its neighbours among the proposed targets, one per set. Returns whether
+    /// there was one.
     fn join(
         &self,
         queries: &mut BlockPoints,

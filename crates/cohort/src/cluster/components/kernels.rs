@@ -1,20 +1,19 @@
-//! Three SIMD kernels over the points of a block, in single precision: move it, find the points near a
-//! box, find the neighbours of some queries in another block.
+//! Three SIMD kernels over the points of a block, in single precision: shift a block, find the
+//! points near a box, find the neighbours of some queries in another block.
 //!
-//! The kernels only propose: a pair that they let pass is decided by `Near`, and the limits they are
-//! given allow for their rounding. So every instruction set gives the same components.
+//! The kernels only propose candidates: a pair that passes is decided by `Near`, and the limits
+//! allow for rounding. So every instruction set gives the same components.
 //!
 //! A block of n points is stored by rows of ⌈n/16⌉ vectors: first |v|²/2 of every point v, then the
-//! first coordinate of every point, then the second, and so on. Lanes beyond n have |v|²/2 = ∞: no
-//! point is near them.
+//! first coordinate of every point, then the second, and so on. Lanes beyond n have |v|²/2 = ∞, so
+//! that no query is near them.
 
 use super::lanes::{MOST_VECTORS, Mask, Row, WIDTH};
 use crate::simd::{F32x16, Kernel, Simd};
 
-/// Moves the points of a block by an offset, and prepares them to meet another block in whose frame
-/// they are then: `moved` are their coordinates x there, `limits` are `within` − |x|²/2. Returns the
-/// `wanted` points with |x|²/2 not above `ball`. Vectors of lanes without a wanted point are left
-/// alone.
+/// Shifts the points of a block by an offset, into the frame of another block: `moved` are the
+/// coordinates x there, `limits` are `within` − |x|²/2. Returns the `wanted` points with |x|²/2 not
+/// above `ball`. Vectors without a wanted point are skipped.
 pub(super) struct Shift<'a> {
     pub lanes: &'a [F32x16],
     pub vectors: usize,
@@ -51,7 +50,7 @@ impl Kernel for Shift<'_> {
     }
 }
 
-/// Those of the `wanted` points whose squared distance to a box is not above a limit.
+/// The `wanted` points whose squared distance to a box is not above a limit.
 pub(super) struct NearBox<'a> {
     pub lanes: &'a [F32x16],
     pub vectors: usize,
@@ -85,7 +84,7 @@ impl Kernel for NearBox<'_> {
     }
 }
 
-/// How many queries may meet a block at once.
+/// The most queries that are compared with a block at once.
 pub(super) const AT_ONCE: usize = 8;
 
 /// For each query x, the points v of a block with |v|²/2 − x·v not above the query's limit; with
@@ -95,7 +94,7 @@ pub(super) struct Neighbours<'a> {
     pub vectors: usize,
     /// The coordinates of the queries, in the frame of the block.
     pub moved: &'a [Row],
-    /// Which points of `moved` ask; at most [`AT_ONCE`].
+    /// Which points of `moved` are queries; at most [`AT_ONCE`].
     pub queries: &'a [u8],
     pub limits: &'a Row,
 }
@@ -104,7 +103,7 @@ impl Kernel for Neighbours<'_> {
     type Output = [Mask; AT_ONCE];
 
     /// A tile of queries × vectors stays in registers: each coordinate of the block is loaded once
-    /// for all queries of the tile. Where too few queries are left, the last one fills it up.
+    /// for all queries of the tile. Where too few queries are left, the last one is repeated.
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> [Mask; AT_ONCE] {
         let mut met = [[0; MOST_VECTORS]; AT_ONCE];
@@ -197,7 +196,7 @@ impl Neighbours<'_> {
     }
 }
 
-/// The vectors of lanes that hold a wanted point.
+/// The vectors that hold a wanted point.
 #[inline(always)]
 fn vectors_of(wanted: Mask, vectors: usize) -> impl Iterator<Item = usize> {
     (0..vectors).filter(move |v| (wanted >> (WIDTH * v)) as u16 != 0)

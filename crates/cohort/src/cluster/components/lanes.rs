@@ -2,11 +2,11 @@
 
 use crate::simd::{F32x16, LANES_F32};
 
-/// Points in one vector.
+/// Points per vector.
 pub(super) const WIDTH: usize = LANES_F32;
-/// Most vectors in a row of a block.
+/// The most vectors in a row of a block.
 pub(super) const MOST_VECTORS: usize = 8;
-/// Most points in a block.
+/// The most points in a block.
 pub(super) const MOST_POINTS: usize = WIDTH * MOST_VECTORS;
 
 /// A set of the points of a block: bit l is point l.

@@ -1,4 +1,4 @@
-//! Who hangs together within one leaf.
+//! Joins neighbours within one leaf.
 
 use super::block::{PointBlock, half_square};
 use super::disjoint::DisjointSets;
@@ -7,10 +7,8 @@ use super::kernels::{Neighbours, Shift};
 use super::lanes::{MOST_VECTORS, Mask, Row, first, members};
 use crate::simd::F32x16;
 
-/// Joins the neighbours within a leaf.
-///
-/// From a point all its neighbours are reached, from them theirs, as long as somebody is left: in a
-/// dense leaf two or three points reach all.
+/// Joins the neighbours within a leaf by breadth-first search: from a point to all its neighbours,
+/// from them to theirs. In a dense leaf two or three points reach all others.
 pub(super) fn join_within(index: &Index, sets: &DisjointSets, leaf: usize) {
     let block = index.block(leaf);
     let node = index.tree.nodes[leaf];
@@ -34,7 +32,7 @@ pub(super) fn join_within(index: &Index, sets: &DisjointSets, leaf: usize) {
     }
 }
 
-/// A block that meets itself.
+/// The rows of a block that is compared with itself.
 struct Rows {
     moved: Vec<Row>,
     limits: Row,
@@ -58,7 +56,7 @@ impl Rows {
         Self { moved, limits }
     }
 
-    /// Those who may be neighbours of a query.
+    /// The candidates for neighbours of a query.
     fn proposed(&self, index: &Index, block: &PointBlock, query: usize) -> Mask {
         index.set.run(Neighbours {
             lanes: &block.lanes,

@@ -1,23 +1,23 @@
 //! Connected components of the γ-neighbour graph, exact, without storing an edge.
 //!
-//! Points are put into leaves of a tree, up to 128 neighbours in space each. Edges are looked for in
-//! three passes, each of which leaves less to the next: within leaves, from leaves into a few near
-//! ones, and at last from everything but the largest component into everything within reach. An
-//! edge between points that hang together already is never looked for, so a dense cluster costs
-//! little more than reading it; what costs is to be sure that the rest is apart.
+//! Points are put into the leaves of a k-d tree, up to 128 nearby points each. Edges are searched
+//! for in three passes, each of which leaves less to the next: within leaves, from leaves into a
+//! few near ones, and last from everything but the largest component into everything within reach.
+//! An edge between points of the same component is never searched for, so a dense cluster costs
+//! little more than reading it; the cost is in proving that the components are apart.
 //!
 //! Single precision proposes pairs, with a margin for its rounding; one function in f64 decides.
-//! Threads join what they find in any order: the components are the same in every order.
+//! Threads join components in any order: the result is the same in every order.
 //!
 //! | file | question it answers |
 //! | --- | --- |
-//! | this one | in which passes are edges looked for? |
+//! | this one | in which passes are edges searched for? |
 //! | `near` | when are two points neighbours? |
-//! | `disjoint` | who hangs together so far? |
+//! | `disjoint` | which points are connected so far? |
 //! | `tree`, `block`, `index` | where are the points? |
 //! | `leaf` | who are neighbours within a leaf? |
-//! | `census`, `passes` | who has to ask in other leaves? |
-//! | `search`, `join` | how are other leaves asked? |
+//! | `census`, `passes` | which points have to search other leaves? |
+//! | `search`, `join` | how are other leaves searched? |
 //! | `lanes`, `kernels` | how are many distances computed at once? |
 
 mod block;
@@ -73,11 +73,11 @@ fn components_on(set: InstructionSet, points: &[f64], dim: usize, gamma: f64) ->
     labels(&index, &sets)
 }
 
-/// Leaves that the first pass may ask.
+/// How many leaves the first pass may visit.
 const FIRST_VISITS: usize = 16;
 
-/// Asks in more and more near leaves, as long as that joins a good part of what is left. Where there
-/// is less than one component in four leaves, all leaves may as well be asked at once.
+/// Searches more and more near leaves, as long as that joins a good part of the remaining
+/// components. With less than one component per four leaves, all leaves are searched at once.
 fn join_most(index: &Index, sets: &DisjointSets) -> Census {
     let leaves = index.leaves.len();
     let mut census = Census::take(index, sets);

@@ -1,4 +1,4 @@
-//! When are two points neighbours? The one place where that is decided.
+//! The one place that decides whether two points are neighbours.
 
 /// The points, γ, and the rule i ~ j ⇔ ‖p_i − p_j‖ ≤ γ.
 ///
@@ -13,10 +13,8 @@ pub(super) struct Near<'a> {
     unit: Unit,
 }
 
-/// The unit of length in which the search looks for candidates, in single precision.
-///
-/// It is γ, unless the coordinates are so large beside γ that their squares would leave the range
-/// of f32.
+/// The unit of length of the search in single precision: γ, unless the coordinates are so large
+/// beside γ that their squares would leave the range of f32.
 #[derive(Clone, Copy)]
 pub(super) struct Unit {
     /// Multiplies a coordinate; a power of two.
@@ -98,7 +96,7 @@ mod tests {
             assert!(!near(-size, size, size), "{size}");
             assert!(!near(0.0, size, size / 2.0), "{size}");
         }
-        // Far apart beyond the range of f64.
+        // Apart by more than the range of f64.
         assert!(!near(-f64::MAX, f64::MAX, f64::MAX));
         assert!(near(-f64::MAX / 2.0, f64::MAX / 2.0, f64::MAX));
     }

@@ -1,4 +1,4 @@
-//! Who has to ask in other leaves: first a few, in near leaves; then all that must, everywhere.
+//! Which points search other leaves: first a few, in near leaves; then all that must, everywhere.
 
 use super::block::PointBlock;
 use super::census::Census;
@@ -9,8 +9,8 @@ use super::lanes::{MOST_POINTS, Mask, first};
 use super::search::{QueryBlock, Ranks, Search};
 use rayon::prelude::*;
 
-/// From every leaf, those outside its leading component ask in near leaves, and one point asks for
-/// all of the leading component: one edge is enough to join it to another.
+/// From every leaf, the points outside its leading component search near leaves. One point searches
+/// for the whole leading component: one edge is enough to join it to another.
 pub(super) fn search_near_leaves(
     index: &Index,
     sets: &DisjointSets,
@@ -38,8 +38,8 @@ pub(super) fn search_near_leaves(
     });
 }
 
-/// Of two components the lower asks the higher, in all leaves within reach: that finds every edge
-/// between components, and the largest component never asks.
+/// Of two components the lower-ranked searches for the higher, in all leaves within reach: that
+/// finds every edge between components, and the largest component never searches.
 pub(super) fn search_all_leaves(index: &Index, sets: &DisjointSets, census: &Census) {
     let search = Search::new(index, sets, census, census.together(index));
     let top = census.highest[0];
@@ -70,8 +70,8 @@ pub(super) fn search_all_leaves(index: &Index, sets: &DisjointSets, census: &Cen
     });
 }
 
-/// Nodes that hold all queries, each as many as one block may have: the fewer they are, the more
-/// leaves go together.
+/// Nodes that hold all queries, each with as many as fit one block: the fewer queries there are,
+/// the more leaves are taken together.
 fn query_nodes(index: &Index, asks: impl Fn(&usize) -> bool) -> Vec<usize> {
     let queries =
         index.tree.fold(|leaf| leaf.positions().filter(&asks).count(), |left, right| left + right);

@@ -1,5 +1,5 @@
-//! Who asks where: a block of queries goes down the tree to the leaves that may hold neighbours of
-//! theirs they do not hang together with yet.
+//! The tree search: a block of queries descends to the leaves that may hold neighbours outside the
+//! queries' own components.
 
 use super::block::{PointBlock, square_to_box};
 use super::census::{Census, NONE};
@@ -14,20 +14,21 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 pub(super) struct Search<'a> {
     pub index: &'a Index<'a>,
     pub sets: &'a DisjointSets,
-    /// For every node a position; who hangs together with it passes by. [`NONE`]: nobody does.
+    /// The pruning rule: for every node a position; queries connected to it skip the node.
+    /// [`NONE`]: no query does.
     pruned: Vec<AtomicU32>,
-    /// For every node the highest rank in it.
+    /// The highest rank in every node.
     highest: &'a [u64],
 }
 
-/// A block of queries on its way down the tree.
+/// A block of queries that descends the tree.
 pub(super) struct QueryBlock<'a> {
     pub points: BlockPoints<'a>,
-    /// If given, only nodes with a higher rank than their own are asked.
+    /// If given, only nodes with a rank above the query's own are visited.
     pub ranks: Option<Ranks>,
-    /// The leaf that is not asked: their own.
+    /// The leaf that is skipped: the queries' own.
     pub own: Option<usize>,
-    /// How many more leaves they may ask.
+    /// How many more leaves may be visited.
     pub visits: usize,
     pub scratch: Scratch,
 }
@@ -46,7 +47,7 @@ impl Ranks {
         Self { each, least, most }
     }
 
-    /// Those of some that are below a rank. Mostly that is all or none.
+    /// Those of `some` that rank below `rank`; mostly all or none.
     fn below(&self, rank: u64, some: Mask) -> Mask {
         if self.most < rank {
             some
@@ -59,7 +60,7 @@ impl Ranks {
 }
 
 impl<'a> Search<'a> {
-    /// Whoever hangs together with `pruned[node]` need not ask in that node.
+    /// Queries connected to `pruned[node]` skip that node.
     pub fn new(
         index: &'a Index,
         sets: &'a DisjointSets,
@@ -70,7 +71,7 @@ impl<'a> Search<'a> {
         Self { index, sets, pruned, highest: &census.highest }
     }
 
-    /// Lets the active points meet everybody below a node, the nearer child first.
+    /// Compares the active queries with all points below a node, the nearer child first.
     pub fn descend(&self, queries: &mut QueryBlock, node: usize, active: Mask) {
         let active = self.still_active(queries, node, active);
         if active == 0 {
@@ -86,7 +87,7 @@ impl<'a> Search<'a> {
         self.descend(queries, far, active);
     }
 
-    /// Those for whom there may be something new below a node.
+    /// The queries for which there may be a new edge below a node.
     fn still_active(&self, queries: &mut QueryBlock, node: usize, active: Mask) -> Mask {
         if queries.visits == 0 || queries.own == Some(node) {
             return 0;
@@ -110,7 +111,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// A node is also passed by where both its children are, by the same.
+    /// A node is also pruned where both its children are, for the same component.
     fn pruned(&self, node: usize) -> u32 {
         let known = self.pruned[node].load(Relaxed);
         if known != NONE {
@@ -158,7 +159,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// How far the middle of a node is from the centre of a block, squared.
+    /// The squared distance from the middle of a node to the centre of a block.
     fn way(&self, block: &PointBlock, node: usize) -> f64 {
         let (low, high) = self.index.bounds(node);
         let mut square = 0.0;
@@ -169,10 +170,9 @@ impl<'a> Search<'a> {
         square
     }
 
-    /// Lets the active points meet the points of a leaf.
-    ///
-    /// Those who hang together with the leaf's leading component need only meet the others there.
-    /// Whichever are fewer then go to the other side.
+    /// Compares the active queries with the points of a leaf.
+    /// Queries in the leaf's leading component are compared with the other points only. The smaller
+    /// side becomes the queries.
     fn visit(&self, queries: &mut QueryBlock, leaf: usize, active: Mask) {
         queries.visits -= 1;
         let node = self.index.tree.nodes[leaf];
@@ -200,7 +200,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The larger of two numbers, in one instruction: `f64::max` takes several for the sake of NaN.
+/// The larger of two numbers, in one instruction: `f64::max` takes several to handle NaN.
 fn larger(a: f64, b: f64) -> f64 {
     if a > b { a } else { b }
 }

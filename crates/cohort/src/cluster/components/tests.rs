@@ -189,8 +189,8 @@ fn every_pass_is_exact_from_no_edge_to_one_component() {
     }
 }
 
-/// Few dimensions, many leaves, and γ where large components hang together by single points: no
-/// point may stop too early.
+/// Few dimensions, many leaves, and γ where large components are connected by single points: no
+/// search may stop too early.
 #[test]
 fn single_links_between_large_components_are_found() {
     let count = 3000;
@@ -223,7 +223,7 @@ fn any_number_of_threads_gives_the_same_labels() {
 
 #[test]
 fn a_long_chain_of_steps_of_exactly_gamma_holds() {
-    // Every link is borderline, and no two points but neighbours are joined.
+    // Every link is borderline, and only adjacent points are joined.
     let count = 20_000;
     let chain: Vec<f64> =
         (0..count).flat_map(|i| [3.0 * f64::from(i), 4.0 * f64::from(i)]).collect();

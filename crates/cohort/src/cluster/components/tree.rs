@@ -1,10 +1,10 @@
-//! Which points lie together: a binary tree over them, cut along one coordinate at a time.
+//! A k-d tree over the points: each node is split along one coordinate.
 
 use super::lanes::MOST_POINTS;
 use super::near::Near;
 
-/// The points in an order in which every node is a range, and its nodes: each node is followed by
-/// its left child's nodes, then its right child's.
+/// The points in an order in which every node is a range, and the nodes in pre-order: each is
+/// followed by its left child's nodes, then its right child's.
 pub(super) struct Tree {
     /// The point at every position.
     pub order: Vec<u32>,
@@ -16,19 +16,19 @@ pub(super) struct Tree {
 pub(super) struct Node {
     pub start: u32,
     pub end: u32,
-    /// How many nodes after this one its right child comes; 0 for a leaf.
+    /// The offset of the right child among the nodes; 0 for a leaf.
     skip: u32,
 }
 
-/// Points looked at to choose a cut.
+/// How many points are sampled to choose a split.
 const SAMPLE: usize = 64;
-/// Deeper than this the points are halved without looking at them.
+/// Below this depth points are halved without looking at them.
 const DEEPEST_CUT: usize = 96;
-/// Ranges shorter than this are cut on one thread.
+/// Ranges shorter than this are split on one thread.
 const PARALLEL: usize = 8192;
 
 impl Tree {
-    /// Cuts until every leaf is small enough.
+    /// Splits until every leaf is small enough.
     pub fn grow(near: &Near) -> Self {
         let mut order: Vec<u32> = (0..near.count() as u32).collect();
         let nodes = grow(near, &mut order, 0, 0);
@@ -43,7 +43,7 @@ impl Tree {
 
     /// A value for every node: a leaf's from the leaf, any other from those of its children.
     pub fn fold<T: Copy>(&self, leaf: impl Fn(Node) -> T, join: impl Fn(T, T) -> T) -> Vec<T> {
-        // Children come after their node: from the last to the first, theirs are ready.
+        // Children come after their node: from last to first, their values are finished.
         let mut backwards: Vec<T> = Vec::with_capacity(self.nodes.len());
         for node in (0..self.nodes.len()).rev() {
             let ready = |child: usize| backwards[self.nodes.len() - 1 - child];
@@ -84,17 +84,17 @@ fn grow(near: &Near, order: &mut [u32], start: u32, depth: usize) -> Vec<Node> {
     nodes
 }
 
-/// Points whose coordinate is at most `at` go left.
+/// A split: points whose coordinate is at most `at` go left.
 #[derive(Clone, Copy)]
 struct Cut {
     coordinate: usize,
     at: f64,
-    /// How many of the sample go to the smaller side.
+    /// How many points of the sample go to the smaller side.
     balance: usize,
 }
 
 impl Cut {
-    /// Reorders the points; returns how many went left. Both sides get some.
+    /// Reorders the points; returns how many went left. Neither side is empty.
     fn apply(&self, near: &Near, order: &mut [u32]) -> usize {
         let goes_left = |point: u32| near.point(point)[self.coordinate] <= self.at;
         let (mut left, mut right) = (0, order.len());
@@ -113,9 +113,10 @@ impl Cut {
     }
 }
 
-/// Along the coordinate of greatest variance, in the widest gap of the middle half of a sample:
-/// clusters are cut apart rather than through. Where ties leave no such gap, the next coordinate is
-/// tried, and the most even cut taken in the end. `None` if the sample is one point.
+/// Splits along the coordinate of greatest variance, in the widest gap of the middle half of a
+/// sample: between clusters rather than through them. Where ties leave no such gap, the next
+/// coordinate is tried, and in the end the most even split is taken. `None` if the sample is one
+/// point.
 fn choose_cut(near: &Near, order: &[u32]) -> Option<Cut> {
     let sample = sample(order);
     let mut coordinates: Vec<(f64, usize)> =
@@ -134,7 +135,7 @@ fn choose_cut(near: &Near, order: &[u32]) -> Option<Cut> {
     most_even
 }
 
-/// Points picked by a fixed hash: a regular step could fall in with a rhythm of the input.
+/// Points sampled by a fixed hash: a regular step could resonate with a pattern in the input.
 fn sample(order: &[u32]) -> [u32; SAMPLE] {
     let mut state = order.len() as u64;
     std::array::from_fn(|_| {
@@ -154,7 +155,7 @@ fn variance(near: &Near, sample: &[u32; SAMPLE], coordinate: usize) -> f64 {
     sample.iter().map(|point| (value(point) - mean) * (value(point) - mean)).sum()
 }
 
-/// The widest gap with a quarter of the sample on each side, or else the most even cut.
+/// The widest gap with a quarter of the sample on each side, or else the most even split.
 fn widest_gap(near: &Near, sample: &[u32; SAMPLE], coordinate: usize) -> Option<Cut> {
     let mut values = sample.map(|point| near.point(point)[coordinate]);
     values.sort_unstable_by(f64::total_cmp);
@@ -204,7 +205,7 @@ mod tests {
         check(&[1.0], 1);
         check(&vec![0.5; 1000], 1);
         check(&(0..1000).map(f64::from).collect::<Vec<_>>(), 2);
-        // Most of the points are one, and the others are ever smaller.
+        // Most of the points are the same one, and the others are ever smaller.
         let mut lopsided = vec![0.0; 5000];
         lopsided.extend((0..1000).map(|i| 2f64.powi(-i)));
         check(&lopsided, 1);

@@ -1,5 +1,5 @@
-//! How a graph is kept: edges, spanning forest and members as they stand, order included, since the
-//! order is that in which they are looked at.
+//! Serialisation of a graph: edges, spanning forest and members in their order, since the order
+//! decides which edge is tried first.
 
 use std::io::{self, Read, Write};
 
@@ -8,7 +8,7 @@ use crate::Error;
 use crate::saved::{check_equal, read_array, read_count, read_places, write_count, write_places};
 
 impl ShrinkingGraph {
-    /// Writes it.
+    /// Writes the graph.
     pub fn save(&self, out: &mut dyn Write) -> io::Result<()> {
         write_count(out, self.vertices())?;
         match &self.edges {
@@ -49,7 +49,7 @@ impl ShrinkingGraph {
     }
 }
 
-/// Every vertex is a member of one component; which, and where in it.
+/// The place of every vertex: each must be a member of exactly one component.
 fn places(
     what: &'static str,
     vertices: usize,
@@ -68,7 +68,7 @@ fn places(
     Ok(placed.unwrap_or_default())
 }
 
-/// Memory grows with what is really read.
+/// Reads item by item, so that memory grows with what was really read.
 fn read_each<T>(count: usize, mut read: impl FnMut() -> Result<T, Error>) -> Result<Vec<T>, Error> {
     let mut all = Vec::new();
     for _ in 0..count {

@@ -1,7 +1,8 @@
-//! Choosing for many: `argmax_x ⟨x, θ̂⟩ + offset(x) + radius·‖x‖_{V⁻¹}`, learners as lanes.
+//! Arm choice for many learners: `argmax_x ⟨x, θ̂⟩ + offset(x) + radius·‖x‖_{V⁻¹}`, learners as
+//! lanes.
 //!
 //! Every coefficient of a block is loaded once for a whole tile of arms, whose sums stay in
-//! registers; two blocks at once share the weights of the arms.
+//! registers. Two blocks at once share the weights of the arms.
 
 use super::layout::{F64x8, Layout};
 use super::offer::Offer;
@@ -15,15 +16,15 @@ pub fn scratch_lanes(offer: &Offer) -> usize {
     2 * offer.arms() * MOST_BLOCKS
 }
 
-/// Chooses for the learners of one block, or of as many as the instruction set scores at once.
+/// Kernel that chooses for one block, or for as many as the instruction set scores at once.
 pub struct Choose<'a> {
-    /// The form of a block.
+    /// The layout of a block.
     pub layout: Layout,
-    /// What there is to choose from.
+    /// The arms on offer.
     pub offer: &'a Offer,
-    /// The blocks, side by side.
+    /// The blocks, contiguous.
     pub blocks: &'a [F64x8],
-    /// Where the blocks that come next may be: fetched on the way.
+    /// The address of the next blocks, for prefetching.
     pub next: *const F64x8,
     /// The radius of every learner.
     pub radii: &'a [F64x8; MOST_BLOCKS],
@@ -32,7 +33,7 @@ pub struct Choose<'a> {
 }
 
 impl Kernel for Choose<'_> {
-    /// The arm of every learner, as a number.
+    /// The arm of every learner, as an f64.
     type Output = [F64x8; MOST_BLOCKS];
 
     #[inline(always)]
@@ -65,7 +66,7 @@ impl Choose<'_> {
         let (length, rest) = scratch.split_at_mut(offer.tiles * per_tile);
         let mean = &mut rest[..offer.tiles * per_tile];
 
-        // Where there is one block less than could be scored at once, it is scored twice.
+        // Where only one block is left, it is scored twice.
         let last = blocks.len() / layout.stride() - 1;
         let mut inverse = [blocks; BLOCKS];
         let mut estimate = [blocks; BLOCKS];
@@ -74,9 +75,9 @@ impl Choose<'_> {
             (inverse[b], estimate[b]) = (block.inverse, block.estimate);
         }
 
-        // xᵀV⁻¹x of tile after tile, and the roots of one tile while the next is summed: the
-        // divider works while the multipliers do. As many tiles as there are blocks fetch one of
-        // the next blocks each.
+        // xᵀV⁻¹x tile by tile, with the square roots of one tile computed while the next is summed:
+        // the divider works beside the multipliers. The first tiles prefetch one of the next blocks
+        // each.
         let mut roots: &mut [F64x8] = &mut [];
         if offer.length.is_empty() {
             let mut rest = &mut *length;
@@ -92,7 +93,7 @@ impl Choose<'_> {
                 lanes.fill(F64x8::splat(*length));
             }
         }
-        // ⟨x, θ̂⟩ of tile after tile, and the last roots meanwhile.
+        // ⟨x, θ̂⟩ tile by tile, and meanwhile the remaining square roots.
         let tiles =
             offer.x.chunks_exact(offer.layout.dim * ARMS).zip(mean.chunks_exact_mut(per_tile));
         for (tile, (weights, means)) in tiles.enumerate() {
@@ -129,8 +130,8 @@ impl Choose<'_> {
     }
 }
 
-/// `sums[arm][block] = Σ_c coefficients[block][c]·weights[c][arm]` for a tile of arms, and on the
-/// way the roots of other sums.
+/// `sums[arm][block] = Σ_c coefficients[block][c]·weights[c][arm]` for a tile of arms, interleaved
+/// with the square roots of other sums.
 #[inline(always)]
 fn add_up<S: Simd, const ARMS: usize, const BLOCKS: usize>(
     simd: S,
@@ -144,7 +145,8 @@ fn add_up<S: Simd, const ARMS: usize, const BLOCKS: usize>(
     let coefficients = coefficients.map(|lanes| &lanes[..weights.len()]);
     let mut sum = [[simd.splat(0.0); BLOCKS]; ARMS];
     let mut at = 0;
-    // Loops with known ends over arrays in registers: a function would be one too many.
+    // Loops of constant length over arrays in registers; a macro, since a closure or function would
+    // spill them.
     macro_rules! add_one {
         () => {
             let mut coefficient = [simd.splat(0.0); BLOCKS];

@@ -1,7 +1,7 @@
-//! Choosing for one learner: arms as lanes.
+//! Arm choice for one learner: arms as lanes.
 //!
-//! It adds the same products in the same order as [`choosing`](super::choosing) does for many, so
-//! that a learner that is asked alone gives the arm it would give in a round, to the last bit.
+//! It adds the same products in the same order as [`choosing`](super::choosing), so that a learner
+//! that is asked alone gives the same arm as in a round, to the last bit.
 
 use super::layout::{F64x8, LANES, Layout, LearnerBlock};
 use super::offer::euclidean;
@@ -9,13 +9,13 @@ use crate::linear::{Shape, argmax};
 use crate::simd::{Kernel, Simd};
 use crate::{Arm, Contexts};
 
-/// Chooses for one learner; arms are lanes.
+/// Kernel that chooses for one learner; arms are lanes.
 pub struct ChooseOne<'a> {
     /// The learner's block.
     pub block: LearnerBlock<'a>,
-    /// The learner's place in it.
+    /// The learner's lane in the block.
     pub lane: usize,
-    /// What there is to choose from.
+    /// The arms on offer.
     pub contexts: &'a Contexts<'a>,
     /// The form of the confidence set.
     pub shape: Shape,
@@ -25,8 +25,8 @@ pub struct ChooseOne<'a> {
     pub scratch: &'a mut [F64x8],
 }
 
-/// How many lanes of arms [`ChooseOne`] works on at once: their sums are independent, so that
-/// none waits for the one before it.
+/// How many lanes of arms are processed at once: their sums are independent, so that no addition
+/// waits for another.
 const ABREAST: usize = 4;
 
 impl ChooseOne<'_> {
@@ -79,7 +79,7 @@ impl Learner<'_> {
     ) {
         let dim = self.block.estimate.len();
         let x = &mut x.as_chunks_mut::<WIDTH>().0[..dim];
-        // Lanes beyond the last arm repeat it; nobody looks at their scores.
+        // Lanes beyond the last arm repeat it; their scores are not read.
         let arm = |at: usize| contexts.arm((first + at).min(contexts.arms() - 1));
         for w in 0..WIDTH {
             let rows: [&[f64]; LANES] = std::array::from_fn(|l| arm(w * LANES + l));

@@ -1,4 +1,4 @@
-//! Where the numbers of many learners are: in lanes, blocks and runs.
+//! Memory layout of many learners: lanes, blocks and runs.
 //!
 //! ```text
 //! lane    one number for each of eight learners, 64 bytes: a register, a cache line
@@ -6,8 +6,8 @@
 //! run     blocks side by side in one allocation: what a thread takes at a time
 //! ```
 //!
-//! More learners are more runs: nothing that is there is ever copied, so that a service does not
-//! stop when it grows, and N learners take the memory of their statistics.
+//! More learners are more runs: existing runs are never copied, so that a service does not pause
+//! when it grows, and N learners take the memory of their statistics.
 
 use crate::linear::symmetric::packed_len;
 use crate::linear::{Progress, Symmetric};
@@ -16,7 +16,7 @@ pub use crate::simd::{F64x8, LANES};
 /// Lanes per run, roughly: 256 KiB, some tens of microseconds of work.
 const RUN_LANES: usize = 4096;
 
-/// The form of a block, which follows from the dimension.
+/// The layout of a block, which follows from the dimension.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     /// d.
@@ -25,7 +25,7 @@ pub struct Layout {
     pub packed: usize,
 }
 
-/// A block to look at.
+/// A read-only view of a block.
 #[derive(Clone, Copy)]
 pub struct LearnerBlock<'a> {
     /// V⁻¹ packed.
@@ -34,11 +34,11 @@ pub struct LearnerBlock<'a> {
     pub estimate: &'a [F64x8],
     /// ln det V − d ln λ.
     pub log_det: &'a F64x8,
-    /// How many updates.
+    /// The number of updates.
     pub updates: &'a F64x8,
 }
 
-/// A block to write to.
+/// A mutable view of a block.
 pub struct BlockMut<'a> {
     /// V⁻¹ packed.
     pub inverse: &'a mut [F64x8],
@@ -46,12 +46,12 @@ pub struct BlockMut<'a> {
     pub estimate: &'a mut [F64x8],
     /// ln det V − d ln λ.
     pub log_det: &'a mut F64x8,
-    /// How many updates.
+    /// The number of updates.
     pub updates: &'a mut F64x8,
 }
 
 impl Layout {
-    /// For contexts of that dimension.
+    /// The layout for contexts of dimension `dim`.
     pub fn new(dim: usize) -> Self {
         Self { dim, packed: packed_len(dim) }
     }
@@ -61,7 +61,7 @@ impl Layout {
         self.packed + self.dim + 2
     }
 
-    /// Blocks per run: an even number, since kernels like to take two at a time.
+    /// Blocks per run: an even number, since kernels score two blocks at a time.
     pub fn run_blocks(self) -> usize {
         (RUN_LANES / self.stride()).clamp(2, 64) & !1
     }
@@ -71,14 +71,14 @@ impl Layout {
         self.run_blocks() * LANES
     }
 
-    /// The parts of a block.
+    /// Splits the lanes of a block into its parts.
     pub fn view(self, lanes: &[F64x8]) -> LearnerBlock<'_> {
         let (inverse, rest) = lanes.split_at(self.packed);
         let (estimate, rest) = rest.split_at(self.dim);
         LearnerBlock { inverse, estimate, log_det: &rest[0], updates: &rest[1] }
     }
 
-    /// The parts of a block, to write to.
+    /// Splits the lanes of a block into its parts, mutably.
     pub fn view_mut(self, lanes: &mut [F64x8]) -> BlockMut<'_> {
         let (inverse, rest) = lanes.split_at_mut(self.packed);
         let (estimate, rest) = rest.split_at_mut(self.dim);
@@ -86,7 +86,7 @@ impl Layout {
         BlockMut { inverse, estimate, log_det: &mut log_det[0], updates: &mut updates[0] }
     }
 
-    /// Adds blocks of learners that have seen nothing until there are `blocks` of them.
+    /// Adds blocks of fresh learners until there are `blocks` of them.
     pub fn grow(self, runs: &mut Vec<Vec<F64x8>>, blocks: usize, lambda: f64) {
         let (stride, per_run) = (self.stride(), self.run_blocks());
         let in_last = runs.last().map_or(per_run, |run| run.len() / stride);
@@ -110,7 +110,7 @@ impl Layout {
 }
 
 impl LearnerBlock<'_> {
-    /// How far one learner has come.
+    /// The progress of one learner.
     pub fn progress(&self, lane: usize) -> Progress {
         Progress { log_det: self.log_det.0[lane], updates: self.updates.0[lane] }
     }

@@ -1,19 +1,19 @@
-//! Learning: the rank-one update of the learners of a block, all at once.
+//! The rank-one update of all learners of a block at once.
 //!
 //! ```text
 //! gain = V⁻¹x,  step = xᵀV⁻¹x,  surprise = (y − ⟨x, θ̂⟩)/(1 + step)
 //! θ̂ += gain·surprise,  V⁻¹ −= gain·gainᵀ/(1 + step),  ln det V += ln(1 + step)
 //! ```
 //!
-//! A learner whose x is zero and whose count is zero stays as it is, to the bit.
+//! A learner whose x is zero and whose count is zero is unchanged, to the bit.
 
 use super::layout::{F64x8, LANES, Layout};
 use super::long_way::learn_the_long_way;
 use crate::linear::oful::LARGEST_STEP;
 use crate::simd::{Kernel, Rows, Simd};
 
-/// Does something for four rows of V⁻¹ at a time, whose sums then stay in registers, and for the
-/// rows that are left at the end.
+/// Processes four rows of V⁻¹ at a time, whose sums then stay in registers, and the remaining rows
+/// one by one.
 macro_rules! for_rows {
     ($dim:expr, |$rows:ident, $start:ident| $body:block) => {
         for $start in (0..$dim).step_by(4) {
@@ -33,19 +33,19 @@ macro_rules! for_rows {
     };
 }
 
-/// What a block learns: one context and one reward for each of its learners.
+/// Kernel that updates a block: one context and one reward for each of its learners.
 pub struct Learn<'a> {
-    /// The form of a block.
+    /// The layout of a block.
     pub layout: Layout,
     /// The block.
     pub block: &'a mut [F64x8],
     /// Contexts, row by row.
     pub contexts: &'a [f64],
-    /// Which of them each learner played.
+    /// The context of each learner, as a row of `contexts`.
     pub played: [u32; LANES],
     /// The rewards.
     pub rewards: F64x8,
-    /// 1 for a learner that learns, 0 for one that does not.
+    /// 1 for a learner that is updated, 0 for one that is not.
     pub count: F64x8,
     /// [`scratch_lanes`] lanes.
     pub scratch: &'a mut [F64x8],
@@ -112,8 +112,8 @@ impl Kernel for Learn<'_> {
     }
 }
 
-/// Lets the learners stay as they are whose step is too large for a rank-one update, or is not
-/// what rounding left of a square, and says which they are.
+/// Leaves the learners unchanged whose step is too large for a rank-one update or negative by
+/// rounding, and returns which they are.
 #[cold]
 #[inline(never)]
 fn set_aside(
@@ -132,8 +132,8 @@ fn set_aside(
     aside
 }
 
-/// gain = V⁻¹x, as far as it comes from `R` rows of the lower triangle and, by symmetry, from what
-/// mirrors them. Returns what they add to xᵀV⁻¹x.
+/// gain = V⁻¹x, the contribution of `R` rows of the lower triangle and of their mirror images.
+/// Returns their contribution to xᵀV⁻¹x.
 #[inline(always)]
 fn gain_of_rows<S: Simd, const R: usize>(
     simd: S,

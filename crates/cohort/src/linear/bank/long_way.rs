@@ -1,13 +1,12 @@
-//! Learning by way of V: where a rank-one update would cancel many digits at once, because a
+//! The update through V itself: where a rank-one update would cancel many digits at once, because a
 //! context is far larger than all before it.
 
 use super::layout::{BlockMut, F64x8, LANES};
 use crate::linear::Symmetric;
 
-/// Teaches the learners named. The others' contexts and rewards are not looked at.
-///
+/// Updates the marked learners. Contexts and rewards of the others are ignored.
 /// A context so large that λ is lost beside it — some 10⁸ times all that was seen before, in all
-/// coordinates — leaves nothing to factor, and teaches nothing.
+/// coordinates — leaves nothing to factor and is dropped.
 #[cold]
 #[inline(never)]
 pub fn learn_the_long_way(mut block: BlockMut, x: &[F64x8], y: &F64x8, learners: [bool; LANES]) {
@@ -21,16 +20,16 @@ pub fn learn_the_long_way(mut block: BlockMut, x: &[F64x8], y: &F64x8, learners:
     }
 }
 
-/// What a learner knows after one more reward.
+/// The state of a learner after one more reward.
 struct Solved {
     inverse: Symmetric,
     estimate: Vec<f64>,
-    /// By how much ln det V has grown.
+    /// The growth of ln det V.
     growth: f64,
 }
 
-/// V ← (V⁻¹)⁻¹ + xxᵀ, solved afresh; `None` where rounding or overflow leaves nothing that is
-/// positive definite.
+/// V ← (V⁻¹)⁻¹ + xxᵀ, solved from scratch; `None` where rounding or overflow leaves no positive
+/// definite matrix.
 fn solve(inverse: &Symmetric, estimate: &[f64], x: &[f64], y: f64) -> Option<Solved> {
     let before = inverse.cholesky()?;
     let mut precision = before.inverse();
@@ -43,7 +42,7 @@ fn solve(inverse: &Symmetric, estimate: &[f64], x: &[f64], y: f64) -> Option<Sol
     let after = precision.cholesky()?;
     after.solve(&mut moment);
     let inverse = after.inverse();
-    // `before` is the factor of V⁻¹: its ln det is that of V with the other sign.
+    // `before` factors V⁻¹: its ln det is that of V with the opposite sign.
     let growth = after.log_det() + before.log_det();
     let finite = inverse.packed().iter().chain(&moment).all(|value| value.is_finite());
     (finite && growth.is_finite()).then_some(Solved { inverse, estimate: moment, growth })

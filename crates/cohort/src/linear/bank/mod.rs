@@ -2,26 +2,26 @@
 //!
 //! | file | question it answers |
 //! | --- | --- |
-//! | this one | what can be asked of a bank? |
+//! | this one | what can a bank do? |
 //! | `layout` | where are the numbers? |
 //! | `offer` | what can be prepared once for all learners? |
 //! | `choosing`, `choosing_one` | which arm? |
 //! | `learning`, `long_way` | what follows from a reward? |
-//! | `pending` | why is it not learned at once? |
-//! | `round` | how are many blocks worked on? |
-//! | `one` | what can be asked of one learner? |
-//! | `saved` | how is a learner kept? |
+//! | `pending` | why are rewards not learned at once? |
+//! | `round` | how are many blocks processed? |
+//! | `one` | what can one learner do? |
+//! | `saved` | how is a learner exported? |
 //!
-//! Learners are kept in blocks of eight, and inside a block every number of V⁻¹ (packed), of θ̂
+//! Learners are stored in blocks of eight, and inside a block every number of V⁻¹ (packed), of θ̂
 //! and of ln det V is an array of one value per learner. Scoring, choosing and the rank-one update
-//! are then straight vector code, and a block learns and chooses while it is in cache. Blocks are
+//! are then plain vector code, and a block learns and chooses while it is in cache. Blocks are
 //! independent, so they run on as many threads as the caller's rayon pool has and give the same
 //! bits on any number.
 //!
-//! V itself is not kept: Sherman–Morrison contracts its own errors in every direction that is
-//! being updated, so that V⁻¹ stays near the direct inverse for ever (`tests` shows how near).
-//! Only a single update that cancels many digits at once — a context far larger than all before
-//! it — is done the long way.
+//! V itself is not stored: Sherman–Morrison contracts its own errors in every direction that is
+//! being updated, so V⁻¹ stays near the direct inverse indefinitely (`tests` measures how near).
+//! Only an update that would cancel many digits at once — a context far larger than all before it —
+//! goes through V (`long_way`).
 
 mod choosing;
 mod choosing_one;
@@ -57,12 +57,12 @@ pub struct Bank {
     /// The last round's rewards, which are learned when the next round chooses.
     pending: Pending,
     set: InstructionSet,
-    /// Two contexts for a learner that learns alone: its own, and zeros for the others.
+    /// Scratch for a single update: the learner's context, and zeros for the other lanes.
     lesson: Vec<f64>,
 }
 
 impl Bank {
-    /// Learners that have seen nothing.
+    /// Fresh learners.
     pub fn new(learners: usize, dim: usize, lambda: f64) -> Self {
         let mut bank = Self {
             layout: Layout::new(dim),
@@ -77,12 +77,12 @@ impl Bank {
         bank
     }
 
-    /// The same with other instructions than the fastest that the machine has.
+    /// The same bank with another instruction set than the fastest.
     pub fn using(self, set: InstructionSet) -> Self {
         Self { set, ..self }
     }
 
-    /// Makes room for more learners, which have seen nothing.
+    /// Adds fresh learners until there are `learners`.
     pub fn grow(&mut self, learners: usize) {
         if learners > self.learners {
             self.learners = learners;
@@ -90,19 +90,18 @@ impl Bank {
         }
     }
 
-    /// How many there are.
+    /// The number of learners.
     pub fn learners(&self) -> usize {
         self.learners
     }
 
     /// An arm for every learner: `argmax_x ⟨x, θ̂⟩ + offset(x) + radius·‖x‖` in the norm of the
-    /// confidence set. `radius` is asked once per learner; `offsets`, if any, are added to the
-    /// arms' scores for everybody.
-    ///
-    /// Contexts of fewer dimensions than the learners' are zero in the others.
+    /// confidence set. `radius` is called once per learner; `offsets`, if any, are added to the
+    /// arms' scores of all learners.
+    /// Contexts of a lower dimension than the learners' are padded with zeros.
     ///
     /// # Panics
-    /// If the contexts are of more dimensions, or there are not as many offsets as arms.
+    /// If the contexts are of a higher dimension, or there are not as many offsets as arms.
     pub fn choose(
         &mut self,
         contexts: &Contexts,
@@ -125,7 +124,7 @@ impl Bank {
         self.pending.clear();
     }
 
-    /// One reward for every learner: `rewards[i]` for `arms[i]`.
+    /// Learns one reward per learner: `rewards[i]` for `arms[i]`.
     ///
     /// # Panics
     /// If the contexts are of another dimension, there are not as many rewards as arms, or an arm
@@ -136,7 +135,7 @@ impl Bank {
         self.pending.set(contexts, arms, rewards);
     }
 
-    /// Learns what is waiting to be learned.
+    /// Applies the pending round.
     fn settle(&mut self) {
         if self.pending.is_empty() {
             return;
@@ -171,7 +170,7 @@ impl Bank {
         estimates
     }
 
-    /// Looks at the block of a learner as it is once it has learned what is waiting for it.
+    /// Calls `look` with the block of a learner, its pending reward included.
     fn with_block<R>(&self, learner: usize, look: impl FnOnce(LearnerBlock) -> R) -> R {
         let layout = self.layout;
         let (run, start) = self.place(learner);
@@ -188,7 +187,7 @@ impl Bank {
         })
     }
 
-    /// The block of a learner, to write to. What was waiting is learned before.
+    /// The block of a learner, mutably. Applies the pending round first.
     fn block_mut(&mut self, learner: usize) -> &mut [F64x8] {
         self.settle();
         let (run, start) = self.place(learner);
@@ -199,14 +198,14 @@ impl Bank {
         assert_eq!(dim, self.layout.dim, "the dimension of the contexts and of the learners");
     }
 
-    /// The run of a learner, and where in it its block starts.
+    /// The run of a learner, and where in it the block starts.
     fn place(&self, learner: usize) -> (usize, usize) {
         let per_run = self.layout.run_learners();
         (learner / per_run, learner % per_run / LANES * self.layout.stride())
     }
 }
 
-/// Does all tasks, on all threads of the caller's pool where there are several of both.
+/// Runs all tasks, in parallel where the caller's pool and the tasks are more than one.
 fn for_each<T: Send>(tasks: impl Iterator<Item = T>, work: impl Fn(T) + Sync + Send) {
     let tasks: Vec<T> = tasks.collect();
     if tasks.len() > 1 && rayon::current_num_threads() > 1 {

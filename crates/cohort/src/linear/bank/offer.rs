@@ -1,23 +1,23 @@
-//! What a round offers, prepared once for all learners.
+//! The arms of a round, prepared once for all learners.
 
 use super::layout::Layout;
 use crate::linear::{Shape, dot};
 use crate::{Arm, Contexts};
 
-/// How many arms a tile can have: each is a kernel of its own.
+/// The tile sizes that kernels are compiled for.
 pub const TILES: [usize; 7] = [1, 2, 4, 6, 8, 10, 13];
 
 /// The arms of a round as weights against the coefficients of a block: ⟨x, θ̂⟩ and xᵀV⁻¹x are sums
 /// of products of the two.
 ///
-/// Arms come in tiles of as many as a kernel scores at once, and inside a tile the weights of one
-/// coefficient are side by side. A last tile that is not full ends in arms that nobody chooses.
+/// Arms are grouped into tiles of as many as a kernel scores at once, and inside a tile the weights
+/// of one coefficient are contiguous. The last tile is padded with arms that are never chosen.
 pub struct Offer {
-    /// The form of blocks of learners of the arms' own dimension.
+    /// The layout of blocks in the arms' own dimension.
     pub layout: Layout,
     /// Arms per tile.
     pub tile: usize,
-    /// How many tiles.
+    /// The number of tiles.
     pub tiles: usize,
     /// packed(xxᵀ), off-diagonals doubled: `outer[tile][coefficient][arm]`; empty for balls.
     pub outer: Vec<f64>,
@@ -25,14 +25,14 @@ pub struct Offer {
     pub x: Vec<f64>,
     /// ‖x‖ of every arm; empty for ellipsoids.
     pub length: Vec<f64>,
-    /// Whether xᵀV⁻¹x is the bonus, and not its root.
+    /// Whether the bonus is xᵀV⁻¹x and not its square root.
     pub squared: bool,
-    /// What is added to the score of every arm: −∞ for those that are not there.
+    /// Added to the score of every arm: −∞ for padding.
     pub offset: Vec<f64>,
 }
 
 impl Offer {
-    /// In tiles of at most `widest` arms.
+    /// Prepares contexts in tiles of at most `widest` arms.
     pub fn new(contexts: &Contexts, shape: Shape, offsets: Option<&[f64]>, widest: usize) -> Self {
         let layout = Layout::new(contexts.dim());
         let arms = contexts.arms();
@@ -64,7 +64,7 @@ impl Offer {
         Self { layout, tile, tiles, outer, x, length, squared, offset }
     }
 
-    /// How many arms, with those that nobody chooses.
+    /// The number of arms, padding included.
     pub fn arms(&self) -> Arm {
         self.tiles * self.tile
     }

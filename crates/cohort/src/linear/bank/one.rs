@@ -1,4 +1,4 @@
-//! What can be asked of one learner of a bank.
+//! Operations on one learner of a bank.
 
 use super::Bank;
 use super::choosing_one::ChooseOne;
@@ -9,7 +9,7 @@ use crate::simd::with_scratch;
 use crate::{Arm, Contexts};
 
 impl Bank {
-    /// An arm for one learner: the one it would choose in a round.
+    /// The arm that one learner would choose in a round.
     ///
     /// # Panics
     /// If the contexts are of another dimension.
@@ -30,14 +30,14 @@ impl Bank {
         })
     }
 
-    /// One reward for one learner.
+    /// Learns one reward for one learner.
     ///
     /// # Panics
     /// If the context is of another dimension.
     pub fn learn_one(&mut self, learner: usize, x: &[f64], y: f64) {
         self.check_dim(x.len());
         let (layout, set, lane) = (self.layout, self.set, learner % LANES);
-        // Row 0 is what this one played, row 1 what the others did not.
+        // Row 0 is the learner's context, row 1 the zeros of the others.
         let mut played = [1; LANES];
         let (mut rewards, mut count) = (F64x8::splat(0.0), F64x8::splat(0.0));
         (played[lane], rewards.0[lane], count.0[lane]) = (0, y, 1.0);
@@ -50,7 +50,7 @@ impl Bank {
         self.lesson = contexts;
     }
 
-    /// How far one learner has come.
+    /// The progress of one learner.
     pub fn progress(&self, learner: usize) -> Progress {
         self.with_block(learner, |block| block.progress(learner % LANES))
     }
@@ -60,8 +60,7 @@ impl Bank {
         self.with_block(learner, |block| block.inverse_of(learner % LANES))
     }
 
-    /// Puts one learner where its estimate, its V⁻¹ and its number of updates are these: any
-    /// Gaussian can be a prior.
+    /// Sets the estimate, V⁻¹ and number of updates of one learner: any Gaussian can be a prior.
     pub fn set_state(
         &mut self,
         learner: usize,
@@ -81,11 +80,10 @@ impl Bank {
         block.updates.0[lane] = updates;
     }
 
-    /// Puts eight learners, of whom the first is a multiple of eight, where their estimates, V⁻¹·`scale` and
-    /// numbers of updates are these.
-    ///
+    /// Sets the estimates, V⁻¹·`scale` and numbers of updates of eight learners, the first of which
+    /// is a multiple of eight.
     /// # Panics
-    /// If the first is another, or one of them is not there.
+    /// If the first is not a multiple of eight, or one of them does not exist.
     pub(crate) fn set_eight(
         &mut self,
         first: usize,
@@ -110,7 +108,7 @@ impl Bank {
         self.with_block(learner, |block| block.estimate_of(learner % LANES).collect())
     }
 
-    /// Makes one learner know what a single one does.
+    /// Copies the state of a single learner.
     pub fn set(&mut self, learner: usize, oful: &Oful) {
         let (layout, lane) = (self.layout, learner % LANES);
         let block = layout.view_mut(self.block_mut(learner));

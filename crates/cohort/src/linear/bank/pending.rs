@@ -1,8 +1,8 @@
-//! Rewards that have come but are not yet learned.
+//! A round of rewards that has arrived but is not yet learned.
 //!
-//! A round's rewards are kept until its blocks are next needed, which is when the next round
-//! chooses: then every block is fetched once, learns, chooses, and is done with. Learning at once
-//! would fetch all blocks a second time, and for many learners memory is what takes the time.
+//! A round's rewards are stored until the next round chooses: then every block is loaded once,
+//! learns and chooses. Learning at once would load all blocks a second time, and with many learners
+//! memory bandwidth is the limit.
 
 use super::layout::{F64x8, LANES, Layout};
 use super::learning::Learn;
@@ -12,29 +12,29 @@ use crate::{Arm, Contexts};
 /// One round that was played.
 #[derive(Clone, Debug, Default)]
 pub struct Pending {
-    /// The contexts row by row, and a row of zeros for learners that did not play.
+    /// The contexts row by row, followed by a row of zeros for learners that did not play.
     contexts: Vec<f64>,
     arms: Vec<u32>,
     rewards: Vec<f64>,
 }
 
 impl Pending {
-    /// Whether nothing is waiting.
+    /// Whether no round is pending.
     pub fn is_empty(&self) -> bool {
         self.arms.is_empty()
     }
 
-    /// For how many learners something is waiting.
+    /// The number of learners with a pending reward.
     pub fn learners(&self) -> usize {
         self.arms.len()
     }
 
-    /// Forgets what has been learned, and keeps the memory.
+    /// Drops the round, keeping the memory.
     pub fn clear(&mut self) {
         self.arms.clear();
     }
 
-    /// Keeps a round.
+    /// Stores a round.
     ///
     /// # Panics
     /// If there are not as many rewards as arms, or an arm was not on offer.
@@ -53,7 +53,7 @@ impl Pending {
         self.rewards.extend_from_slice(rewards);
     }
 
-    /// Teaches a block, the one that starts with learner `first`, what is waiting for it.
+    /// Updates the block that starts with learner `first` with its pending rewards.
     pub fn teach(
         &self,
         set: InstructionSet,

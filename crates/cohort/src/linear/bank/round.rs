@@ -1,5 +1,5 @@
-//! One round, run by run: every block learns what is waiting for it and chooses while it is in
-//! cache.
+//! One round over the blocks of a run: every block learns its pending rewards and chooses while it
+//! is in cache.
 
 use super::choosing::{self, Choose, MOST_BLOCKS};
 use super::layout::{F64x8, LANES, Layout, LearnerBlock};
@@ -10,22 +10,22 @@ use crate::Arm;
 use crate::linear::Progress;
 use crate::simd::{InstructionSet, with_scratch};
 
-/// What all runs of a round share.
+/// The inputs of a round, shared by all runs.
 pub struct RoundChoice<'a, R> {
-    /// The form of a block.
+    /// The layout of a block.
     pub layout: Layout,
-    /// The instructions to use.
+    /// The instruction set.
     pub set: InstructionSet,
-    /// The last round, still to be learned.
+    /// The previous round, still to be learned.
     pub pending: &'a Pending,
     /// This round's arms.
     pub offer: Offer,
-    /// The radius of a learner's confidence set.
+    /// The radius of a learner's confidence set, by its number and progress.
     pub radius: R,
 }
 
 impl<R: Fn(usize, Progress) -> f64> RoundChoice<'_, R> {
-    /// Chooses for the learners of a run, of whom `first` is the first.
+    /// Chooses for the learners of a run, which starts with learner `first`.
     pub fn choose(&self, mut first: usize, lanes: &mut [F64x8], arms: &mut [Arm]) {
         let (stride, together) = (self.layout.stride(), self.set.blocks_at_once());
         let needed = choosing::scratch_lanes(&self.offer);
@@ -54,11 +54,11 @@ impl<R: Fn(usize, Progress) -> f64> RoundChoice<'_, R> {
         });
     }
 
-    /// The radii of the learners of a block, of whom the last may have less than eight.
+    /// The radii of the learners of a block; the last block may have fewer than eight.
     fn radii(&self, first: usize, block: LearnerBlock, learners: usize) -> F64x8 {
         let radius = |lane| (self.radius)(first + lane, block.progress(lane));
         if learners == LANES {
-            // Nothing is stored in between, so what the radii have in common is worked out once.
+            // No stores in between, so that the compiler computes common subexpressions once.
             F64x8(std::array::from_fn(radius))
         } else {
             F64x8(std::array::from_fn(|lane| if lane < learners { radius(lane) } else { 0.0 }))

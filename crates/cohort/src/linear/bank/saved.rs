@@ -1,4 +1,4 @@
-//! What one learner knows as numbers that can be kept, and what it thinks of every arm.
+//! Export and import of one learner, and its scores of all arms.
 
 use super::Bank;
 use super::layout::LANES;
@@ -6,13 +6,13 @@ use crate::linear::{Shape, Symmetric, dot};
 use crate::{Contexts, Score};
 
 impl Bank {
-    /// d.
+    /// d, the dimension.
     pub fn dim(&self) -> usize {
         self.layout.dim
     }
 
-    /// What [`Bank::choose_one`] compares, for every arm: ⟨x, θ̂⟩ and radius·‖x‖. A learner that is
-    /// not there yet has seen nothing.
+    /// The two terms that [`Bank::choose_one`] compares, for every arm: ⟨x, θ̂⟩ and radius·‖x‖. A
+    /// learner beyond the last is scored as a fresh one.
     pub fn score_one(
         &self,
         learner: usize,
@@ -40,12 +40,12 @@ impl Bank {
         }
     }
 
-    /// How many numbers [`Bank::export_one`] gives: V⁻¹ packed, θ̂, ln det V, updates.
+    /// How many numbers [`Bank::export_one`] appends: V⁻¹ packed, θ̂, ln det V, updates.
     pub fn numbers_per_learner(&self) -> usize {
         self.layout.stride()
     }
 
-    /// All that one learner knows, as numbers that [`Bank::import_one`] takes over bit by bit.
+    /// Appends the state of one learner, as numbers that [`Bank::import_one`] restores bit by bit.
     pub fn export_one(&self, learner: usize, numbers: &mut Vec<f64>) {
         let lane = learner % LANES;
         self.with_block(learner, |block| {
@@ -55,7 +55,7 @@ impl Bank {
         });
     }
 
-    /// Makes one learner know what was exported; `numbers` has [`Bank::numbers_per_learner`].
+    /// Restores an exported learner; `numbers` has [`Bank::numbers_per_learner`].
     pub fn import_one(&mut self, learner: usize, numbers: &[f64]) {
         for (lanes, number) in self.block_mut(learner).iter_mut().zip(numbers) {
             lanes.0[learner % LANES] = *number;

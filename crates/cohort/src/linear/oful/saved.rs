@@ -1,4 +1,4 @@
-//! How a learner is kept.
+//! Serialisation of a learner.
 
 use std::io::{self, Read, Write};
 
@@ -7,7 +7,7 @@ use crate::Error;
 use crate::saved::{read_count, read_numbers, write_count, write_numbers};
 
 impl Oful {
-    /// Writes all that it has seen, and its inverse as it stands.
+    /// Writes the whole state, the inverse included.
     pub fn save(&self, out: &mut dyn Write) -> io::Result<()> {
         write_numbers(out, self.precision.packed())?;
         write_numbers(out, self.inverse.packed())?;

@@ -1,4 +1,4 @@
-//! Λ = (I + L) ⊗ I_d + blockdiag(Σxxᵀ): kept as its parts, multiplied with, and solved with by
+//! Λ = (I + L) ⊗ I_d + blockdiag(Σxxᵀ): stored by its parts, multiplied with, and solved by
 //! conjugate gradients.
 
 use std::io::{self, Read, Write};
@@ -8,13 +8,13 @@ use crate::linear::symmetric::Cholesky;
 use crate::linear::{Symmetric, dot, read_factor};
 use crate::saved::{read_numbers, write_numbers};
 
-/// Who is joined with whom.
+/// An undirected graph of users, as adjacency lists.
 pub(super) struct Graph {
     neighbours: Vec<Vec<u32>>,
 }
 
 impl Graph {
-    /// From pairs of users; pairs of one, pairs out of range and repetitions do not count.
+    /// From pairs of users; loops, pairs out of range and repetitions are ignored.
     pub(super) fn new(users: usize, edges: &[(usize, usize)]) -> Self {
         let mut neighbours = vec![Vec::new(); users];
         for &(a, b) in edges.iter().filter(|(a, b)| a != b && *a.max(b) < users) {
@@ -28,12 +28,12 @@ impl Graph {
         Self { neighbours }
     }
 
-    /// 1 + the number of neighbours.
+    /// The diagonal of I + L: 1 + the number of neighbours.
     fn diagonal(&self, user: usize) -> f64 {
         1.0 + self.neighbours[user].len() as f64
     }
 
-    /// The diagonal of (I + L)⁻¹, a solution for each user who is not alone.
+    /// The diagonal of (I + L)⁻¹: one solution for each user who is not isolated.
     pub(super) fn diagonal_of_inverse(&self) -> Vec<f64> {
         let mut solver = Solver::default();
         let of = |user: usize| {
@@ -61,15 +61,15 @@ impl Graph {
     }
 }
 
-/// Where conjugate gradients stop for the diagonal of (I + L)⁻¹.
+/// The relative residual of conjugate gradients for the diagonal of (I + L)⁻¹.
 const DIAGONAL_TOLERANCE: f64 = 1e-12;
 
-/// Λ and what solves with it.
+/// Λ and its solver.
 pub(super) struct Gang {
     graph: Graph,
     dim: usize,
     tolerance: f64,
-    /// Σxxᵀ of every user; none of one who was never served.
+    /// Σxxᵀ of every user; `None` for a user without rewards.
     grams: Vec<Option<Symmetric>>,
     /// The factors of Λ's diagonal blocks: the preconditioner.
     factors: Vec<Option<Cholesky>>,
@@ -83,7 +83,7 @@ impl Gang {
         Self { graph, dim, tolerance, grams, factors, solver: Solver::default() }
     }
 
-    /// More users, who are alone.
+    /// Adds isolated users.
     pub(super) fn grow_to(&mut self, users: usize) {
         if users > self.grams.len() {
             self.graph.neighbours.resize(users, Vec::new());
@@ -101,7 +101,7 @@ impl Gang {
             .add_outer(&mut x.to_vec());
     }
 
-    /// g with Λg = x in the block of a user: its blocks that are not 0, each with its user; `None` where
+    /// g with Λg = x in the block of a user, as its nonzero blocks with their users; `None` where
     /// no finite g was found.
     pub(super) fn solve(&mut self, user: usize, x: &[f64]) -> Option<Gain> {
         let Self { graph, grams, factors, solver, tolerance, .. } = self;
@@ -160,9 +160,9 @@ impl Gang {
 /// Blocks of a solution, each with its user.
 pub(super) type Gain = Vec<(usize, Vec<f64>)>;
 
-/// Preconditioned conjugate gradients from one block outwards: a block takes part once it is a neighbour
-/// of one along which a step was taken, and the right side decays from block to block, so that most of
-/// a large graph is never looked at. All vectors are 0 outside the blocks that take part.
+/// Preconditioned conjugate gradients from one block outwards: a block takes part once it is a
+/// neighbour of one along which a step was taken. The right-hand side decays from block to block,
+/// so that most of a large graph is never visited. All vectors are 0 outside the active blocks.
 #[derive(Default)]
 struct Solver {
     solution: Vec<f64>,
@@ -170,17 +170,18 @@ struct Solver {
     direction: Vec<f64>,
     better: Vec<f64>,
     product: Vec<f64>,
-    /// Who takes part, in the order of joining, and whether each user does.
+    /// The active blocks, in the order of joining, and whether each user is one.
     blocks: Vec<usize>,
     takes_part: Vec<bool>,
 }
 
-/// More steps than this are never taken: what is found by then is as good as rounding allows.
+/// The limit on steps: the result is then as good as rounding allows.
 const MOST_STEPS: usize = 500;
 
 impl Solver {
-    /// x with ((I + L) ⊗ I + what `add_gram` adds) x = b in the block of a user, from 0, to a residual of
-    /// about `tolerance`·‖b‖. Residuals of blocks that are too small to matter, all together, are left.
+    /// x with ((I + L) ⊗ I + what `add_gram` adds) x = b in the block of a user, from 0, to a
+    /// residual of about `tolerance`·‖b‖. Blocks whose residuals are negligible, all together, are
+    /// left out.
     fn solve(
         &mut self,
         (user, b): (usize, &[f64]),
@@ -214,7 +215,8 @@ impl Solver {
                 z.copy_from_slice(&residual[of(at)]);
                 if dot(z, z) > too_small { precondition(at, z) } else { z.fill(0.0) }
             }
-            // The preconditioner changes with what is left out: the form that does not rely on it.
+            // The preconditioner changes as blocks are left out: the flexible form of β does not
+            // rely on it.
             let turn = if gain > 0.0 { -step * sum(blocks, better, product) / gain } else { 0.0 };
             for &at in &*blocks {
                 for k in of(at) {
@@ -269,7 +271,7 @@ impl Solver {
 mod tests {
     use super::*;
 
-    /// A path of three users and one who is alone: I + L = [[2,−1,0],[−1,3,−1],[0,−1,2]], 1.
+    /// A path of three users and one isolated: I + L = [[2,−1,0],[−1,3,−1],[0,−1,2]], 1.
     #[test]
     fn the_diagonal_of_the_inverse_is_that_of_the_matrix() {
         let graph = Graph::new(4, &[(0, 1), (1, 2), (2, 1), (3, 3), (0, 9)]);

@@ -1,25 +1,25 @@
-//! What CLUB and SCLUB have in common: their parameters, the width of their exploration, and how
-//! unsure they are of an estimate.
+//! What CLUB and SCLUB share: parameters, the width of their exploration, and the uncertainty of an
+//! estimate.
 
 use crate::intercept::INTERCEPT;
 use crate::linear::{Bonus, sum_in_parts};
 use crate::params::{NOT_NEGATIVE, POSITIVE, Param, Settings};
 
-/// α and its multiple, and the intercept.
+/// α, its multiplier, and the intercept.
 pub(crate) const EXPLORATION_PARAMS: &[Param] = &[
     Param::real("alpha", POSITIVE, 1.0, "α, the exploration of the algorithm's paper"),
     Param::real("exploration", NOT_NEGATIVE, 1.0, "multiplies α; 1 = α as it is"),
     INTERCEPT,
 ];
 
-/// The bonus of CLUB and SCLUB.
+/// The form of the bonus of CLUB and SCLUB.
 pub(crate) const BONUS: Param = Param::choice(
     "bonus",
     &["norm", "square"],
     "an arm's length in M̄⁻¹, or its square as much public code has it",
 );
 
-/// What [`BONUS`] says.
+/// The value of [`BONUS`].
 pub(crate) fn bonus(settings: &Settings) -> Bonus {
     match settings.choice("bonus") {
         "square" => Bonus::Squared,
@@ -32,12 +32,12 @@ pub(crate) fn exploration(settings: &Settings) -> f64 {
     settings.real("exploration") * settings.real("alpha")
 }
 
-/// √ln(1 + t), where t counts the turns (one user served once) up to and with the present one.
+/// √ln(1 + t), where t counts the turns (one user served once), the present one included.
 pub(crate) fn width(turns_before: f64) -> f64 {
     (turns_before + 1.0).ln_1p().sqrt()
 }
 
-/// F(T) = √((1 + ln(1 + T))/(1 + T)): how far an estimate from T rewards may be off. Falls as T
+/// F(T) = √((1 + ln(1 + T))/(1 + T)): the uncertainty of an estimate from T rewards. Falls as T
 /// grows, from F(0) = 1.
 pub(crate) fn uncertainty(rewards: f64) -> f64 {
     ((1.0 + rewards.ln_1p()) / (1.0 + rewards)).sqrt()

@@ -1,5 +1,5 @@
-//! Policies that draw arms at random for a while before they do anything else: `uniclub` and
-//! `phase-uniclub`.
+//! Forced exploration: policies that draw arms at random for a while before another policy decides
+//! (`uniclub` and `phase-uniclub`).
 
 use rand::RngExt;
 
@@ -7,33 +7,33 @@ use super::served::OneUser;
 use crate::policies::draws::stream;
 use crate::{Arm, Contexts, OnlinePolicy, Saved, Score};
 
-/// What is played, and when it is not.
+/// A policy with forced exploration.
 pub(crate) trait Forced: Send {
     /// Whether arms are drawn at random now.
     fn explores(&mut self) -> bool;
 
-    /// How many turns have been learned from.
+    /// The number of turns learned from.
     fn learned(&self) -> f64;
 
-    /// What decides otherwise, and learns from everything.
+    /// The policy that decides when arms are not drawn at random; it learns from every turn.
     fn otherwise(&mut self) -> &mut dyn OnlinePolicy;
 
-    /// Serialisation of that; `None` where it cannot be kept.
+    /// Serialisation of the learned state; `None` where there is none.
     fn saved(&mut self) -> Option<&mut dyn Saved>;
 
-    /// The clusters of that, where there are any.
+    /// The clusters, where there are any.
     fn clusters(&self) -> Option<Vec<usize>> {
         None
     }
 }
 
-/// Such a policy.
+/// The online form of a policy with forced exploration.
 pub(crate) struct Forcing<F> {
     pub(crate) seed: u64,
     pub(crate) forced: F,
 }
 
-/// An arm at random for a turn.
+/// A random arm for a turn.
 pub(crate) fn random_arm(seed: u64, user: usize, turns: f64, arms: usize) -> Arm {
     stream(seed, user, turns).random_range(0..arms)
 }
@@ -57,7 +57,7 @@ impl<F: Forced> OnlinePolicy for Forcing<F> {
         }
     }
 
-    /// All arms are the same where they are drawn at random.
+    /// All arms score the same while they are drawn at random.
     fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
         if self.forced.explores() {
             scores.fill(Score::default())

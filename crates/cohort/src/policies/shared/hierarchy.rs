@@ -1,5 +1,5 @@
-//! Users whose vectors are drawn around one unknown mean: the Gaussian hierarchy that `hier-ts` and
-//! `hier-ucb` rest on.
+//! The Gaussian hierarchy behind `hier-ts` and `hier-ucb`: users' vectors are drawn around one
+//! unknown mean.
 //!
 //! ```text
 //! μ ~ N(0, σ_q²I),  θ_i | μ ~ N(μ, σ₀²I),  y ~ N(⟨x, θ_i⟩, σ²);   λ = σ²/σ₀²,  M_i = λI + Σxxᵀ
@@ -34,14 +34,14 @@ pub(crate) const HIERARCHY_PARAMS: &[Param] = &[
     INTERCEPT,
 ];
 
-/// λ = σ²/σ₀² is kept within this: beyond, one of the two is lost in rounding.
+/// λ = σ²/σ₀² is clamped to this: beyond, one of the two is lost in rounding.
 const LAMBDAS: (f64, f64) = (1e-8, 1e8);
 
-/// What is known of all users and of their mean.
+/// The posteriors of all users and of their mean.
 pub(crate) struct Hierarchy {
     pub(crate) dim: usize,
     pub(crate) lambda: f64,
-    /// σ as it follows from λ and σ₀.
+    /// σ as implied by λ and σ₀.
     pub(crate) sigma: f64,
     sigma_0: f64,
     users: Vec<Ridge>,
@@ -71,12 +71,12 @@ impl Hierarchy {
         }
     }
 
-    /// What was seen of a user.
+    /// The regression of a user.
     pub(crate) fn user(&self, user: usize) -> &Ridge {
         self.users.get(user).unwrap_or(&self.fresh)
     }
 
-    /// w_i + λM_i⁻¹μ: what is expected of a user whose mean is μ. Takes μ's place.
+    /// w_i + λM_i⁻¹μ, in place of μ: the expectation of a user whose prior mean is μ.
     pub(crate) fn around(&self, user: usize, mean: &mut [f64]) {
         let known = self.user(user);
         known.factor().solve(mean);
@@ -124,5 +124,5 @@ impl Hierarchy {
     }
 }
 
-/// The layout that `save` writes.
+/// The version of the saved layout.
 const SAVED_VERSION: u32 = 1;

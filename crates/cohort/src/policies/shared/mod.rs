@@ -1,4 +1,4 @@
-//! What several algorithms have in common.
+//! Parts that several algorithms share.
 
 pub(crate) mod clubs;
 pub(crate) mod forced;

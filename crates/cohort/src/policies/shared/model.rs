@@ -1,4 +1,4 @@
-//! A regression for each user, or one for all: what `lints` and `squarecb` rest on.
+//! One regression per user, or one for all: the model of `lints` and `squarecb`.
 
 use std::io::{self, Read, Write};
 use std::ops::Bound;
@@ -20,12 +20,12 @@ pub(crate) const MODEL_PARAMS: &[Param] = &[
     Param::choice("model", &["own", "common"], "a regression for each user, or one for all"),
 ];
 
-/// The learners.
+/// The regressions.
 pub(crate) struct Model {
     pub(crate) dim: usize,
     common: bool,
     pub(crate) learners: Vec<Ridge>,
-    /// One that has seen nothing, for users who have not come yet.
+    /// A fresh one, for unknown users.
     fresh: Ridge,
 }
 
@@ -40,7 +40,7 @@ impl Model {
         if self.common { 0 } else { user }
     }
 
-    /// What is known for a user.
+    /// The regression of a user.
     pub(crate) fn learner(&self, user: usize) -> &Ridge {
         self.learners.get(self.place(user)).unwrap_or(&self.fresh)
     }
@@ -65,5 +65,5 @@ impl Model {
     }
 }
 
-/// The layout that `save` writes.
+/// The version of the saved layout.
 const SAVED_VERSION: u32 = 1;

@@ -14,10 +14,10 @@ use crate::{Arm, Contexts, Error, Policy, Saved};
 pub(crate) struct PerCluster {
     /// The cluster of every user.
     labels: Vec<usize>,
-    /// How many members each cluster has.
+    /// The number of members of each cluster.
     sizes: Vec<usize>,
     ofuls: Bank,
-    /// R = σ/√m: an average of m rewards is less noisy than one. That is the collaborative gain.
+    /// R = σ/√m: an average of m rewards is less noisy than one. This is the gain of collaboration.
     confidences: Vec<Confidence>,
     arms: Vec<Arm>,
     averages: Vec<f64>,
@@ -81,9 +81,9 @@ impl PerCluster {
     }
 }
 
-/// A policy whose clusters are known from the start: `oracle` is told them, `common` has one.
+/// A policy whose clusters are given from the start: `oracle` is told them, `common` has one.
 pub(crate) struct KnownClusters {
-    /// The name in sentences that refuse bytes.
+    /// The name of the policy, for error messages.
     name: &'static str,
     dim: usize,
     confidence: Confidence,
@@ -134,5 +134,5 @@ impl Saved for KnownClusters {
     }
 }
 
-/// The layout that `save` writes.
+/// The version of the saved layout.
 const VERSION: u32 = 1;

@@ -1,5 +1,5 @@
-//! What the warm variants have in common: users' statistics that live for ever, and clusters
-//! whose statistic is the sum of their members', all history included.
+//! What the warm variants share: users' statistics that are never reset, and clusters whose
+//! statistic is the sum of their members', all history included.
 
 use std::io::{self, Read, Write};
 
@@ -10,7 +10,7 @@ use crate::linear::{Bank, Confidence, Oful, Statistics, Symmetric};
 use crate::saved::{read_labels, read_numbers, read_oful, write_labels, write_numbers, write_oful};
 use crate::{Arm, Contexts, Error};
 
-/// The statistics of every user since the first round.
+/// The sufficient statistics of every user since the first round.
 pub(crate) struct UserHistories {
     users: Vec<Statistics>,
     lambda: f64,
@@ -35,7 +35,7 @@ impl UserHistories {
         })
     }
 
-    /// Histories of as many users as there are in these.
+    /// Reads histories of as many users as there are in these.
     pub(crate) fn load(&self, from: &mut dyn Read, what: &'static str) -> Result<Self, Error> {
         let mut loaded = Self { users: self.users.clone(), lambda: self.lambda };
         for user in &mut loaded.users {
@@ -48,7 +48,7 @@ impl UserHistories {
         Ok(loaded)
     }
 
-    /// One OFUL per user that knows the user's whole history.
+    /// One OFUL per user on the user's whole history.
     pub(crate) fn ofuls(&self) -> Bank {
         let dim = self.users.first().map_or(1, |user| user.moment.len());
         let mut bank = Bank::new(self.users.len(), dim, self.lambda);
@@ -73,7 +73,7 @@ pub(crate) struct PooledClusters {
     labels: Vec<usize>,
     ofuls: Vec<Oful>,
     /// Σxxᵀ and n since the clusters were formed. All members of a cluster play the same arms, so
-    /// this is the same for each of them and is kept once: a round costs O(users·d), not
+    /// this is the same for each of them and is stored once: a round costs O(users·d), not
     /// O(users·d²).
     since: Vec<(Symmetric, f64)>,
     arms: Vec<Arm>,
@@ -116,7 +116,7 @@ impl PooledClusters {
         }
     }
 
-    /// Every reward counts, for the cluster now and for its user for ever.
+    /// Every reward updates the cluster now, and its user's history for ever.
     pub(crate) fn learn(
         &mut self,
         contexts: &Contexts,
@@ -170,7 +170,7 @@ impl PooledClusters {
         Ok(loaded)
     }
 
-    /// The clusters are given up: what their members played goes into the members' histories.
+    /// Dissolves the clusters: what their members played goes into the members' histories.
     pub(crate) fn dissolve(self, histories: &mut UserHistories) {
         for (label, user) in self.labels.iter().zip(&mut histories.users) {
             let (gram, rewards) = &self.since[*label];

@@ -1,5 +1,5 @@
-//! What RCLUMB and RSCLUMB have in common: their parameters, their width, and what is added for
-//! rewards that are not quite linear.
+//! What RCLUMB and RSCLUMB share: parameters, width, and the bonus for misspecified (not quite
+//! linear) rewards.
 
 use crate::intercept::INTERCEPT;
 use crate::linear::dot;
@@ -24,7 +24,7 @@ pub(crate) const ROBUST_PARAMS: &[Param] = &[
 /// λ: M = λI + Σxxᵀ.
 pub(crate) const LAMBDA: f64 = 1.0;
 
-/// Settings of [`ROBUST_PARAMS`].
+/// The values of [`ROBUST_PARAMS`].
 pub(crate) struct Robust {
     pub(crate) alpha1: f64,
     /// α₂·ε*.
@@ -60,7 +60,7 @@ impl Robust {
         }
     }
 
-    /// β for the next turn, `turns` having been learned from.
+    /// β for the next turn, after `turns` turns.
     pub(crate) fn beta(&self, dim: usize, turns: f64) -> f64 {
         let dim = dim as f64;
         let spread = dim * ((turns + 1.0) / (LAMBDA * dim)).ln_1p();

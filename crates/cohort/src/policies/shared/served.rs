@@ -1,4 +1,4 @@
-//! Policies that are written for one user at a time: their rounds follow from their turns.
+//! Policies written for one user at a time: rounds are derived from their online form.
 
 use std::io::{self, Read, Write};
 
@@ -6,26 +6,26 @@ use crate::linear::{Oful, Ridge};
 use crate::saved::{check_equal, read_count, write_count};
 use crate::{Arm, Contexts, Error, OnlinePolicy, Order, Policy, Saved};
 
-/// A policy written for one user at a time: what it offers besides its online form.
+/// A policy written for one user at a time: what it has besides its online form.
 pub(crate) trait OneUser: OnlinePolicy + Send {
     /// The cluster of every user, numbered by smallest member, where there are any.
     fn clusters(&self) -> Option<Vec<usize>> {
         None
     }
 
-    /// Whether a round is served together or one user after the other.
+    /// Whether a round is served all at once or user by user.
     fn order(&self) -> Order {
         Order::OneByOne
     }
 
-    /// Serialisation of what was learned; `None` where it cannot be kept.
+    /// Serialisation of the learned state; `None` where there is none.
     fn saved(&mut self) -> Option<&mut dyn Saved> {
         None
     }
 }
 
-/// Such a policy. In a round everybody chooses on what was known before it, and rewards are learned
-/// in the order of users.
+/// Derives [`crate::Policy`] from an online policy. In a round all users choose from what was
+/// learned before it, and rewards are learned in the order of users.
 pub(crate) struct Served<T>(pub(crate) T);
 
 impl<T: OneUser> Policy for Served<T> {

@@ -1,9 +1,9 @@
-//! A subspace that all users lie in: what `mlin-greedy` and `e2tc` fit.
+//! A subspace common to all users: the estimators of `mlin-greedy` and `e2tc`.
 
 use super::tasks::Tasks;
 use crate::linear::{Symmetric, dot};
 
-/// Every user's own ridge regression, row by row.
+/// The ridge estimate of every user, row by row.
 pub(crate) fn ridge_estimates(tasks: &Tasks, lambda: f64) -> Vec<f64> {
     let mut estimates = Vec::with_capacity(tasks.users.len() * tasks.dim);
     for user in &tasks.users {
@@ -19,7 +19,7 @@ pub(crate) fn ridge_estimates(tasks: &Tasks, lambda: f64) -> Vec<f64> {
     estimates
 }
 
-/// The k directions in which rows are longest, row by row and orthonormal.
+/// The k leading right singular vectors of the rows, row by row and orthonormal.
 pub(crate) fn leading_directions(rows: &[f64], dim: usize, rank: usize) -> Vec<f64> {
     let mut square = Symmetric::zero(dim);
     rows.chunks_exact(dim).for_each(|row| square.add_outer(1.0, row));
@@ -27,7 +27,7 @@ pub(crate) fn leading_directions(rows: &[f64], dim: usize, rank: usize) -> Vec<f
     vectors.chunks_exact(dim).rev().take(rank).flatten().copied().collect()
 }
 
-/// The regression of every user on its coordinates along some directions, row by row.
+/// The regression of every user on its coordinates along `basis`, row by row.
 pub(crate) fn coordinates(tasks: &Tasks, basis: &[f64], ridge: f64) -> Vec<f64> {
     let (dim, rank) = (tasks.dim, basis.len() / tasks.dim);
     let (mut all, mut product) = (Vec::with_capacity(tasks.users.len() * rank), vec![0.0; dim]);

@@ -1,5 +1,5 @@
-//! Greedy policies on estimates that are fitted to all users at once, now and then: what
-//! `trace-norm`, `mlin-greedy` and `e2tc` have in common.
+//! Greedy policies on estimates that are fitted to all users at once, at intervals: the frame of
+//! `trace-norm`, `mlin-greedy` and `e2tc`.
 
 use std::io::{self, Read, Write};
 
@@ -11,40 +11,40 @@ use crate::policies::draws::stream;
 use crate::saved::{State, check_equal, read_counts, read_some, write_counts, write_numbers};
 use crate::{Arm, Contexts, Error, OnlinePolicy, Order, Saved, Score};
 
-/// What was seen of every user.
+/// The sufficient statistics of every user.
 pub(crate) struct Tasks {
     pub(crate) dim: usize,
     pub(crate) users: Vec<Statistics>,
-    /// How many rewards there were.
+    /// The number of rewards.
     pub(crate) rewards: f64,
 }
 
-/// How estimates follow from what was seen.
+/// An estimator of all users at once, and its schedule.
 pub(crate) trait Fit: Send {
-    /// The name in sentences.
+    /// The name of the policy, for error messages.
     const NAME: &'static str;
 
-    /// Whether arms are to be drawn at random after so many rewards.
+    /// Whether arms are drawn at random after so many rewards.
     fn explores(&self, _rewards: f64) -> bool {
         false
     }
 
-    /// After how many rewards the next fit is due, so many having been seen at the last.
+    /// The number of rewards at which the next fit is due, given that of the last.
     fn next(&self, rewards: f64) -> f64;
 
-    /// New estimates of all users, row by row, from the old ones.
+    /// Updates the estimates of all users, row by row.
     fn fit(&mut self, tasks: &Tasks, estimates: &mut Vec<f64>);
 
-    /// What it keeps besides the estimates, as numbers.
+    /// The state to save besides the estimates, as numbers.
     fn kept(&self) -> Vec<f64> {
         Vec::new()
     }
 
-    /// Takes over what [`Fit::kept`] gave.
+    /// Restores what [`Fit::kept`] returned.
     fn keep(&mut self, _numbers: &[f64]) {}
 }
 
-/// A greedy policy.
+/// The greedy policy.
 pub(crate) struct Greedy<F> {
     seed: u64,
     fit: F,
@@ -91,7 +91,7 @@ impl<F: Fit> OnlinePolicy for Greedy<F> {
         }
     }
 
-    /// All arms are the same where they are drawn at random.
+    /// All arms score the same while they are drawn at random.
     fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
         scores.fill(Score::default());
         if let Some(estimate) = self.estimate(user)
@@ -113,7 +113,7 @@ impl<F: Fit> OnlinePolicy for Greedy<F> {
         tasks.rewards += 1.0;
         if tasks.rewards >= self.due {
             self.fit.fit(&self.tasks, &mut self.estimates);
-            // Extreme contexts may leave nothing of a fit: such an estimate says nothing.
+            // Extreme contexts may overflow a fit: such an estimate becomes 0.
             self.estimates.iter_mut().filter(|w| !w.is_finite()).for_each(|w| *w = 0.0);
             self.due = self.fit.next(self.tasks.rewards);
         }

@@ -1,5 +1,5 @@
-//! What a bank carries along is what a fresh solve would say: after a million updates, on streams
-//! as ill-conditioned as they come, for contexts of any size.
+//! The state of a bank agrees with a fresh solve: after a million updates, on very ill-conditioned
+//! streams, for contexts of any size.
 
 use super::super::layout::{F64x8, LANES};
 use super::*;
@@ -7,8 +7,8 @@ use crate::linear::{Statistics, Symmetric};
 use crate::simd::{Kernel, Simd};
 use proptest::prelude::*;
 
-/// How far one learner is from a fresh Cholesky solve of what it has seen, relative to the largest
-/// number: of V⁻¹, of θ̂, and of ln det V (which starts at zero: relative to 1 at least).
+/// The error of one learner against a fresh Cholesky solve of what it has seen, relative to the
+/// largest number: of V⁻¹, of θ̂, and of ln det V (which starts at zero: relative to 1 at least).
 fn drift(bank: &Bank, learner: usize, seen: &Statistics, lambda: f64) -> [f64; 3] {
     let dim = seen.moment.len();
     let mut precision = Symmetric::identity(dim, lambda);
@@ -30,7 +30,7 @@ fn drift(bank: &Bank, learner: usize, seen: &Statistics, lambda: f64) -> [f64; 3
     ]
 }
 
-/// The drift of the worse of two learners after that many updates of each.
+/// The error of the worse of two learners after that many updates of each.
 fn drift_after(
     updates: usize,
     dim: usize,
@@ -90,7 +90,7 @@ fn a_million_updates_of_coordinates_with_different_units() {
 
 #[test]
 fn lengths_from_a_thousandth_to_ten_thousand() {
-    // The long way is taken wherever a context is far larger than all before it.
+    // The update through V is taken wherever a context is far larger than all before it.
     let drift = drift_after(100_000, 6, 1.0, |rng, x| {
         let scale = 10f64.powf(rng.random_range(-3.0..4.0));
         x.fill_with(|| scale * rng.random_range(-1.0..1.0));

@@ -1,4 +1,4 @@
-//! A bank is many single learners, on any instruction set, on any number of threads, for ever.
+//! A bank equals many single learners, on any instruction set, on any number of threads.
 
 mod exactness;
 mod same_as_single;
@@ -32,7 +32,7 @@ fn confidence(shape: Shape) -> Confidence {
     Confidence { delta: 0.4, lambda, norm_bound, sigma, exploration: 1.0, shape }
 }
 
-/// Contexts and rewards without end.
+/// An endless stream of contexts and rewards.
 struct Stream {
     rng: ChaCha8Rng,
     dim: usize,
@@ -54,7 +54,7 @@ impl Stream {
     }
 }
 
-/// Everything a bank knows, bit by bit.
+/// The whole state of a bank, as bits.
 fn bits(bank: &Bank) -> Vec<u64> {
     let mut numbers = bank.estimates();
     for learner in 0..bank.learners() {
@@ -65,7 +65,7 @@ fn bits(bank: &Bank) -> Vec<u64> {
     numbers.into_iter().map(f64::to_bits).collect()
 }
 
-/// Plays rounds, and returns the arms of all of them.
+/// Plays rounds; returns the arms of all of them.
 fn play(bank: &mut Bank, stream: &mut Stream, rounds: usize) -> Vec<usize> {
     let confidence = confidence(Shape::Ellipsoid);
     let mut arms = vec![0; bank.learners()];

@@ -1,4 +1,5 @@
-//! The same arms as one [`Oful`] per learner, scored arm after arm, and the same knowledge.
+//! A bank chooses the same arms as one [`Oful`] per learner, scored arm by arm, and learns the
+//! same.
 
 use super::*;
 use crate::linear::Oful;
@@ -98,7 +99,7 @@ fn a_learner_that_is_asked_alone_gives_the_arm_and_learns_the_bits_of_a_round() 
                     rounds.choose(&contexts, shape, radius, None, &mut chosen);
                     let rewards = stream.values(learners);
                     rounds.learn(&contexts, &chosen, &rewards);
-                    // In another order: learners know nothing of each other.
+                    // In another order: learners are independent.
                     for learner in (0..learners).rev() {
                         turns.grow(learner + 1);
                         let radius = confidence.radius(turns.progress(learner));

@@ -1,5 +1,5 @@
 //! The same bits on every instruction set with fused multiply-add, on any number of threads, and
-//! whenever one looks.
+//! whenever a pending round is applied.
 
 use super::*;
 
