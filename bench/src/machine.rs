@@ -1,15 +1,15 @@
-//! What this machine is and what it can do at most.
+//! The machine: its description and its peak performance.
 
 use std::fs;
 
 use serde::{Deserialize, Serialize};
 
-/// What was measured on.
+/// A description of the machine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Machine {
     /// The processor's name.
     pub processor: String,
-    /// How many threads it runs.
+    /// Its number of hardware threads.
     pub threads: usize,
     /// Its memory.
     pub memory_gib: f64,
@@ -18,7 +18,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This one.
+    /// Describes this machine.
     pub fn this() -> Self {
         let processor = (fs::read_to_string("/proc/cpuinfo").unwrap_or_default().lines())
             .find_map(|line| line.strip_prefix("model name")?.split_once(": "))
@@ -36,7 +36,7 @@ impl Machine {
     }
 }
 
-/// The most memory that this process has had resident, where the system tells.
+/// The peak resident memory of this process, where the system reports it.
 pub fn peak_bytes() -> Option<f64> {
     Some(kib_of("/proc/self/status", "VmHWM:")? * 1024.0)
 }
@@ -47,24 +47,24 @@ fn kib_of(file: &str, key: &str) -> Option<f64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Goes through a loop of fused multiply-adds that stay in registers; returns the floating-point
-/// operations it was.
+/// Runs a loop of fused multiply-adds in registers; returns the number of floating-point
+/// operations.
 pub fn multiply_add_in_registers() -> f64 {
     #[cfg(target_arch = "x86_64")]
     {
         if is_x86_feature_detected!("avx512f") {
-            // SAFETY: detected.
+            // SAFETY: the instruction set was detected.
             return unsafe { avx512() };
         }
         if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-            // SAFETY: detected.
+            // SAFETY: the instruction set was detected.
             return unsafe { avx2() };
         }
     }
     portable()
 }
 
-/// How often a loop goes round.
+/// The iterations of a loop.
 const TIMES: usize = 200_000;
 
 #[cfg(target_arch = "x86_64")]
@@ -101,7 +101,7 @@ fn avx2() -> f64 {
     (2 * 4 * SUMS * TIMES) as f64
 }
 
-/// Without knowing the machine: what the compiler makes of multiply and add.
+/// Portable: whatever the compiler makes of multiply and add.
 fn portable() -> f64 {
     const SUMS: usize = 16;
     let (factor, term) = std::hint::black_box((0.999, 0.001));

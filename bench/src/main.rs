@@ -1,4 +1,4 @@
-//! Measures, one section at a time, and writes what was measured as tables. `bench/run` calls it.
+//! Runs the benchmarks section by section and writes the results as tables. `bench/run` calls it.
 
 mod forms;
 mod machine;

@@ -1,22 +1,22 @@
-//! Measuring: several contestants in turn, so that whatever else the machine does falls on all of
-//! them, and the best of each counts.
+//! Interleaved measurement: several contestants in turn, so that disturbances hit all of them, and
+//! the best time of each counts.
 
 use std::time::Instant;
 
-/// Something whose speed is measured.
+/// A piece of code whose speed is measured.
 pub struct Contestant<'a> {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// How much one go is: user-rounds, or operations.
+    /// The work of one repetition: user-rounds, or operations.
     pub work: f64,
-    /// One go, without its preparations; returns the seconds that count.
+    /// One repetition, without preparation; returns the seconds that count.
     go: Box<dyn FnMut() -> f64 + 'a>,
     warm: bool,
     best_seconds: f64,
 }
 
 impl<'a> Contestant<'a> {
-    /// One that times itself.
+    /// A contestant that times itself.
     pub fn new(name: impl Into<String>, work: f64, go: impl FnMut() -> f64 + 'a) -> Self {
         Self { name: name.into(), work, go: Box::new(go), warm: false, best_seconds: f64::INFINITY }
     }
@@ -27,10 +27,9 @@ impl<'a> Contestant<'a> {
     }
 }
 
-/// Lets all have `turns` turns of `goes` goes each, one after the other.
-///
-/// Everybody's first go ever does not count: memory is touched for the first time, and a learner that
-/// puts off learning until it next chooses has nothing to learn yet.
+/// Lets each contestant in turn do `turns` × `goes` repetitions.
+/// The first repetition of each does not count: memory is touched for the first time, and a learner
+/// that defers learning to its next choice has nothing to learn yet.
 pub fn race(contestants: &mut [Contestant], turns: usize, goes: usize) {
     for _ in 0..turns {
         for contestant in &mut *contestants {
@@ -46,7 +45,7 @@ pub fn race(contestants: &mut [Contestant], turns: usize, goes: usize) {
     }
 }
 
-/// How long something takes.
+/// The time that `work` takes.
 pub fn seconds(work: impl FnOnce()) -> f64 {
     let start = Instant::now();
     work();

@@ -1,4 +1,4 @@
-//! Crates that learn LinUCB-style, used as fast as they can be to give every user a model.
+//! Other LinUCB-style crates, used in their fastest way with one model per user.
 
 use irithyll::bandits::{ContextualBandit, LinUCB};
 use rand_for_trashpanda::SeedableRng;
@@ -21,7 +21,7 @@ pub struct Peer {
     pub round: Box<dyn FnMut(&[f64], &[f64])>,
 }
 
-/// All of them.
+/// All peers.
 pub fn all(users: usize) -> Vec<Peer> {
     vec![
         Peer {

@@ -1,5 +1,5 @@
-//! What was measured, kept as JSON, one file a section: a single table can be made again without
-//! the others.
+//! Stored measurements as JSON, one file per section: a single section can be measured again
+//! without the others.
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,26 +17,26 @@ pub struct Store {
     quick: bool,
 }
 
-/// A section, and on what and how it was measured.
+/// A stored section, with the machine and the effort.
 #[derive(Serialize, Deserialize)]
 pub struct Kept<T> {
-    /// On what.
+    /// The machine.
     pub machine: Machine,
-    /// With little effort.
+    /// Whether it is a quick run.
     pub quick: bool,
-    /// When, in seconds since 1970.
+    /// The time, in seconds since 1970.
     pub unix_s: u64,
-    /// What.
+    /// The measurement.
     pub measured: T,
 }
 
 impl Store {
-    /// Of what is measured with this effort.
+    /// A store for measurements of this effort.
     pub fn new(folder: PathBuf, quick: bool) -> Self {
         Self { folder, quick }
     }
 
-    /// Keeps a section in place of what was there.
+    /// Stores a section in place of the previous one.
     pub fn keep(&self, section: &str, measured: &impl Serialize) -> anyhow::Result<()> {
         fs::create_dir_all(&self.folder)?;
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
@@ -48,7 +48,7 @@ impl Store {
         fs::write(&path, text).with_context(|| format!("writing {}", path.display()))
     }
 
-    /// What was kept of a section, if it was ever measured.
+    /// The stored section, if it was ever measured.
     pub fn get<T: DeserializeOwned>(&self, section: &str) -> anyhow::Result<Option<Kept<T>>> {
         let path = self.path(section);
         if !path.exists() {
@@ -61,7 +61,7 @@ impl Store {
         Ok(Some(kept))
     }
 
-    /// What another program left of a section, if it did.
+    /// A section stored by another program, if it is there.
     pub fn raw(&self, section: &str) -> anyhow::Result<Option<serde_json::Value>> {
         let path = self.path(section);
         if !path.exists() {

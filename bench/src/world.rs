@@ -1,4 +1,4 @@
-//! A world to measure in: users in clusters, contexts in the paper's cube, everything seeded.
+//! A synthetic world: users in clusters, contexts in the paper's cube, everything seeded.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -23,7 +23,7 @@ pub struct World {
     rng: ChaCha8Rng,
 }
 
-/// One round: contexts, and what every user would answer to every arm.
+/// One round: contexts, and every user's rewards.
 pub struct Round {
     /// K vectors, row by row.
     pub contexts: Vec<f64>,
@@ -34,7 +34,7 @@ pub struct Round {
 }
 
 impl World {
-    /// Users dealt to the clusters in turn.
+    /// Users assigned to the clusters round-robin.
     pub fn new(users: usize, dim: usize, clusters: usize, seed: u64) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let centres = unit_vectors(clusters, dim, &mut rng);
@@ -68,14 +68,14 @@ impl World {
         (0..ARMS * self.dim).map(|_| self.rng.random_range(-bound..bound)).collect()
     }
 
-    /// Rewards that do not depend on the arm, for forms that are compared only in speed.
+    /// Rewards that do not depend on the arm, for implementations that are compared in speed only.
     pub fn any_rewards(&mut self) -> Vec<f64> {
         (0..self.users).map(|_| self.rng.random_range(-1.0..1.0)).collect()
     }
 }
 
 impl Round {
-    /// A user's answer to an arm.
+    /// A user's reward for an arm.
     pub fn reward(&self, user: usize, cluster: usize, arm: usize) -> f64 {
         self.expected[cluster * ARMS + arm] + self.noise[user]
     }

@@ -1,5 +1,5 @@
-//! Blocks of 128 users, one row of 128 numbers a coefficient: a library's product scores a block,
-//! loops that the compiler vectorises choose and learn while it is in cache.
+//! Blocks of 128 users, one row of 128 numbers per coefficient: a library's matrix product scores a
+//! block, auto-vectorised loops choose and learn while it is in cache.
 
 use cohort::Arm;
 use cohort::linear::symmetric::pack_outer_doubled;
@@ -25,7 +25,7 @@ struct Block {
 }
 
 impl Blocked {
-    /// Users who have seen nothing.
+    /// Fresh users.
     pub fn new(users: usize) -> Self {
         let mut inverse = vec![[0.0; USERS]; PACKED];
         for k in 0..DIM {

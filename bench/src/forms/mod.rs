@@ -1,5 +1,5 @@
-//! Other forms of the same round — score, choose, learn, for every user — to measure the bank's
-//! kernels against. All choose the same arms.
+//! Other implementations of the same round — score, choose, learn, for every user — to compare the
+//! bank's kernels with. All choose the same arms.
 
 #[cfg(feature = "peers")]
 mod blocked;
@@ -13,7 +13,7 @@ use cohort::{Arm, Contexts};
 
 use crate::world::NOISE;
 
-/// d of all forms; that of nalgebra has it in its types.
+/// d of all implementations; that with nalgebra has it in its types.
 pub const DIM: usize = 15;
 
 /// d(d+1)/2.
@@ -26,10 +26,10 @@ pub trait Form {
     fn round(&mut self, contexts: &[f64], rewards: &[f64], arms: &mut [Arm]);
 }
 
-/// A form, and what it is called.
+/// An implementation and its name.
 pub type Named = (String, Box<dyn Form>);
 
-/// All forms that were compiled, the bank once for each instruction set of this machine.
+/// All compiled implementations, the bank once for each instruction set of this machine.
 pub fn all(users: usize) -> Vec<Named> {
     let mut forms: Vec<Named> = Vec::new();
     #[cfg(feature = "peers")]
@@ -53,9 +53,9 @@ pub fn all(users: usize) -> Vec<Named> {
     forms
 }
 
-/// The name of the form that is held against 7 ×.
+/// The name of the implementation of the 7 × target.
 pub const NALGEBRA: &str = "per user, nalgebra static";
-/// The name of the form that is held against 1.8 ×.
+/// The name of the implementation of the 1.8 × target.
 pub const GEMM: &str = "packed symmetric GEMM, gemm crate";
 
 /// The name of the bank on an instruction set.

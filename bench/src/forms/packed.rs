@@ -1,5 +1,5 @@
 //! All users in one product: (N × d(d+1)/2) packed V⁻¹ times (d(d+1)/2 × K) packed xxᵀ, by a
-//! library; then user after user.
+//! library; then user by user.
 
 use cohort::Arm;
 use cohort::linear::symmetric::pack_outer_doubled;
@@ -18,7 +18,7 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// Users who have seen nothing.
+    /// Fresh users.
     pub fn new(users: usize, product: Product) -> Self {
         let mut inverse = vec![0.0; users * PACKED];
         for inverse in inverse.chunks_exact_mut(PACKED) {
@@ -45,7 +45,7 @@ impl Form for Packed {
         (self.product)(&self.inverse, &outer, &mut squares, users, PACKED, offered);
         (self.product)(&self.estimate, &x, &mut means, users, DIM, offered);
 
-        // The loops over users, too, are compiled for this machine's instructions.
+        // The loops over users are compiled for this machine's instruction set, too.
         pulp::Arch::new().dispatch(
             #[inline(always)]
             || {
@@ -78,7 +78,7 @@ fn choose(square: &[f64], mean: &[f64], radius: f64) -> Arm {
     best.0
 }
 
-/// The rank-one update; returns by how much ln det V grows.
+/// The rank-one update; returns the growth of ln det V.
 #[inline(always)]
 fn learn(inverse: &mut [f64], estimate: &mut [f64], x: &[f64], y: f64) -> f64 {
     let mut gain = [0.0; DIM];
@@ -111,7 +111,7 @@ fn learn(inverse: &mut [f64], estimate: &mut [f64], x: &[f64], y: f64) -> f64 {
 /// By the gemm crate, on one thread.
 pub fn gemm_product(a: &[f64], b: &[f64], c: &mut [f64], m: usize, k: usize, n: usize) {
     assert!(a.len() >= m * k && b.len() >= k * n && c.len() >= m * n);
-    // SAFETY: the matrices are as large as was checked, and row-major without gaps.
+    // SAFETY: the sizes are checked above, and the matrices are row-major without gaps.
     unsafe {
         gemm::gemm(
             m,

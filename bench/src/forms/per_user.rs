@@ -1,4 +1,4 @@
-//! One user after the other with matrices whose size is in their type: the straightforward way.
+//! One user after the other with statically sized matrices: the straightforward implementation.
 
 use cohort::Arm;
 use nalgebra::{SMatrix, SVector};
@@ -19,7 +19,7 @@ struct User {
 }
 
 impl PerUser {
-    /// Users who have seen nothing.
+    /// Fresh users.
     pub fn new(users: usize) -> Self {
         let user =
             || User { inverse: SMatrix::identity(), estimate: Vector::zeros(), log_det: 0.0 };

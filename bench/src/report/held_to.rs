@@ -1,4 +1,4 @@
-//! What the engine is held to: each target, what was measured, and whether it is met.
+//! The performance targets: each target, the measurement, and whether it is met.
 
 use super::Everything;
 use super::markdown::{Table, time, times, whole};
@@ -181,18 +181,18 @@ impl Held {
     }
 }
 
-/// Of those that came to an end.
+/// The fastest peer that finished.
 fn fastest_peer(case: &Components) -> Option<&PeerRun> {
     let finished = case.peers.iter().filter(|peer| peer.seconds.is_some());
     finished.min_by(|a, b| a.seconds.total_cmp_to(b.seconds))
 }
 
-/// What those were given who were still at it, the least of it: a bound from below.
+/// The shortest time limit of the peers that did not finish: a lower bound.
 fn shortest_patience(case: &Components) -> Option<f64> {
     case.peers.iter().filter_map(|peer| peer.gave_up_after).min_by(f64::total_cmp)
 }
 
-/// Numbers that may be missing: those that are there are larger.
+/// Orders optional numbers; missing ones are smaller.
 trait TotalCmpTo {
     fn total_cmp_to(self, other: Self) -> std::cmp::Ordering;
 }

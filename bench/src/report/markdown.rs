@@ -1,4 +1,4 @@
-//! Tables and numbers as people read them.
+//! Markdown tables and numbers for people.
 
 use std::fmt::Write;
 
@@ -17,12 +17,12 @@ impl Table {
         Self { text }
     }
 
-    /// One more row.
+    /// Adds a row.
     pub fn row(&mut self, cells: &[String]) {
         let _ = writeln!(self.text, "| {} |", cells.join(" | "));
     }
 
-    /// As Markdown.
+    /// The table as Markdown.
     pub fn finish(self) -> String {
         self.text
     }
@@ -38,7 +38,7 @@ pub fn count(number: f64) -> String {
     }
 }
 
-/// Seconds in the unit that fits.
+/// Seconds in a fitting unit.
 pub fn time(seconds: f64) -> String {
     match seconds {
         s if s < 1e-3 => format!("{} µs", three_digits(s * 1e6)),

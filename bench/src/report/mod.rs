@@ -1,4 +1,4 @@
-//! RESULTS.md from what was kept.
+//! Writes RESULTS.md from the stored measurements.
 
 mod held_to;
 mod markdown;
@@ -11,7 +11,7 @@ use crate::sections::{clubs, components, growth, limit, peers, phases, policies,
 use crate::store::{Kept, Store};
 use markdown::date;
 
-/// All that was measured, as far as it was.
+/// All measurements, as far as there are any.
 pub struct Everything {
     policies: Option<Kept<Vec<policies::Measured>>>,
     limit: Option<Kept<limit::Measured>>,
@@ -70,7 +70,7 @@ pub fn markdown(store: &Store) -> anyhow::Result<String> {
     Ok(page.trim_end().to_owned() + "\n")
 }
 
-/// A heading, on what and when it was measured, and what it says.
+/// A heading, the machine and date of the measurement, and its text.
 fn section<T>(
     page: &mut String,
     title: &str,

@@ -1,5 +1,5 @@
-//! Figures that other programs of the repository measure and leave in the same folder as JSON: the
-//! service under load, what live pages cost it, the Python package.
+//! Measurements of other programs of the repository, left in the same folder as JSON: the service
+//! under load, the cost of live pages, the Python package.
 
 use serde_json::Value;
 
@@ -35,7 +35,7 @@ pub fn sections(store: &Store) -> anyhow::Result<String> {
     Ok(page)
 }
 
-/// Every number of a tree, by its path.
+/// Every number of a JSON tree, by its path.
 fn flatten(path: &str, value: &Value, row: &mut impl FnMut(String, String)) {
     let below = |key: &str| {
         let key = key.replace('_', " ");

@@ -1,4 +1,4 @@
-//! One table a section.
+//! One table per section.
 
 use std::fmt::Write;
 
@@ -145,7 +145,7 @@ pub fn components(measured: &[components::Measured]) -> String {
     text + &table.finish() + &hard_growth(measured)
 }
 
-/// How the cost of the hard cases grows: the exponent between the smallest and the largest.
+/// The growth of the cost of the hard cases: the exponent between the smallest and the largest.
 fn hard_growth(measured: &[components::Measured]) -> String {
     let mut kinds: Vec<&String> =
         measured.iter().filter_map(|case| case.case.hard.as_ref()).collect();

@@ -1,5 +1,5 @@
-//! club and sclub beside their authors' style: everything recomputed at every turn. The naive
-//! versions are those that the tests take as oracles.
+//! club and sclub against full recomputation at every turn, as their authors' code does it. The
+//! naive versions are the test oracles.
 
 use cohort::{Arm, Contexts};
 use serde::{Deserialize, Serialize};
@@ -16,17 +16,17 @@ mod plain_sclub;
 use plain_club::PlainClub;
 use plain_sclub::PlainSclub;
 
-/// What it is kept under.
+/// The name of the section in the store.
 pub const NAME: &str = "clubs";
 
-/// One of the two.
+/// One of the two policies.
 #[derive(Serialize, Deserialize)]
 pub struct Measured {
     /// Its name.
     pub policy: String,
     /// N.
     pub users: usize,
-    /// How many turns were played.
+    /// The number of turns.
     pub turns: usize,
     /// Turns per second, the best of the repeats.
     pub ours_per_second: f64,
@@ -59,7 +59,7 @@ pub fn measure(effort: &Effort) -> anyhow::Result<Vec<Measured>> {
         .collect()
 }
 
-/// What a parameter is when nobody sets it.
+/// The default of a parameter.
 fn default_of(policy: &str, name: &str) -> anyhow::Result<f64> {
     let info = cohort::registry::info(policy)?;
     Ok(info.check([])?.real(name))

@@ -1,5 +1,5 @@
-//! MAXIMAL-CLUSTER's components beside other libraries, and where it is hard. Ours runs in a process
-//! of its own, too, so that its memory can be told.
+//! Connected components (MAXIMAL-CLUSTER) against other libraries, and on hard cases. Ours runs in
+//! a process of its own, too, so that its memory can be measured.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -18,26 +18,26 @@ use crate::machine::peak_bytes;
 use crate::race::seconds;
 use crate::world::unit_vectors;
 
-/// What it is kept under.
+/// The name of the section in the store.
 pub const NAME: &str = "components";
 
 /// d of all points.
 const DIM: usize = 15;
 
-/// How far points are from their centre, per coordinate.
+/// The standard deviation of points around their centre, per coordinate.
 const SPREAD: f64 = 0.02;
 
-/// Connects most pairs of a cluster (62 %), as any γ does that connects a Gaussian cluster in R¹⁵.
+/// Connects most pairs of a cluster (62 %), as does any γ that connects a Gaussian cluster in R¹⁵.
 const GAMMA: f64 = 0.1133;
 
 /// One set of points.
 #[derive(Serialize, Deserialize)]
 pub struct Measured {
-    /// What it is.
+    /// The points.
     pub case: Case,
     /// Ours.
     pub ours: Run,
-    /// Everybody else who was asked.
+    /// The peers.
     pub peers: Vec<PeerRun>,
 }
 
@@ -46,11 +46,11 @@ pub struct Measured {
 pub struct Case {
     /// N.
     pub points: usize,
-    /// How many centres.
+    /// The number of centres.
     pub centres: usize,
     /// γ.
     pub gamma: f64,
-    /// Why it is measured, where it is a hard case.
+    /// The reason why it is measured, where it is a hard case.
     pub hard: Option<String>,
 }
 
@@ -59,9 +59,9 @@ pub struct Case {
 pub struct Run {
     /// The best of the repeats, all threads.
     pub seconds: f64,
-    /// The most memory of the process, points included.
+    /// The peak memory of the process, points included.
     pub peak_mib: f64,
-    /// How many components there are.
+    /// The number of components.
     pub clusters: usize,
 }
 
@@ -70,20 +70,20 @@ pub struct Run {
 pub struct PeerRun {
     /// Its name.
     pub peer: String,
-    /// The most memory of its process.
+    /// The peak memory of its process.
     pub peak_mib: f64,
-    /// How long it took, if it came to an end.
+    /// Its time, if it finished.
     pub seconds: Option<f64>,
-    /// Whether it found what we found.
+    /// Whether its labels equal ours.
     pub same_labels: Option<bool>,
-    /// Why it did not come to an end.
+    /// The reason why it did not finish.
     pub failed: Option<String>,
-    /// The seconds it was given, where they were not enough.
+    /// Its time limit in seconds, if it was exceeded.
     pub gave_up_after: Option<f64>,
 }
 
-/// All cases, those that others are compared in first. What is measured is handed over as it comes:
-/// a peer may take hours.
+/// Measures all cases, those with peers first. Results are handed over one by one: a peer may take
+/// hours.
 pub fn measure(
     effort: &Effort,
     mut keep: impl FnMut(&[Measured]) -> anyhow::Result<()>,
@@ -132,7 +132,7 @@ fn measure_case(case: &Case, effort: &Effort) -> anyhow::Result<Measured> {
     Ok(Measured { case: case.clone(), ours, peers })
 }
 
-/// Points dealt to the centres in turn.
+/// Draws points, assigned to the centres round-robin.
 fn draw(case: &Case) -> Vec<f64> {
     let mut rng = ChaCha8Rng::seed_from_u64(case.points as u64 + case.centres as u64);
     let centres = unit_vectors(case.centres, DIM, &mut rng);
@@ -156,7 +156,7 @@ fn run_ours(points: &Path, gamma: f64, labels: &Path) -> anyhow::Result<Run> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// Reads points, writes labels, prints what it took.
+/// Reads points, writes labels, prints time and memory.
 pub fn child(points: &Path, gamma: f64, labels: &Path) -> anyhow::Result<()> {
     let points = npy::read::<f64>(points, &["points", "coordinates"])?;
     let mut found = Vec::new();

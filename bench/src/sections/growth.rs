@@ -11,7 +11,7 @@ use crate::forms::DIM;
 use crate::machine::peak_bytes;
 use crate::world::World;
 
-/// What it is kept under.
+/// The name of the section in the store.
 pub const NAME: &str = "growth";
 
 /// One size.
@@ -19,12 +19,12 @@ pub const NAME: &str = "growth";
 pub struct Measured {
     /// N.
     pub users: usize,
-    /// How many rounds.
+    /// The number of rounds.
     pub rounds: usize,
     /// Learning time.
     pub seconds: f64,
-    /// The most memory of the process beyond what it had before the policy was made: statistics,
-    /// arms, rewards and all else.
+    /// The peak memory of the process beyond what it had before the policy was made: statistics,
+    /// arms, rewards and everything else.
     pub bytes: f64,
 }
 
@@ -54,13 +54,13 @@ pub fn measure(effort: &Effort) -> anyhow::Result<Vec<Measured>> {
         .collect()
 }
 
-/// Plays, and prints what it took.
+/// Plays, and prints time and memory.
 pub fn child(users: usize, rounds: usize) -> anyhow::Result<()> {
     let peak = || peak_bytes().context("this system does not tell the memory of a process");
     let mut world = World::new(users, DIM, 10, 1);
     let before = peak()?;
     let mut policy = {
-        // Only oracles look at the truth, of which 10⁶ users have 120 MB.
+        // Only oracles need the ground truth, which takes 120 MB for 10⁶ users.
         let problem =
             cohort::Problem { sigma: crate::world::NOISE, ..cohort::Problem::new(users, DIM) };
         cohort::registry::build("linucb-ind", &problem, [])?

@@ -1,5 +1,5 @@
-//! The round beside the machine's peak, beside other forms of itself, and beside itself on more
-//! threads and with more users.
+//! The round against the machine's peak, against other implementations, and with more threads and
+//! users.
 
 use cohort::Contexts;
 use serde::{Deserialize, Serialize};
@@ -10,23 +10,22 @@ use crate::machine::multiply_add_in_registers;
 use crate::race::{Contestant, race, seconds};
 use crate::world::World;
 
-/// What it is kept under.
+/// The name of the section in the store.
 pub const NAME: &str = "limit";
 
 /// N of the comparison.
 pub const USERS: usize = 4_096;
 
-/// Rounds of one go, prepared beforehand: what is measured is a learner at work, not one that is
-/// woken up for a fraction of a millisecond.
+/// Rounds per repetition, prepared beforehand, so that a repetition is much longer than a wake-up.
 const ROUNDS: usize = 4;
 
-/// The large N that is held against it.
+/// The large N that is compared with it.
 pub const MANY_USERS: usize = 100_000;
 
-/// Everything measured in turn.
+/// All measurements.
 #[derive(Serialize, Deserialize)]
 pub struct Measured {
-    /// Floating-point operations per second in loops that do nothing else.
+    /// The peak rates: floating-point operations per second of loops that do nothing else.
     pub peaks: Vec<Rate>,
     /// User-rounds per second of every form, one thread, N = [`USERS`].
     pub forms: Vec<Rate>,
@@ -34,12 +33,12 @@ pub struct Measured {
     pub scaling: Vec<Scaling>,
 }
 
-/// How fast something is.
+/// A rate.
 #[derive(Serialize, Deserialize)]
 pub struct Rate {
-    /// What.
+    /// Its name.
     pub name: String,
-    /// How much of it a second.
+    /// The amount per second.
     pub per_second: f64,
 }
 
@@ -48,13 +47,13 @@ pub struct Rate {
 pub struct Scaling {
     /// N.
     pub users: usize,
-    /// How many threads.
+    /// The number of threads.
     pub threads: usize,
     /// User-rounds per second.
     pub per_second: f64,
 }
 
-/// All in turn; the best of each counts.
+/// Measures all in turn; the best of each counts.
 pub fn measure(effort: &Effort) -> Measured {
     let turns = effort.or(5, 60);
     let mut peaks = peaks();
@@ -108,7 +107,7 @@ fn large_gemm() -> Contestant<'static> {
     })
 }
 
-/// A form at [`USERS`] users on one thread.
+/// An implementation at [`USERS`] users on one thread.
 pub fn form_contestant(name: String, mut form: Box<dyn forms::Form>) -> Contestant<'static> {
     let mut world = World::new(USERS, DIM, 10, 1);
     let mut arms = vec![0; USERS];

@@ -1,4 +1,4 @@
-//! What is measured, one question a file.
+//! The sections of the benchmark, one question per file.
 
 pub mod clubs;
 pub mod components;
@@ -17,24 +17,24 @@ use cohort::{Contexts, Order, Policy, Problem, Truth, registry};
 use crate::race::seconds;
 use crate::world::{NOISE, World};
 
-/// How thoroughly, and with what.
+/// The effort of a measurement.
 pub struct Effort {
     /// Smaller sizes, fewer repeats.
     pub quick: bool,
     /// A Python that has the peers.
     pub python: PathBuf,
-    /// How long a peer may take for one clustering.
+    /// The time limit of a peer for one clustering.
     pub time_limit_s: f64,
 }
 
 impl Effort {
-    /// One of two numbers.
+    /// One of two values, by effort.
     pub fn or<T>(&self, quick: T, thorough: T) -> T {
         if self.quick { quick } else { thorough }
     }
 }
 
-/// Makes a policy for a world, told the truth if it asks for it.
+/// Makes a policy for a world, with the ground truth for oracles.
 pub fn build(
     name: &str,
     world: &World,
@@ -54,17 +54,17 @@ pub fn build(
     registry::build(name, &problem, params)
 }
 
-/// What a policy did.
+/// The result of a run.
 #[derive(Clone, Copy, Default)]
 pub struct Played {
-    /// How many users were served, each time counted.
+    /// The number of decisions.
     pub user_rounds: f64,
     /// The policy's own time: choosing and learning.
     pub seconds: f64,
 }
 
-/// Plays until `rounds` rounds are over or the policy has used up its time. The environment's
-/// work is not timed.
+/// Plays until `rounds` rounds are over or the policy has used up its time. The world's work is not
+/// timed.
 pub fn play(policy: &mut dyn Policy, world: &mut World, rounds: usize, budget: Duration) -> Played {
     let mut played = Played::default();
     let mut arms = vec![0; world.users];
@@ -98,8 +98,8 @@ pub fn play(policy: &mut dyn Policy, world: &mut World, rounds: usize, budget: D
         }
     }
     if policy.order() == Order::Together {
-        // Rewards may be learned only when the next round chooses: one more choice, which counts
-        // as time and not as work.
+        // Rewards may be learned only when the next round chooses: one more choice, which counts as
+        // time and not as work.
         let round = world.round();
         let contexts = Contexts::new(&round.contexts, world.dim).expect("whole and finite");
         played.seconds += seconds(|| policy.choose(&contexts, &mut arms));
@@ -107,7 +107,7 @@ pub fn play(policy: &mut dyn Policy, world: &mut World, rounds: usize, budget: D
     played
 }
 
-/// Does something on a number of threads.
+/// Runs `work` on a pool of so many threads.
 pub fn on_threads<R: Send>(threads: usize, work: impl FnOnce() -> R + Send) -> R {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     pool.expect("a few threads can be had").install(work)

@@ -1,4 +1,4 @@
-//! LinUCB per user beside other libraries: crates in this process, Python packages in processes of
+//! LinUCB per user against other libraries: crates in this process, Python packages in processes of
 //! their own, all in turn.
 
 use std::path::Path;
@@ -11,13 +11,13 @@ use super::Effort;
 use super::limit::{USERS, linucb_ind};
 use crate::race::race;
 
-/// What it is kept under.
+/// The name of the section in the store.
 pub const NAME: &str = "peers";
 
 /// The Python packages, and NumPy by hand.
 pub const PYTHON: [&str; 5] = ["mabwiser", "contextualbandits", "vowpalwabbit", "river", BY_HAND];
 
-/// Not a library of bandits: what a page of NumPy comes to.
+/// Not a bandit library: a page of NumPy.
 pub const BY_HAND: &str = "numpy";
 
 /// Ours and theirs.
@@ -25,7 +25,7 @@ pub const BY_HAND: &str = "numpy";
 pub struct Measured {
     /// User-rounds per second of `linucb-ind`, one thread, N = [`USERS`].
     pub ours: f64,
-    /// Everybody else.
+    /// The peers.
     pub peers: Vec<Peer>,
 }
 
@@ -36,7 +36,7 @@ pub struct Peer {
     pub name: String,
     /// "Rust" or "Python".
     pub language: String,
-    /// Its version, where it says.
+    /// Its version, where it is known.
     pub version: String,
     /// How it was used, or why it could not be.
     pub how: String,
@@ -44,7 +44,7 @@ pub struct Peer {
     pub per_second: Option<f64>,
 }
 
-/// All in turn; the best of each counts.
+/// Measures all in turn; the best of each counts.
 pub fn measure(effort: &Effort) -> Measured {
     let mut ours = [linucb_ind(USERS, 1)];
     let mut rust = rust::contestants();
@@ -80,7 +80,7 @@ fn python_peer(name: &str, effort: &Effort) -> Peer {
     Peer { name: name.to_owned(), language, version, how, per_second }
 }
 
-/// What `linucb.py` prints.
+/// The output of `linucb.py`.
 #[derive(Deserialize)]
 struct Said {
     user_rounds_per_second: f64,

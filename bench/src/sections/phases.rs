@@ -1,4 +1,4 @@
-//! cmlb: rounds in which every user learns alone beside rounds in which clusters learn.
+//! cmlb: rounds of individual learning against rounds of collaborative learning.
 
 use cohort::{Contexts, policies::cmlb::explore_rounds};
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use super::{Effort, build, on_threads};
 use crate::race::seconds;
 use crate::world::World;
 
-/// What it is kept under.
+/// The name of the section in the store.
 pub const NAME: &str = "phases";
 
 /// One run.
@@ -15,11 +15,11 @@ pub const NAME: &str = "phases";
 pub struct Measured {
     /// N.
     pub users: usize,
-    /// How many clusters it found.
+    /// The number of clusters found.
     pub clusters: usize,
-    /// Seconds of the median round in which users learn alone.
+    /// The median time of a round of individual learning, in seconds.
     pub individual_seconds: f64,
-    /// Seconds of the median round in which clusters learn.
+    /// The median time of a round of collaborative learning, in seconds.
     pub collaborative_seconds: f64,
 }
 
@@ -27,7 +27,8 @@ pub struct Measured {
 pub fn measure(effort: &Effort) -> anyhow::Result<Measured> {
     let (users, dim, clusters, rounds) = (effort.or(1_000, 10_000), 15, 10, 400);
     let mut world = World::new(users, dim, clusters, 1);
-    // A γ between the spread within clusters and the distance between them; all else by default.
+    // A γ between the spread within clusters and the distance between them; everything else by
+    // default.
     let mut policy = build("cmlb", &world, rounds, &[("gamma", 0.5)])?;
     let individual = explore_rounds(0.2, dim, users, rounds, 0.2, 0.4, 1.0);
     let mut taken = [Vec::new(), Vec::new()];
@@ -41,8 +42,8 @@ pub fn measure(effort: &Effort) -> anyhow::Result<Measured> {
                 *reward = round.reward(user, world.clusters[user], arms[user]);
             }
             elapsed += seconds(|| policy.learn(&contexts, &arms, &rewards));
-            // What a round learns may be done when the next one chooses, and MAXIMAL-CLUSTER runs
-            // between the phases: the rounds beside the change belong to neither.
+            // A round's learning may be done when the next one chooses, and MAXIMAL-CLUSTER runs
+            // between the phases: the rounds beside the change count for neither.
             if t + 1 < individual {
                 taken[0].push(elapsed);
             } else if t > individual + 1 {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Effort, build, on_threads, play};
 use crate::world::World;
 
-/// What it is kept under.
+/// The name of the section in the store.
 pub const NAME: &str = "policies";
 
 /// One policy at one size.
@@ -20,15 +20,15 @@ pub struct Measured {
     pub dim: usize,
     /// N.
     pub users: usize,
-    /// How many threads.
+    /// The number of threads.
     pub threads: usize,
     /// The best of the repeats.
     pub user_rounds_per_second: f64,
-    /// How many rounds the fastest repeat came to.
+    /// The number of rounds of the fastest repeat.
     pub rounds: f64,
 }
 
-/// How many clusters the users are in.
+/// The number of clusters of users.
 const CLUSTERS: usize = 10;
 
 /// All policies of the registry.
@@ -58,7 +58,7 @@ fn measure_one(
     threads: usize,
     effort: &Effort,
 ) -> anyhow::Result<Measured> {
-    // Long enough for policies to come to their later phases.
+    // Long enough for policies to reach their later phases.
     let rounds = (10_000_000 / users).clamp(100, 1_000);
     let budget = Duration::from_secs_f64(effort.or(0.1, 0.5));
     let (mut best, mut played_rounds) = (0.0, 0.0);

@@ -1,5 +1,5 @@
-//! What learning the population costs `cohort`: single refits against the number of users, and all
-//! of it over a long run beside `linucb-ind`, which learns no population.
+//! The cost of learning the population in `cohort`: single refits against the number of users, and
+//! whole runs beside `linucb-ind`, which learns no population.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use super::{Effort, build, on_threads, play};
 use crate::race::seconds;
 use crate::world::{World, unit_vectors};
 
-/// What it is kept under.
+/// The name of the section in the store.
 pub const NAME: &str = "refits";
 
 const DIM: usize = 15;
@@ -22,7 +22,7 @@ const KINDS: usize = 10;
 const REWARDS: usize = 50;
 const SIGMA: f64 = 0.3;
 
-/// Both questions.
+/// Both measurements.
 #[derive(Serialize, Deserialize)]
 pub struct Measured {
     /// Single refits.
@@ -31,18 +31,18 @@ pub struct Measured {
     pub runs: Vec<Run>,
 }
 
-/// The population of so many users, fitted.
+/// A fit of the population.
 #[derive(Serialize, Deserialize)]
 pub struct Refit {
     /// N.
     pub users: usize,
-    /// From nothing.
+    /// The first fit, in seconds.
     pub first_seconds: f64,
-    /// From the fit before, the best of three.
+    /// A fit from the previous one, the best of three, in seconds.
     pub warm_seconds: f64,
     /// The same on one thread.
     pub warm_seconds_one_thread: f64,
-    /// How many cohorts were found.
+    /// The number of cohorts found.
     pub cohorts: usize,
 }
 
@@ -53,7 +53,7 @@ pub struct Run {
     pub users: usize,
     /// T.
     pub rounds: usize,
-    /// How many threads.
+    /// The number of threads.
     pub threads: usize,
     /// Learning time of `cohort`, refits included: the best of the repeats.
     pub cohort_seconds: f64,
@@ -61,7 +61,7 @@ pub struct Run {
     pub linucb_ind_seconds: f64,
 }
 
-/// Both questions; both policies in turn.
+/// Measures both; the policies take turns.
 pub fn measure(effort: &Effort) -> anyhow::Result<Measured> {
     let sizes = effort.or(&[1_000, 10_000][..], &[1_000, 10_000, 100_000, 1_000_000]);
     let refits = sizes.iter().map(|users| refit(*users)).collect::<anyhow::Result<_>>()?;
@@ -98,7 +98,7 @@ fn refit(users: usize) -> anyhow::Result<Refit> {
     Ok(refit)
 }
 
-/// Users of ten kinds with 50 rewards each, arms played at random.
+/// A ledger of users in ten groups with 50 rewards each, for random arms.
 fn seen(users: usize) -> Ledger {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let mut ledger = Ledger::new(DIM, 1.0);

@@ -17,14 +17,15 @@ pub struct App {
 
 #[derive(Subcommand)]
 enum AppCommand {
-    /// All apps
+    /// List all apps
     List,
-    /// One app
+    /// Show one app
     Show { name: String },
     /// Create an app; prints its first key, this once
     Create {
         name: String,
-        /// How many features its items have; with --json, into how many numbers they are encoded [default: 32]
+        /// The number of features of its items; with --json, the number of coordinates they are
+        /// encoded into [default: 32]
         #[arg(long, required_unless_present = "json")]
         dim: Option<usize>,
         /// Features are JSON objects, not lists of numbers
@@ -36,7 +37,7 @@ enum AppCommand {
         #[command(flatten)]
         settings: Settings,
     },
-    /// Change an app; what is not named stays
+    /// Change an app; what is not named stays the same
     Change {
         name: String,
         /// Learn nothing when no reward came in time
@@ -45,19 +46,19 @@ enum AppCommand {
         #[command(flatten)]
         settings: Settings,
     },
-    /// Delete an app with all it has learned
+    /// Delete an app with everything it has learned
     Delete { name: String },
     /// Add a key; prints it, this once
     AddKey {
         name: String,
-        /// What it opens: decide, reward, read, items, admin [default: decide,reward]
+        /// Its scopes: decide, reward, read, items, admin [default: decide,reward]
         #[arg(long, value_name = "SCOPE,…", value_delimiter = ',')]
         scopes: Vec<String>,
-        /// When it ends, in milliseconds since 1970
+        /// Its expiry, in milliseconds since 1970
         #[arg(long)]
         expires_ms: Option<u64>,
     },
-    /// All keys: ids, what they open, when they end
+    /// List all keys: ids, scopes, expiry
     Keys { name: String },
     /// Remove a key
     RemoveKey { name: String, key_id: String },
@@ -67,22 +68,22 @@ enum AppCommand {
 
 #[derive(Args)]
 struct Settings {
-    /// The share of decisions that are taken uniformly at random
+    /// The share of decisions that are made uniformly at random
     #[arg(long, value_parser = finite)]
     epsilon: Option<f64>,
     /// How long a decision waits for its reward
     #[arg(long)]
     window_ms: Option<u64>,
-    /// What is learned when no reward came in time
+    /// The reward that is learned when none came in time
     #[arg(long, allow_negative_numbers = true, value_parser = finite)]
     default_reward: Option<f64>,
-    /// The share of decisions in the control group: taken at random, and counted apart
+    /// The share of decisions in the control group: made at random, and counted apart
     #[arg(long, value_parser = finite)]
     control: Option<f64>,
     /// Whether the log keeps the features of all candidates, for `cohort evaluate`
     #[arg(long, value_name = "true|false")]
     log_candidates: Option<bool>,
-    /// What features are called, with commas between
+    /// The names of features, separated by commas
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     feature_names: Option<Vec<String>>,
     /// A parameter of the policy
@@ -90,14 +91,14 @@ struct Settings {
     params: Vec<String>,
 }
 
-/// A number that JSON can carry: anything else would arrive as `null`, which means "none".
+/// Parses a number that JSON can carry: anything else would arrive as `null`, which means "none".
 fn finite(text: &str) -> Result<f64, &'static str> {
     let number = text.parse().ok().filter(|number: &f64| number.is_finite());
     number.ok_or("expected a finite number")
 }
 
 impl App {
-    /// Ask the service and print what it says, as JSON.
+    /// Sends the request and prints the answer as JSON.
     pub fn run(self) -> Result<Done, Failure> {
         let (method, path, body) = self.command.request()?;
         let said = self.connection.ask(method, &path, body)?;
@@ -109,7 +110,7 @@ impl App {
 }
 
 impl AppCommand {
-    /// Method, path and body of what is asked.
+    /// The method, path and body of the request.
     fn request(self) -> Result<(&'static str, String, Option<Value>), Failure> {
         let at = |name: &str| format!("/v1/apps/{}", escaped(name));
         Ok(match self {

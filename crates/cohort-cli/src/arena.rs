@@ -1,4 +1,4 @@
-//! `cohort arena`: every policy against every other, in the protocols of the field.
+//! `cohort arena`: all policies in the protocols of the field.
 
 use std::path::PathBuf;
 
@@ -20,17 +20,18 @@ Examples:
       a part of it
 What was stopped goes on with the same command: runs are kept in DIR/journal.jsonl.";
 
-/// Play policies × protocols of the field and leave a leaderboard: one page, tables, all numbers
+/// Run all policies in the protocols of the field and write a leaderboard: one page, tables, all
+/// numbers
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arena {
     /// Fewer rounds, users, repetitions and tuned values
     #[arg(long)]
     quick: bool,
-    /// Only protocols whose names begin so, with commas between
+    /// Only protocols whose names begin with one of these, separated by commas
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     only: Vec<String>,
-    /// Only these policies, with commas between
+    /// Only these policies, separated by commas
     #[arg(long = "policy", value_name = "NAME,…", value_delimiter = ',')]
     policies: Vec<String>,
     /// Folder of data sets [default: COHORT_DATA, or data/]
@@ -39,29 +40,29 @@ pub struct Arena {
     /// Folder of the page
     #[arg(long, value_name = "DIR", default_value = "arena")]
     out: PathBuf,
-    /// Another number of repetitions than the protocols'
+    /// The number of repetitions [default: the protocols']
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     reps: Option<u32>,
-    /// How many threads [default: all cores]
+    /// The number of threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     threads: Option<u32>,
-    /// Seconds of a processor that one run of one policy may take [default: 600, quick: 5]
+    /// The processor time of one run of one policy, in seconds [default: 600, quick: 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     seconds: Option<u32>,
-    /// How many values besides the published one each policy is tuned among [default: 4, quick: 2]
+    /// How many values besides the published one each policy is tuned over [default: 4, quick: 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=4))]
     tune: Option<u32>,
-    /// Use runs of the journal in DIR that other versions of this program made, too
+    /// Also use runs that other versions of this program recorded in DIR
     #[arg(long)]
     keep: bool,
 }
 
-/// What one run may take where nobody says.
+/// The default processor time of one run.
 const SECONDS: u32 = 600;
 const QUICK_SECONDS: u32 = 5;
 
 impl Arena {
-    /// Play, write, print.
+    /// Runs the arena, writes the page, prints the summary.
     pub fn run(self) -> Result<Done, Failure> {
         let request = self.request();
         let progress = Progress::new();

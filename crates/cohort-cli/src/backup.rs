@@ -7,10 +7,10 @@ use cohort_server::backup::{BackupError, copy};
 
 use crate::failure::{Done, Failure, print};
 
-/// Copy the data of a service, which may go on running, and open the copy to see that it is whole
+/// Copy the data of a service, which may keep running, and verify the copy by opening it
 #[derive(Args)]
 pub struct Backup {
-    /// Folder of the copy; made, and must not be there
+    /// Folder of the copy; is created, and must not exist
     #[arg(value_name = "TO")]
     to: PathBuf,
     /// Folder of the service's data, as configured
@@ -18,26 +18,26 @@ pub struct Backup {
     data_dir: PathBuf,
 }
 
-/// Put a copy made by `cohort backup` where a service finds it, and open it to see that it is whole
+/// Put a copy made by `cohort backup` where a service finds it, and verify it by opening it
 #[derive(Args)]
 pub struct Restore {
     /// Folder of the copy
     #[arg(value_name = "FROM")]
     from: PathBuf,
-    /// Folder of the service's data, as configured; made, and must not be there
+    /// Folder of the service's data, as configured; is created, and must not exist
     #[arg(long, value_name = "DIR", default_value = "cohort-data")]
     data_dir: PathBuf,
 }
 
 impl Backup {
-    /// Copy and open.
+    /// Copies and verifies.
     pub fn run(self) -> Result<Done, Failure> {
         run(&self.data_dir, &self.to, "copied")
     }
 }
 
 impl Restore {
-    /// Copy and open.
+    /// Copies and verifies.
     pub fn run(self) -> Result<Done, Failure> {
         run(&self.from, &self.data_dir, "restored")
     }

@@ -6,12 +6,12 @@ use cohort_lab::reproduce::docs::score;
 use cohort_lab::reproduce::page::beside;
 use cohort_lab::text::wrapped;
 
-/// How wide lines are at most.
+/// The largest line width.
 const LINE: usize = 100;
-/// How wide the column of verdicts is.
+/// The width of the column of verdicts.
 const MARGIN: usize = 14;
 
-/// Every claim, and a last line that counts.
+/// All claims, and a last line that counts verdicts.
 pub fn claims_table(request: &Request, claims: &[Judged]) -> String {
     let mut text = String::new();
     let asked_for = |judged: &&Judged| request.asks_for(judged.claim.study);
@@ -36,7 +36,7 @@ pub fn claims_table(request: &Request, claims: &[Judged]) -> String {
     text
 }
 
-/// Text in lines that begin under the column of claims.
+/// Text in lines that are indented to the column of claims.
 fn column(text: &str) -> String {
     let lines = wrapped(text, LINE - MARGIN);
     lines.iter().map(|line| format!("{:MARGIN$}{line}\n", "")).collect()

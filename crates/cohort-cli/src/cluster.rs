@@ -17,17 +17,17 @@ Examples:
   cohort cluster --points P.npy --gamma 0.3 --min-share 0.01 --labels L.npy
       groups with fewer than 1 % of all points are one; the group of every point to a file";
 
-/// Find which points hang together: MAXIMAL-CLUSTER, Algorithm 3 of the paper
+/// Find the connected components of points: MAXIMAL-CLUSTER, Algorithm 3 of the paper
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Cluster {
     /// The points, (N, d) float64
     #[arg(long, value_name = "P.npy")]
     points: PathBuf,
-    /// Points this close to each other are in one cluster
+    /// Points this close to each other are neighbours
     #[arg(long, value_name = "G", allow_hyphen_values = true)]
     gamma: f64,
-    /// p*: clusters with fewer than this share of all points become one
+    /// p*: clusters with fewer than this share of all points are merged into one
     #[arg(long, value_name = "P", default_value_t = 0.0, allow_hyphen_values = true)]
     min_share: f64,
     /// Write the cluster of every point as (N,) int64, numbered by smallest member
@@ -39,7 +39,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Read, cluster, write, print.
+    /// Reads, clusters, writes, prints.
     pub fn run(self) -> Result<Done, Failure> {
         self.labels.as_deref().map_or(Ok(()), results::check_place)?;
         let points = npy::read::<f64>(&self.points, &["points", "coordinates"])?;

@@ -1,4 +1,4 @@
-//! How a running service is asked from the command line.
+//! The connection to a running service.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -8,34 +8,34 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 
-/// Where the service is, and who asks.
+/// The address of the service, and the key.
 #[derive(Args)]
 pub struct Connection {
-    /// Where the service is
+    /// The address of the service
     #[arg(long, global = true, default_value = "http://127.0.0.1:7700")]
     url: String,
     /// The admin key, where the service has one
     #[arg(long, global = true, env = "COHORT_SERVE_ADMIN_KEY", hide_env_values = true)]
     key: Option<String>,
-    /// A file with the admin key, which other users of this machine cannot see as they can flags
+    /// A file with the admin key; unlike a flag, other users of this machine cannot see it
     #[arg(long, global = true, value_name = "FILE", conflicts_with = "key")]
     key_file: Option<PathBuf>,
 }
 
-/// A name or an id as one part of an address, whatever is in it.
+/// Percent-encodes a name or an id as one segment of a path.
 pub fn escaped(name: &str) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(byte);
     let escape =
         |byte: u8| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
     match name {
-        // Left as they are these would mean the folder itself, and the one above.
+        // Unescaped, these would mean the folder itself and its parent.
         "." | ".." => name.replace('.', "%2E"),
         name => name.bytes().map(escape).collect(),
     }
 }
 
 impl Connection {
-    /// What the service says to a request.
+    /// Sends a request; returns the answer.
     pub fn ask(&self, method: &str, path: &str, body: Option<Value>) -> Result<Value, Failure> {
         let mut response = self.send(method, path, body)?;
         let text = response.body_mut().read_to_string();
@@ -43,7 +43,7 @@ impl Connection {
         Ok(serde_json::from_str(&text).unwrap_or(Value::Null))
     }
 
-    /// Keeps what the service sends as a file, which is there in full or not at all.
+    /// Downloads to a file, atomically.
     pub fn download(&self, path: &str, to: &Path) -> Result<(), Failure> {
         let mut response = self.send("GET", path, None)?;
         let mut body = response.body_mut().as_reader();

@@ -1,5 +1,5 @@
-//! Flags from descriptions: what the lab says can be set is what the command line takes, so that
-//! a new option of an environment needs no line here.
+//! Flags generated from the declarations of the lab, so that a new option of an environment needs
+//! no line here.
 
 use std::collections::BTreeMap;
 
@@ -11,21 +11,21 @@ use cohort_lab::theory;
 
 /// The flags of every experiment: rounds, repetitions, seed and the like.
 pub struct RunFlags {
-    /// Those that were given.
+    /// The flags that were given.
     pub given: BTreeMap<String, Value>,
 }
 
-/// The numbers that the paper's statements are about.
+/// The inputs of the paper's statements.
 pub struct TheoryFlags {
-    /// Those that were given.
+    /// The flags that were given.
     pub given: BTreeMap<String, Value>,
 }
 
 /// The flags of all environments.
 pub struct EnvironmentFlags {
-    /// Which environment, if one was named.
+    /// The name of the environment, if given.
     pub name: Option<String>,
-    /// Those that were given.
+    /// The flags that were given.
     pub given: BTreeMap<String, Value>,
 }
 
@@ -144,7 +144,7 @@ fn flag(param: &Param, note: &str) -> Arg {
     }
 }
 
-/// The first word with a capital letter, unless it is a symbol like σ or d.
+/// Capitalises the first word, unless it is a symbol like σ or d.
 fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
     if text.chars().nth(1).is_none_or(|second| !second.is_alphabetic()) {

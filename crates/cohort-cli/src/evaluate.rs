@@ -1,4 +1,4 @@
-//! `cohort evaluate`: what would another policy have earned, by a log?
+//! `cohort evaluate`: off-policy evaluation by a log.
 
 use std::path::PathBuf;
 
@@ -27,19 +27,19 @@ docs/evaluate.md says what the estimators assume and what columns a log has.";
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Evaluate {
-    /// The log: CSV (also packed with gzip) or Parquet
+    /// The log: CSV (plain or gzip) or Parquet
     log: PathBuf,
-    /// Who is judged: `logged`, `random`, `item=ID`, `file=P.npy`, or a policy that learns
+    /// The policies to evaluate: `logged`, `random`, `item=ID`, `file=P.npy`, or a learning policy
     /// [`cohort policies` lists them]
     #[arg(long, value_name = "NAME,…", default_value = "logged,random")]
     policy: String,
-    /// How: replay, ips, snips, dr
+    /// The estimators: replay, ips, snips, dr
     #[arg(long, value_name = "NAME,…", default_value = "replay,ips,snips,dr")]
     estimator: String,
-    /// A parameter of a policy that learns; may be repeated
+    /// A parameter of a learning policy; may be repeated
     #[arg(long, value_name = "POLICY.PARAM=VALUE")]
     set: Vec<String>,
-    /// What replay draws, it draws from this
+    /// The seed of the draws of replay
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Print the estimates as JSON, and nothing else
@@ -48,7 +48,7 @@ pub struct Evaluate {
 }
 
 impl Evaluate {
-    /// Read, judge, print.
+    /// Reads, evaluates, prints.
     pub fn run(self) -> Result<Done, Failure> {
         let estimators = self.estimators()?;
         let wanted = self.wanted()?;

@@ -1,28 +1,28 @@
-//! How the command ends: 0 done, 1 failed, 2 bad input, 130 interrupted.
+//! Exit codes: 0 done, 1 failed, 2 bad input, 130 interrupted.
 
 use std::io::{ErrorKind, Write};
 
-/// How a command ended that did not fail.
+/// The outcome of a command that did not fail.
 pub enum Done {
-    /// All of it is done.
+    /// Everything is done.
     Complete,
-    /// Somebody stopped it.
+    /// It was interrupted.
     Interrupted,
 }
 
-/// Why a command failed: one line.
+/// The reason why a command failed, on one line.
 pub struct Failure {
     message: String,
     bad_input: bool,
 }
 
 impl Failure {
-    /// What was given is not at fault.
+    /// A failure that is not the input's fault.
     pub fn failed(message: impl Into<String>) -> Self {
         Self { message: message.into(), bad_input: false }
     }
 
-    /// What was given is at fault.
+    /// A failure that is the input's fault.
     pub fn bad_input(message: impl Into<String>) -> Self {
         Self { message: message.into(), bad_input: true }
     }
@@ -41,7 +41,7 @@ impl From<cohort::Error> for Failure {
 }
 
 impl From<clap::Error> for Failure {
-    /// What clap says before it explains usage, on one line.
+    /// Clap's message without the usage, on one line.
     fn from(error: clap::Error) -> Self {
         let text = error.render().to_string();
         let said = text.split("\nUsage:").next().unwrap_or_default();
@@ -52,7 +52,7 @@ impl From<clap::Error> for Failure {
     }
 }
 
-/// Says what went wrong, if anything did, and how the process is to end.
+/// Prints the error, if there is one; returns the exit code.
 pub fn exit_code(done: Result<Done, Failure>) -> u8 {
     match done {
         Ok(Done::Complete) => 0,
@@ -65,7 +65,7 @@ pub fn exit_code(done: Result<Done, Failure>) -> u8 {
     }
 }
 
-/// Prints on standard output. A reader that has gone away (`… | head`) has seen enough.
+/// Prints on standard output. A closed pipe (`… | head`) is not an error.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

@@ -1,4 +1,4 @@
-//! `cohort features`: what a file of JSON would become, before anything is sent.
+//! `cohort features`: how JSON features are encoded, before anything is sent.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -23,14 +23,15 @@ Examples:
   cohort features requests.jsonl --json
       lines as the service takes them: {\"items\": [{\"id\", \"features\"}], \"context\", \"user_features\"}";
 
-/// Show what JSON features would become, before anything is sent
+/// Show how JSON features are encoded, before anything is sent
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ShowFeatures {
-    /// One object a line: the features of an item, or a request with `items`, `context`, `user_features`
+    /// One object per line: the features of an item, or a request with `items`, `context`,
+    /// `user_features`
     #[arg(value_name = "FILE.jsonl")]
     file: PathBuf,
-    /// Into how many numbers they are encoded
+    /// The number of coordinates
     #[arg(long, value_name = "D", default_value_t = 32)]
     dim: usize,
     /// Print the result as JSON, and nothing else
@@ -52,7 +53,7 @@ struct RequestItem {
 }
 
 impl ShowFeatures {
-    /// Read, encode, print.
+    /// Reads, encodes, prints.
     pub fn run(self) -> Result<Done, Failure> {
         if self.dim == 0 {
             return Err(Failure::bad_input("--dim 0: expected 1 or more"));
@@ -108,7 +109,7 @@ fn read(line: &str) -> Result<Read, serde_json::Error> {
     Ok((items.collect(), request.context.map(|one| one.0), request.user_features.map(|one| one.0)))
 }
 
-/// The names of every coordinate that has several.
+/// The names of every coordinate that has more than one.
 fn shared(encoder: &Encoder) -> BTreeMap<usize, Vec<&str>> {
     let mut names: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
     for named in encoder.names().filter(|named| named.place < encoder.dim()) {

@@ -1,4 +1,4 @@
-//! `cohort insight`: what a running service knows, why it decided so, whether it helps.
+//! `cohort insight`: what a running service has learned, and why it decided as it did.
 
 use std::path::PathBuf;
 
@@ -9,12 +9,12 @@ use crate::connection::{Connection, escaped};
 use crate::failure::{Done, Failure, print};
 use crate::summary_table::aligned;
 
-/// What a running service has learned: an app, a user, a decision; and its log as a file
+/// Show what a running service has learned: an app, a user, a decision; or download its log
 #[derive(Args)]
 pub struct Insight {
     #[command(flatten)]
     connection: Connection,
-    /// Print what the service says as JSON, all of it
+    /// Print the service's whole answer as JSON
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
@@ -32,14 +32,14 @@ enum InsightCommand {
     /// The decision log as a file, for `cohort evaluate`
     Log {
         name: String,
-        /// Where to; ends in .csv or .parquet
+        /// The file; ends in .csv or .parquet
         #[arg(long, value_name = "FILE")]
         out: PathBuf,
     },
 }
 
 impl Insight {
-    /// Ask, print.
+    /// Asks the service and prints.
     pub fn run(self) -> Result<Done, Failure> {
         let app = |name: &str| format!("/v1/apps/{}", escaped(name));
         let (path, table): (String, fn(&Value) -> String) = match &self.command {

@@ -1,4 +1,4 @@
-//! Ctrl-C: the first asks to stop, the second stops.
+//! Ctrl-C: the first sets a flag, the second ends the process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ pub fn flag() -> Arc<AtomicBool> {
             std::process::exit(130);
         }
     };
-    // Where no handler can be set, Ctrl-C does what it always did.
+    // Where no handler can be set, Ctrl-C ends the process as usual.
     let _ = ctrlc::set_handler(handler);
     flag
 }

@@ -1,6 +1,7 @@
 //! The `cohort` command: parse, call, print.
 //!
-//! A library, so that the Python package brings the same command: [`run`] is all of it.
+//! It is a library so that the Python package can ship the same command: [`run`] is its entry
+//! point.
 
 mod app;
 mod arena;
@@ -54,8 +55,8 @@ enum Command {
     Insight(insight::Insight),
 }
 
-/// Does what these words say, the first of which is the program's name; what it returns is how the
-/// process is to end: 0 done, 1 failed, 2 bad input, 130 interrupted.
+/// Runs a command line, whose first word is the program's name; returns the exit code: 0 done, 1
+/// failed, 2 bad input, 130 interrupted.
 pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
     let done = parse(words).and_then(|command| match command {
         Command::Simulate(simulate) => simulate.run(),
@@ -78,7 +79,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
 fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command, Failure> {
     match Cohort::try_parse_from(words) {
         Ok(cohort) => Ok(cohort.command),
-        // Help that was asked for, or that was needed because nothing was.
+        // Help that was asked for, or that is shown because no subcommand was given.
         Err(help) if !help.use_stderr() || help.kind() == MissingSubcommand => help.exit(),
         Err(error) => Err(error.into()),
     }

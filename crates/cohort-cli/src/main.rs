@@ -1,9 +1,9 @@
-//! The program `cohort`; all of it is in the library beside this file.
+//! The program `cohort`; the code is in the library beside this file.
 
 use std::process::ExitCode;
 
-/// Requests are read by some threads, decided by another and answered by a third: memory that one
-/// thread takes and another gives back is what this allocator is made for.
+/// Requests are read, decided and answered on different threads: memory is often freed by another
+/// thread than the one that allocated it, which this allocator handles well.
 #[global_allocator]
 static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

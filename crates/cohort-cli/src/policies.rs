@@ -1,4 +1,4 @@
-//! `cohort policies`: which there are, and what can be set.
+//! `cohort policies`: lists the policies and their parameters.
 
 use clap::Args;
 use cohort::params::{DefaultValue, Param};
@@ -20,7 +20,7 @@ pub struct Policies {
 }
 
 impl Policies {
-    /// Look up and print.
+    /// Looks up and prints.
     pub fn run(self) -> Result<Done, Failure> {
         let chosen: Vec<&PolicyInfo> = match &self.name {
             Some(name) => vec![registry::info(name)?],
@@ -67,8 +67,8 @@ fn as_json(info: &PolicyInfo, is_for_apps: bool) -> serde_json::Value {
     })
 }
 
-/// Its name, one line, whether an app of the service can have it, and one line a parameter: name,
-/// default, range, meaning.
+/// The name, the summary, whether an app of the service can use it, and one line per parameter:
+/// name, default, range, meaning.
 fn as_text(info: &PolicyInfo, is_for_apps: bool) -> String {
     let mut text = format!("{}: {}\n  [{}]\n", info.name, info.summary, info.reference);
     if is_for_apps {
@@ -95,7 +95,7 @@ fn as_text(info: &PolicyInfo, is_for_apps: bool) -> String {
 
 fn default(param: &Param) -> String {
     match param.default {
-        // √2 and the like: four digits tell; the JSON has them all.
+        // √2 and the like: four digits are enough here; the JSON has them all.
         DefaultValue::Real(number) if number.to_string().len() > 8 => format!("{number:.4}"),
         DefaultValue::Real(number) => number.to_string(),
         DefaultValue::Choice(word) => word.to_owned(),
@@ -108,13 +108,13 @@ fn range(param: &Param) -> String {
     range.strip_prefix("a number in ").unwrap_or(&range).to_owned()
 }
 
-/// How wide a column is, so that it is the same for all policies.
+/// The width of a column over all policies.
 fn widest(cell: impl Fn(&Param) -> String) -> usize {
     let width = |param: &Param| cell(param).chars().count();
     POLICIES.iter().flat_map(params).map(width).max().unwrap_or(0)
 }
 
-/// `text` after `first`, on lines of up to 100 characters that begin below each other.
+/// `text` after `first`, wrapped at 100 characters with a hanging indent.
 fn below_each_other(first: &str, text: &str) -> String {
     let indent = first.chars().count();
     let lines = wrapped(text, 100 - indent.min(60));

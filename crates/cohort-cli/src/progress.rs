@@ -1,9 +1,9 @@
-//! How far it is, on a terminal; in a pipe, nothing.
+//! A progress bar on a terminal; nothing in a pipe.
 
 use cohort_lab::runner::{Observer, Plan};
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A bar with an estimate of the time left.
+/// A bar with an estimate of the remaining time.
 pub struct Progress(ProgressBar);
 
 impl Progress {
@@ -18,7 +18,7 @@ impl Progress {
         Self(bar)
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn clear(&self) {
         self.0.finish_and_clear();
     }

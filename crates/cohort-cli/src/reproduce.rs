@@ -1,4 +1,4 @@
-//! `cohort reproduce`: the paper's whole evaluation, and a verdict on every claim.
+//! `cohort reproduce`: the evaluation of the paper, and a verdict on every claim.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ Examples:
   cohort reproduce --full --docs docs/reproduction --data ../shared/data
       all of it, and the page that is in the repository";
 
-/// Run the paper's whole evaluation and leave a report: every figure, a verdict on every claim
+/// Run the evaluation of the paper and write a report: every figure, a verdict on every claim
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Reproduce {
@@ -41,16 +41,17 @@ pub struct Reproduce {
     /// All repetitions and settings of the paper [default in a script]
     #[arg(long)]
     full: bool,
-    /// These studies quick although the others are full: names as for --only
+    /// Run these studies quick although the others are full: names as for --only
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     quick_for: Vec<String>,
-    /// Run nothing: make the report of the repetitions that are already there
+    /// Run nothing: report on the repetitions that are already there
     #[arg(long)]
     so_far: bool,
-    /// Only studies whose names begin so, with commas between: fig1, fig2, fig3, scaling, probe, theory, readings, runtime, cohort
+    /// Only studies whose names begin with one of these, separated by commas: fig1, fig2, fig3,
+    /// scaling, probe, theory, readings, runtime, cohort
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     only: Vec<String>,
-    /// Without these policies, with commas between: those that take too long for today
+    /// Without these policies, separated by commas
     #[arg(long, value_name = "POLICY,…", value_delimiter = ',')]
     without: Vec<String>,
     /// Folder of data sets [default: COHORT_DATA, or data/]
@@ -59,22 +60,22 @@ pub struct Reproduce {
     /// Folder of the report
     #[arg(long, value_name = "DIR", default_value = "report")]
     out: PathBuf,
-    /// Another seed than the experiments'
+    /// The seed [default: the experiments']
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Another number of repetitions than the experiments'
+    /// The number of repetitions [default: the experiments']
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     reps: Option<u32>,
-    /// Also write a page for readers of a repository there: Markdown, figures, small tables
+    /// Also write a Markdown page for the repository there, with figures and small tables
     #[arg(long, value_name = "DIR")]
     docs: Option<PathBuf>,
-    /// How many threads [default: all cores]
+    /// The number of threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     threads: Option<u32>,
 }
 
 impl Reproduce {
-    /// Run, write, print.
+    /// Runs the studies, writes the report, prints the claims.
     pub fn run(self) -> Result<Done, Failure> {
         let request = self.request();
         let other = if request.quick { "--full" } else { "--quick" };
@@ -122,14 +123,14 @@ fn summary(request: &Request, report: &Report) -> String {
     text
 }
 
-/// A bar with an estimate of the time left, of all studies and of the one that runs.
+/// A bar with an estimate of the remaining time, for all studies and for the running one.
 pub struct Progress {
     /// The bar.
     pub bar: ProgressBar,
     study: Mutex<Study>,
 }
 
-/// The study that runs.
+/// The running study.
 struct Study {
     work: u64,
     done: u64,
@@ -138,7 +139,7 @@ struct Study {
 }
 
 impl Progress {
-    /// With nothing planned yet.
+    /// A bar with nothing planned yet.
     pub fn new() -> Self {
         let bar = ProgressBar::new(0);
         let style = "{bar:30} {percent:>3} %  {elapsed} gone, about {eta} left  {msg}";
@@ -157,7 +158,7 @@ impl Progress {
 }
 
 impl Study {
-    /// What it is, and about how long it takes still.
+    /// The name of the study, and about how long it still takes.
     fn message(&self) -> String {
         let share = self.done as f64 / self.work.max(1) as f64;
         let gone = self.began.elapsed();
@@ -175,7 +176,7 @@ impl Watcher for Progress {
     }
 
     fn study(&self, name: &str, work: u64) {
-        // Without a terminal there is no bar: a line a study says how far it is.
+        // Without a terminal there is no bar: one line per study shows the progress.
         if self.bar.is_hidden() {
             eprintln!("{name} begins after {}", HumanDuration(self.bar.elapsed()));
         }

@@ -10,17 +10,16 @@ use cohort_server::server::{self, Server};
 
 use crate::failure::{Done, Failure, print};
 
-/// Answer what to show users, and learn from how they answer
+/// Serve decisions over HTTP, and learn from the rewards
 #[derive(Args)]
 pub struct Serve {
-    /// Configuration in TOML
+    /// Configuration file in TOML
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Print a configuration with every key, its meaning and its default, and end
+    /// Print a configuration with every key, its meaning and its default, and exit
     #[arg(long)]
     print_config: bool,
-    /// Let made-up users come, to see cohorts form in the browser; keeps its data in a folder of its
-    /// own
+    /// Add synthetic users, to see cohorts form in the browser; uses a data folder of its own
     #[arg(long)]
     demo: bool,
     #[command(flatten)]
@@ -31,7 +30,7 @@ pub struct Serve {
 struct Keys(Vec<(String, String)>);
 
 impl Serve {
-    /// Start, serve until asked to stop, stop.
+    /// Starts the service and runs it until it is asked to stop.
     pub fn run(self) -> Result<Done, Failure> {
         if self.print_config {
             print(&example())?;
@@ -40,7 +39,7 @@ impl Serve {
         let mut config = Config::load(self.config.as_deref(), environment()?, self.keys.0)
             .map_err(|why| Failure::bad_input(why.to_string()))?;
         if self.demo {
-            // Made-up users must never meet real ones.
+            // Synthetic users must never be mixed with real ones.
             config.data_dir = config.data_dir.with_file_name(demo::FOLDER);
         }
         server::log(&config);
@@ -70,7 +69,7 @@ impl Serve {
     }
 }
 
-/// The variables of the environment that are meant for the service. Others may be anything.
+/// The environment variables of the service. Other variables may hold anything.
 fn environment() -> Result<Vec<(String, String)>, Failure> {
     let named =
         std::env::vars_os().map(|(name, value)| (name.to_string_lossy().into_owned(), value));
@@ -85,11 +84,11 @@ fn environment() -> Result<Vec<(String, String)>, Failure> {
     read.collect()
 }
 
-/// Ctrl-C, or what an init system sends.
+/// Waits for Ctrl-C or the signal of an init system.
 async fn asked_to_stop() {
     use tokio::signal::unix::{SignalKind, signal};
     let Ok(mut terminate) = signal(SignalKind::terminate()) else {
-        // Without a handler the signal ends the process, as it always does.
+        // Without a handler the signal ends the process as usual.
         return std::future::pending().await;
     };
     tokio::select! {

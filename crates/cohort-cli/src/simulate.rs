@@ -31,17 +31,17 @@ Examples:
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Simulate {
-    /// An experiment; flags override what it says
+    /// An experiment file; flags override it
     #[arg(value_name = "FILE.toml")]
     file: Option<PathBuf>,
-    /// Who plays: names with commas between, or LABEL=NAME to call one something else
-    /// [`cohort policies` lists them]
+    /// The policies: names separated by commas, or LABEL=NAME for another name in results [`cohort
+    /// policies` lists them]
     #[arg(long, value_name = "NAME,…")]
     policy: Option<String>,
     /// A parameter of a policy (by label, or by name for all of that name); may be repeated
     #[arg(long, value_name = "POLICY.PARAM=VALUE")]
     set: Vec<String>,
-    /// Print an experiment file with every key there is, documented, and do nothing else
+    /// Print an experiment file that documents every key, and exit
     #[arg(long)]
     example: bool,
     /// Print the summary as JSON, and nothing else
@@ -57,7 +57,7 @@ pub struct Simulate {
 }
 
 impl Simulate {
-    /// Describe, check, run, write, print.
+    /// Checks, runs, writes, prints.
     pub fn run(self) -> Result<Done, Failure> {
         if self.example {
             print(&cohort_lab::experiment::example())?;
@@ -86,7 +86,7 @@ impl Simulate {
         Ok(if runs.interrupted { Done::Interrupted } else { Done::Complete })
     }
 
-    /// What the file says, and over it what the flags say.
+    /// The file, overridden by the flags.
     fn draft(&self) -> Result<Draft, Failure> {
         let mut draft = match &self.file {
             Some(path) => Draft::read(path)?,

@@ -1,4 +1,4 @@
-//! The summary for people: one line a policy.
+//! The summary as a table, one line per policy.
 
 use cohort_lab::experiment::Experiment;
 use cohort_lab::results::{PolicySummary, Summary};
@@ -6,7 +6,7 @@ use cohort_lab::results::{PolicySummary, Summary};
 /// The policy that others are compared with.
 const REFERENCE: &str = "linucb-ind";
 
-/// What was run, and how well each policy did.
+/// The settings of the run, and the results of each policy.
 pub fn summary_table(experiment: &Experiment, summary: &Summary) -> String {
     let reference = reference_regret(experiment, summary);
     let header = [
@@ -61,7 +61,7 @@ fn row(policy: &PolicySummary, reference: Option<f64>) -> [String; 7] {
     ]
 }
 
-/// The mean of what there is, if there is anything.
+/// The mean of the present values, if there are any.
 fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     let values: Vec<f64> = values.flatten().collect();
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
@@ -76,7 +76,7 @@ fn with_unit(rate: f64) -> String {
     }
 }
 
-/// The first column to the left, the others to the right.
+/// Aligns the first column to the left and the others to the right.
 pub fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
     let widths: [usize; COLUMNS] = std::array::from_fn(|column| width(column).unwrap_or(0));

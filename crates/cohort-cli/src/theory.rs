@@ -1,4 +1,4 @@
-//! `cohort theory`: what the paper promises for given numbers.
+//! `cohort theory`: the paper's constants and bounds for given inputs.
 
 use clap::Args;
 use cohort_lab::theory::{self, Bound, ClusterTheory, Inputs, Lists, PersonalTheory};
@@ -26,11 +26,11 @@ pub struct Theory {
     /// p_i, the share of users in every cluster, instead of --clusters and --imbalance
     #[arg(long, value_name = "P,…", value_delimiter = ',', allow_hyphen_values = true)]
     shares: Vec<f64>,
-    /// Δ_i, how far every cluster is from the nearest other: one for each, or one for all
-    /// [default: √2, about as far as centres drawn on the sphere are apart]
+    /// Δ_i, the distance of every cluster to the nearest other: one for each, or one for all
+    /// [default: √2, about that of centres drawn on the sphere]
     #[arg(long, value_name = "D,…", value_delimiter = ',', allow_hyphen_values = true)]
     separations: Vec<f64>,
-    /// ε_i, how far users are from the average user [default: 0,0.1,1]
+    /// ε_i, the distance of users from the average user [default: 0,0.1,1]
     #[arg(long, value_name = "E,…", value_delimiter = ',', allow_hyphen_values = true)]
     epsilons: Vec<f64>,
     /// Print everything as JSON, and nothing else
@@ -41,7 +41,7 @@ pub struct Theory {
 }
 
 impl Theory {
-    /// Check, compute, print.
+    /// Checks, computes, prints.
     pub fn run(self) -> Result<Done, Failure> {
         let lists =
             Lists { shares: self.shares, separations: self.separations, epsilons: self.epsilons };
@@ -228,8 +228,8 @@ fn value(bound: &Bound) -> String {
     format!("{}{}", short(bound.value), if bound.applies { "" } else { "*" })
 }
 
-/// Below bounds: how likely they are to hold, and what is missing for those that do not apply.
-/// A note on some of them only says which.
+/// Notes below bounds: the probability with which they hold, and the unmet conditions of those that
+/// do not apply. A note that concerns only some of them names them.
 fn notes(bounds: &[&Bound]) -> String {
     let mut names: Vec<&str> = bounds.iter().map(|bound| bound.name).collect();
     names.sort_unstable();

@@ -1,13 +1,12 @@
 //! `kill -9` under load, again and again: no acknowledged reward is lost, none is counted twice.
 //!
 //! Clients keep a tally of their own. A request whose answer was lost with the process is sent
-//! again after the restart, under the same id, as a careful client would. Every second time the
-//! journal keeps only what snapshots do not have, every third time the disk is synced at intervals:
-//! a process that is killed loses nothing by that either. Every tenth time it lives long enough for
-//! a snapshot. `COHORT_KILL_CYCLES` sets how often the service is killed (200 here, 1,000 in
-//! scripts/torture).
+//! again after the restart, under the same id. Every second cycle the journal is pruned to what
+//! snapshots do not cover, every third cycle it is synced at intervals: a killed process loses
+//! nothing by either. Every tenth cycle lasts long enough for a snapshot. `COHORT_KILL_CYCLES` sets
+//! the number of cycles (200 here, 1,000 in scripts/torture).
 //!
-//! Then the same with a loss of power instead: what was not synced is gone (`COHORT_POWER_CYCLES`, 30 here,
+//! Then the same with a loss of power: what was not synced is gone (`COHORT_POWER_CYCLES`, 30 here,
 //! 200 in scripts/torture).
 #![allow(missing_docs)]
 
@@ -26,7 +25,7 @@ use serde_json::{Value, json};
 
 const CLIENTS: usize = 4;
 
-/// How the service works, and how it ends.
+/// How the service is run, and how it ends.
 struct How<'a> {
     power: Option<&'a Power>,
     durability: fn(u64) -> &'static str,
@@ -67,7 +66,7 @@ impl Service {
     }
 }
 
-/// A connection; any failure of it is the end of the service.
+/// A connection; any error on it means that the service has ended.
 struct Connection(BufReader<TcpStream>);
 
 impl Connection {
@@ -107,13 +106,13 @@ impl Connection {
     }
 }
 
-/// One client: decides, then rewards, one decision after the other.
+/// A client: decides, then rewards, one decision after the other.
 #[derive(Default)]
 struct Client {
     name: usize,
-    /// The decision that is being worked on.
+    /// The current decision.
     decision: u64,
-    /// What the service answered to it, once it did.
+    /// The service's answer to it, if it came.
     item: Option<Value>,
     /// Acknowledged rewards, and their sum.
     rewards: u64,
@@ -126,7 +125,7 @@ impl Client {
         format!("client-{}-decision-{decision}", self.name)
     }
 
-    /// What is sent as the reward of a decision: a number of its own, so that sums tell.
+    /// The reward of a decision: a number of its own, so that sums identify errors.
     fn reward_of(decision: u64) -> u64 {
         decision % 97 + 1
     }
@@ -140,7 +139,7 @@ impl Client {
         }
     }
 
-    /// `None` where the service is gone; the step is then done again.
+    /// `None` where the service is gone; the step is then repeated.
     fn step(&mut self, connection: &mut Connection) -> Option<()> {
         let id = self.id(self.decision);
         let user = format!("user-{}", (self.decision + self.name as u64) % 50);
@@ -156,7 +155,7 @@ impl Client {
             return None;
         }
         assert_eq!(status, 200, "{said}");
-        // A decision that was acknowledged once is the same for ever.
+        // A decision that was acknowledged once never changes.
         if let Some(item) = &self.item {
             assert_eq!(&said["item"], item, "{id}");
             self.retried += 1;
@@ -175,7 +174,7 @@ impl Client {
     }
 }
 
-/// Rewards and their sum; none where the app itself was lost.
+/// The number of rewards and their sum; zero where the app itself was lost.
 fn counts(address: &str) -> (u64, u64) {
     let (status, app) = Connection::open(address).unwrap().ask("GET", "/v1/apps/shop", "").unwrap();
     if status == 404 {
@@ -195,7 +194,7 @@ fn nothing_acknowledged_is_lost_and_nothing_is_counted_twice() {
     assert_eq!(torture(cycles("COHORT_KILL_CYCLES", 200), &how), 0);
 }
 
-/// Without the syncs of the journal this would fail: see the test after it.
+/// Without the syncs of the journal this fails: see the next test.
 #[test]
 fn a_loss_of_power_takes_nothing_that_was_acknowledged() {
     let Some(power) = Power::new() else { return println!("there is no C compiler") };
@@ -210,8 +209,8 @@ fn a_journal_that_does_not_sync_loses_what_was_acknowledged_and_is_found_out() {
     assert!(torture(6, &how) > 0, "the disk of this test does not forget");
 }
 
-/// Lets clients work and the service end, again and again. Returns how many acknowledged rewards were
-/// lost; once one was, it ends.
+/// Runs clients and ends the service, again and again. Returns how many acknowledged rewards were
+/// lost; ends after the first loss.
 fn torture(cycles: u64, how: &How) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let service = Service::start(folder.path(), 0, how);
@@ -248,7 +247,7 @@ fn torture(cycles: u64, how: &How) -> u64 {
             .collect();
         let lives_ms = if cycle % 10 == 9 { 400 } else { 20 + cycle * 37 % 90 };
         std::thread::sleep(Duration::from_millis(lives_ms));
-        // The last time clients finish what they are at, so that the tally must be exact.
+        // In the last cycle clients finish their current step, so that the tally must be exact.
         let last = cycle + 1 == cycles;
         stop.store(last, Ordering::Relaxed);
         let join = |working: Vec<JoinHandle<Client>>| -> Vec<Client> {
@@ -275,7 +274,7 @@ fn torture(cycles: u64, how: &How) -> u64 {
     0
 }
 
-/// Asks for every acknowledged decision: its reward is the one that was sent.
+/// Looks up every acknowledged decision: its reward is the one that was sent.
 fn every_reward_is_there(address: &str, clients: &[Client]) {
     let mut connection = Connection::open(address).unwrap();
     for client in clients {

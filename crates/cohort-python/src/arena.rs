@@ -15,7 +15,7 @@ use crate::guests::GuestPlayer;
 use crate::simulate::cores;
 use crate::watch::{Gauge, Halt, watched};
 
-/// Plays policies × protocols and writes the page.
+/// Runs policies × protocols and writes the page.
 #[pyfunction]
 #[pyo3(signature = (quick, only, policies, guests, out, data, reps, threads, seconds, tune, progress))]
 #[expect(clippy::too_many_arguments, reason = "one for each option of the command")]
@@ -34,7 +34,7 @@ pub fn arena<'py>(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let (halt, gauge) = (Arc::new(Halt::default()), Gauge::default());
-    // The interpreter has one lock: players in Python would only wait for each other.
+    // Policies in Python would only wait for each other's interpreter lock.
     let threads = threads.unwrap_or_else(|| if guests.is_empty() { cores() } else { 1 });
     let guests = (guests.into_iter())
         .map(|(label, object)| {

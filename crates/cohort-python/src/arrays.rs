@@ -1,5 +1,5 @@
-//! Arrays in and out. What comes in is C-contiguous float64 (the Python half sees to it) and is
-//! read where it lies; what goes out is moved, not copied.
+//! NumPy arrays in and out. Input is C-contiguous float64 (the Python half converts) and is read in
+//! place; output is moved, not copied.
 
 use cohort::bounds::{MAX_FEATURE, MAX_REWARD, is_feature, is_reward};
 use cohort::{Arm, Contexts};
@@ -11,9 +11,9 @@ use pyo3::prelude::*;
 use crate::errors::{refused, unexpected};
 use crate::here::at_work;
 
-/// An array of numbers, read where it lies.
+/// An array of numbers, read in place.
 pub type Numbers<'py> = PyReadonlyArrayDyn<'py, f64>;
-/// An array of counts, read where it lies.
+/// An array of counts, read in place.
 pub type Counts<'py> = PyReadonlyArrayDyn<'py, i64>;
 
 /// The numbers of an array in C order.
@@ -25,13 +25,13 @@ pub fn slice<'a, T: Element>(
     array.as_slice().map_err(|_| unexpected(what, "another order", expected))
 }
 
-/// "(3, 4)"
+/// A shape as text, such as "(3, 4)".
 pub fn shape_text(shape: &[usize]) -> String {
     let axes: Vec<String> = shape.iter().map(usize::to_string).collect();
     format!("({})", axes.join(", "))
 }
 
-/// Refuses an array whose axes are not these; `None` is any length.
+/// Refuses an array with other axes; `None` is any length.
 pub fn expect_shape(what: &str, found: &[usize], axes: &[(&str, Option<usize>)]) -> PyResult<()> {
     let fits = found.len() == axes.len()
         && found.iter().zip(axes).all(|(found, (_, length))| length.is_none_or(|l| l == *found));
@@ -54,7 +54,7 @@ pub fn contexts<'a>(array: &'a Numbers<'_>, dim: usize) -> PyResult<Contexts<'a>
     bounded_contexts(slice("contexts", array)?, dim)
 }
 
-/// Contexts whose numbers are as large as the service's may be, and no larger.
+/// Contexts within the bounds of the service.
 pub fn bounded_contexts(values: &[f64], dim: usize) -> PyResult<Contexts<'_>> {
     let contexts = Contexts::new(values, dim).map_err(refused)?;
     match values.iter().position(|number| !is_feature(*number)) {
@@ -67,7 +67,7 @@ pub fn bounded_contexts(values: &[f64], dim: usize) -> PyResult<Contexts<'_>> {
     }
 }
 
-/// Arms as the engine counts them, each one that is on offer.
+/// Arms as usize, each checked to be on offer.
 pub fn arms(counts: &[i64], on_offer: usize) -> PyResult<Vec<Arm>> {
     let arm = |(user, arm): (usize, &i64)| match usize::try_from(*arm) {
         Ok(arm) if arm < on_offer => Ok(arm),
@@ -89,7 +89,7 @@ pub fn finite(what: &str, numbers: &[f64]) -> PyResult<()> {
     }
 }
 
-/// Refuses rewards that the service would refuse: one of them would spoil what is known of others.
+/// Refuses rewards that the service would refuse: one of them could spoil the model of all users.
 pub fn bounded_rewards(numbers: &[f64]) -> PyResult<()> {
     match numbers.iter().position(|number| !is_reward(*number)) {
         None => Ok(()),
@@ -100,12 +100,12 @@ pub fn bounded_rewards(numbers: &[f64]) -> PyResult<()> {
     }
 }
 
-/// Counts for Python.
+/// Counts as a NumPy array.
 pub fn counts(py: Python<'_>, numbers: Vec<usize>) -> Bound<'_, PyArray1<i64>> {
     numbers.into_iter().map(|number| number as i64).collect::<Vec<_>>().into_pyarray(py)
 }
 
-/// Numbers of some shape for Python.
+/// Numbers as a NumPy array of some shape.
 pub fn shaped<'py, T: Element>(
     py: Python<'py>,
     numbers: Vec<T>,

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use pyo3::prelude::*;
 
-/// Does what these words say and returns how the process is to end.
+/// Runs a command line; returns the exit code.
 #[pyfunction]
 pub fn run_command(py: Python<'_>, words: Vec<OsString>) -> u8 {
     py.detach(|| cohort_cli::run(words))

@@ -1,16 +1,16 @@
-//! Which exception is it? The sentences are those of the command line.
+//! The mapping from errors to exceptions. The messages are those of the command line.
 
 use pyo3::PyErr;
 
 pyo3::import_exception!(cohort.errors, BadInput);
 pyo3::import_exception!(cohort.errors, Failed);
 
-/// What the learning library refuses is bad input.
+/// Errors of the learning library are bad input.
 pub fn refused(error: cohort::Error) -> PyErr {
     BadInput::new_err(error.to_string())
 }
 
-/// What the lab refuses or fails at.
+/// Errors of the lab.
 pub fn of_lab(error: cohort_lab::Error) -> PyErr {
     match error.is_bad_input() {
         true => BadInput::new_err(error.to_string()),
@@ -18,7 +18,7 @@ pub fn of_lab(error: cohort_lab::Error) -> PyErr {
     }
 }
 
-/// "what: found this, expected that", as the lab says it.
+/// The lab's error "what: found this, expected that".
 pub fn unexpected(what: &str, found: impl Into<String>, expected: impl Into<String>) -> PyErr {
     let (found, expected) = (found.into(), expected.into());
     BadInput::new_err(format!("{what}: found {found}, expected {expected}"))

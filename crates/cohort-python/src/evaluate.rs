@@ -1,4 +1,4 @@
-//! How are policies judged by a log?
+//! Off-policy evaluation, called from Python.
 
 use std::path::PathBuf;
 
@@ -12,8 +12,8 @@ use serde_json::json;
 use crate::errors::{Failed, of_lab, unexpected};
 use crate::values::values;
 
-/// Judges policies by the log in a file: for each the way it is written on the command line, and its
-/// parameters. What comes out is JSON, as the command prints it.
+/// Evaluates policies by the log in a file: each as it is written on the command line, with its
+/// parameters. The result is the JSON of the command.
 #[pyfunction]
 pub fn evaluate(
     py: Python<'_>,

@@ -1,9 +1,9 @@
-//! On which threads does a call from Python work?
+//! The thread pool of calls from Python.
 //!
-//! The engine's loops run on the rayon pool of the thread they are called on. A thread that
-//! belongs to no pool hands every loop over to the global one and waits: twice a hop to another
-//! thread, which costs more than a small round. So the first Python thread that calls gets a pool
-//! of which it is a member itself. Threads that come later use the global pool.
+//! The engine's loops run on the rayon pool of the calling thread. A thread outside any pool hands
+//! every loop over to the global one and waits: two hops between threads, which cost more than a
+//! small round. So the first Python thread that calls gets a pool of which it is a member itself.
+//! Later threads use the global pool.
 
 use std::cell::OnceCell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 thread_local! {
-    /// The pool that this thread is a member of, if it is of any.
+    /// The pool that this thread is a member of, if any.
     static POOL: OnceCell<Option<&'static ThreadPool>> = const { OnceCell::new() };
 }
 
 static GIVEN_OUT: AtomicBool = AtomicBool::new(false);
 
-/// Does some work of the engine on this thread and its pool.
+/// Runs work of the engine on this thread and its pool.
 pub fn at_work<T>(work: impl FnOnce() -> T) -> T {
     POOL.with(|pool| {
         pool.get_or_init(join_pool);
@@ -29,7 +29,7 @@ fn join_pool() -> Option<&'static ThreadPool> {
     if GIVEN_OUT.swap(true, Ordering::Relaxed) {
         return None;
     }
-    // A member that leaves its pool would leave work undone: so it is kept for ever.
+    // A member must not leave its pool while work is pending: so it is leaked.
     let pool = ThreadPoolBuilder::new().use_current_thread().build().ok()?;
     Some(Box::leak(Box::new(pool)))
 }

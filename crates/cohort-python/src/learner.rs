@@ -1,7 +1,7 @@
 //! A policy, driven from a Python loop.
 //!
 //! The policy is behind a lock that is taken without the interpreter's, so several Python threads
-//! may use one learner; each call is whole.
+//! may use one learner; each call is atomic.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -20,11 +20,10 @@ use crate::errors::{BadInput, refused, unexpected};
 use crate::here::at_work;
 use crate::values::values;
 
-/// A new user's number is at most this far beyond the last: a slip of a key would ask for more
-/// memory than there is.
+/// The largest gap in user numbers: a typing error must not ask for more memory than there is.
 const MOST_NEW_USERS: usize = 1 << 20;
 
-/// A policy and what its calls are checked against.
+/// A policy and the sizes that its calls are checked against.
 #[pyclass(frozen, module = "cohort._engine")]
 pub struct Learner {
     /// The policy's name.
@@ -41,7 +40,7 @@ struct State {
     in_round: bool,
 }
 
-/// The policy; that of `cohort` can be asked more.
+/// The policy; `cohort` has more to ask.
 enum Engine {
     Any(Box<dyn Policy>),
     Cohort(Box<Cohort>),
@@ -57,7 +56,7 @@ impl Engine {
 }
 
 impl Learner {
-    /// Works on the policy without the interpreter lock.
+    /// Runs `work` on the policy without the interpreter lock.
     fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut State) -> T + Send) -> T {
         py.detach(|| {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -65,7 +64,7 @@ impl Learner {
         })
     }
 
-    /// Works on it one user at a time, where the policy can be used so; `users` are made room for.
+    /// Runs `work` on the online form, where there is one; grows to hold `users`.
     fn with_online<T: Send>(
         &self,
         py: Python<'_>,
@@ -97,7 +96,7 @@ impl Learner {
         result.map_err(BadInput::new_err)
     }
 
-    /// The same for policies that can be kept.
+    /// The same for policies that can be saved.
     fn with_saved<T: Send>(
         &self,
         py: Python<'_>,
@@ -109,7 +108,7 @@ impl Learner {
         })
     }
 
-    /// Works on the policy `cohort`, after what is due was done.
+    /// Runs `work` on the policy `cohort`, after any refit that is due.
     fn with_cohort<T: Send>(
         &self,
         py: Python<'_>,
@@ -126,7 +125,7 @@ impl Learner {
         result.ok_or_else(|| BadInput::new_err(needs()))
     }
 
-    /// What was learned.
+    /// The learned state as bytes.
     pub fn learned(&self, py: Python<'_>) -> PyResult<Vec<u8>> {
         let mut bytes = Vec::new();
         let saved = self.with_saved(py, |saved| saved.save(&mut bytes))?;
@@ -134,7 +133,7 @@ impl Learner {
         Ok(bytes)
     }
 
-    /// Offers for several users, (rows, arms, dim) or the same (arms, dim) for all.
+    /// Contexts of several users, (rows, arms, dim) or the same (arms, dim) for all.
     fn offers<'a>(&self, array: &'a Numbers<'_>, rows: usize) -> PyResult<Vec<Contexts<'a>>> {
         if array.shape().len() == 2 {
             return Ok(vec![contexts(array, self.dim)?; rows]);
@@ -204,7 +203,7 @@ impl Learner {
         self.with(py, |state| state.engine.policy().online().is_some())
     }
 
-    /// One arm for every user; all see the same contexts.
+    /// Chooses one arm for every user; all see the same contexts.
     fn choose<'py>(
         &self,
         py: Python<'py>,
@@ -225,7 +224,7 @@ impl Learner {
         }
     }
 
-    /// What came of it, for every user.
+    /// Learns one reward for every user.
     fn learn(
         &self,
         py: Python<'_>,
@@ -242,8 +241,7 @@ impl Learner {
         bounded_rewards(rewards)?;
         self.with(py, |state| {
             let policy = state.engine.policy();
-            // Phases begin where arms are chosen: a round that was chosen for elsewhere is no
-            // exception.
+            // Phases begin where arms are chosen, also for a round that was not chosen here.
             if !state.in_round && !arms.is_empty() {
                 policy.choose(&offer, &mut vec![0; arms.len()]);
             }
@@ -253,7 +251,7 @@ impl Learner {
         Ok(())
     }
 
-    /// An arm for each of these users, one after the other.
+    /// Chooses an arm for each of these users, one after the other.
     fn decide<'py>(
         &self,
         py: Python<'py>,
@@ -269,7 +267,7 @@ impl Learner {
         Ok(counts(py, arms))
     }
 
-    /// What is thought of every arm for each of these users: expected reward and bonus.
+    /// Scores every arm for each of these users: expected reward and bonus.
     #[expect(clippy::type_complexity, reason = "two arrays")]
     fn judge<'py>(
         &self,
@@ -282,7 +280,7 @@ impl Learner {
         let arms = offer.shape()[offer.shape().len() - 2];
         let mut scored = vec![Score::default(); users.len() * arms];
         self.with(py, |state| state.engine.policy().catch_up());
-        // A user that is only looked at stays unknown.
+        // A user that is only scored stays unknown.
         self.with_online(py, &[], |online| {
             for ((user, offer), row) in users.iter().zip(&offers).zip(scored.chunks_mut(arms)) {
                 online.score(usize::try_from(*user).unwrap_or(usize::MAX / 2), offer, row);
@@ -294,8 +292,8 @@ impl Learner {
         Ok((shaped(py, expected, &shape)?, shaped(py, bonus, &shape)?))
     }
 
-    /// The same for one user who is decided for, and how likely the policy plays each arm, where it
-    /// draws its arms; `None` of a policy that plays the arm with the largest score.
+    /// Scores the arms for one user, with their propensities where the policy samples its arms;
+    /// `None` for a policy that plays the arm with the largest score.
     #[expect(clippy::type_complexity, reason = "three arrays")]
     fn appraise<'py>(
         &self,
@@ -322,8 +320,8 @@ impl Learner {
         Ok((expected.into_pyarray(py), bonus.into_pyarray(py), chances))
     }
 
-    /// What is known of these users' vectors, and how unsure that is: one standard deviation of each
-    /// coordinate; NaN of a user of whom nothing is known. `None` of a policy that does not tell.
+    /// The estimates of these users' vectors, with one standard deviation of each coordinate; NaN
+    /// for an unknown user. `None` for a policy without estimates.
     #[expect(clippy::type_complexity, reason = "two arrays")]
     fn coefficients<'py>(
         &self,
@@ -354,7 +352,7 @@ impl Learner {
         arrays.transpose()
     }
 
-    /// One reward for one context of each of these users, one after the other.
+    /// Learns one reward for one context of each of these users, one after the other.
     fn learn_one(
         &self,
         py: Python<'_>,
@@ -385,19 +383,19 @@ impl Learner {
         found.map(|labels| counts(py, labels))
     }
 
-    /// What was learned, as bytes, and for how many users.
+    /// The learned state as bytes, and the number of users.
     fn save<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyBytes>, usize)> {
         Ok((PyBytes::new(py, &self.learned(py)?), self.users(py)))
     }
 
-    /// Takes over what was saved.
+    /// Restores a saved state.
     fn load(&self, py: Python<'_>, learned: &[u8], users: usize) -> PyResult<()> {
         self.with_saved(py, |saved| saved.load(&mut &learned[..]))?.map_err(refused)?;
         self.with(py, |state| state.users = state.users.max(users));
         Ok(())
     }
 
-    /// Why an arm is played for a user; `None` while there is nothing to explain.
+    /// Explains the arm played for a user; `None` while there is nothing to explain.
     fn explain<'py>(
         &self,
         py: Python<'py>,
@@ -409,7 +407,7 @@ impl Learner {
         why.map(|why| explanation(py, &why)).transpose()
     }
 
-    /// The components of the population, the population at large first.
+    /// The components of the population, the background component first.
     fn cohorts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let found = self.with_cohort(py, |cohort, _| {
             let components = |population: &cohort::population::Population| {
@@ -430,14 +428,14 @@ impl Learner {
         Ok(list)
     }
 
-    /// σ and the level of rewards as learned; `None` before the first fit.
+    /// σ and the level of rewards as fitted; `None` before the first fit.
     fn noise(&self, py: Python<'_>) -> PyResult<Option<(f64, f64)>> {
         self.with_cohort(py, |cohort, _| {
             cohort.population().map(|population| (population.noise.sqrt(), population.mean_level()))
         })
     }
 
-    /// Of every user: rewards seen, most probable component, how probable it is.
+    /// For every user: number of rewards, most probable component, its probability.
     #[expect(clippy::type_complexity, reason = "three arrays")]
     fn members<'py>(
         &self,

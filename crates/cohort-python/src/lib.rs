@@ -3,19 +3,19 @@
 //! | file | question it answers |
 //! | --- | --- |
 //! | `simulate`, `reproduce`, `arena` | how is the lab called? |
-//! | `evaluate` | how are policies judged by a log? |
-//! | `command` | how does the package bring the command `cohort`? |
+//! | `evaluate` | how are policies evaluated by a log? |
+//! | `command` | how does the package ship the command `cohort`? |
 //! | `learner` | how does a Python loop drive a policy? |
 //! | `world` | how does a Python loop ask an environment? |
 //! | `guests/` | how do an environment and a policy written in Python take part in the lab? |
-//! | `snapshot` | how is what was learned kept in the service's format? |
-//! | `watch` | how does Ctrl-C stop a long run, and how far is it? |
-//! | `here` | on which threads does a call from Python work? |
-//! | `arrays`, `values`, `listing` | what is a number, a word, an array on the other side? |
+//! | `snapshot` | how is learned state stored in the service's format? |
+//! | `watch` | how does Ctrl-C stop a long run, and how is progress reported? |
+//! | `here` | on which threads does a call from Python run? |
+//! | `arrays`, `values`, `listing` | how are numbers, words and arrays converted? |
 //! | `errors` | which exception is it? |
 //!
-//! Nothing is learned or measured here: that is the business of the crates `cohort` and
-//! `cohort-lab`. What Python users see is `python/cohort/`.
+//! Nothing is learned or measured here: the crates `cohort` and `cohort-lab` do that. The Python
+//! API is in `python/cohort/`.
 
 mod arena;
 mod arrays;

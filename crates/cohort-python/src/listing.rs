@@ -1,4 +1,4 @@
-//! Which policies and environments are there, and what can be set?
+//! Lists of policies and environments with their parameters.
 
 use cohort::params::{DefaultValue, Param};
 use cohort::registry::POLICIES;

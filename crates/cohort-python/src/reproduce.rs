@@ -12,7 +12,7 @@ use crate::errors::of_lab;
 use crate::simulate::cores;
 use crate::watch::{Gauge, Halt, watched};
 
-/// Runs studies of the paper, or goes on with them, and writes the report.
+/// Runs or continues studies of the paper, and writes the report.
 #[pyfunction]
 #[pyo3(signature = (quick, only, out, data, seed, reps, threads, progress))]
 #[expect(clippy::too_many_arguments, reason = "one for each option of the command")]

@@ -1,4 +1,4 @@
-//! The lab, called from Python: describe, check, run, hand over.
+//! `cohort.simulate`: the lab, called from Python.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,19 +22,19 @@ use crate::guests::{GuestEnvironment, GuestPlayer, PYTHON};
 use crate::values::values;
 use crate::watch::{Gauge, Halt, watched};
 
-/// How many cores there are.
+/// The number of cores.
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| cores.get())
 }
 
-/// Where it is played, as Python says it.
+/// The environment, as given from Python.
 #[derive(FromPyObject)]
 pub enum Place<'py> {
-    /// By name.
+    /// An environment of the registry.
     Named(String),
     /// The arrays of the environment `table`.
     Tables(Tables<'py>),
-    /// An object with `contexts` and `rewards`, and how many users it has.
+    /// A Python object with `contexts` and `rewards`, and its number of users.
     Guest(Py<PyAny>, usize),
 }
 
@@ -51,16 +51,16 @@ pub struct Tables<'py> {
     clusters_table: Option<Counts<'py>>,
 }
 
-/// Who plays, as Python says it.
+/// A policy, as given from Python.
 #[derive(FromPyObject)]
 pub enum Seat<'py> {
     /// A policy of the registry: label, name, parameters.
     Registered(Option<String>, String, Bound<'py, PyDict>),
-    /// An object with `choose` and `learn`, or something that makes one.
+    /// A Python object with `choose` and `learn`, or a callable that makes one.
     Guest(String, Py<PyAny>),
 }
 
-/// Runs policies in an environment; what a file says is overridden by everything else.
+/// Runs policies in an environment; everything else overrides what a file says.
 #[pyfunction]
 #[pyo3(signature = (file, place, options, seats, run, keep_arms, progress))]
 #[expect(clippy::too_many_arguments, reason = "one for each part of an experiment")]
@@ -98,7 +98,7 @@ pub fn simulate<'py>(
     hand_over(py, &experiment, &runs, &summary)
 }
 
-/// Writes down who plays; those that are written in Python come back.
+/// Adds the policies to the draft; returns those written in Python.
 fn take_seats(
     draft: &mut Draft,
     seats: Vec<Seat<'_>>,
@@ -136,7 +136,7 @@ fn resolve(
     halt: &Arc<Halt>,
 ) -> PyResult<Experiment> {
     let only_guests = draft.policies.is_empty() && !guests.is_empty();
-    // A world, or a player, in Python is asked on one thread unless somebody wants more.
+    // A world or policy in Python runs on one thread by default.
     let in_python = !guests.is_empty() || matches!(place, Some(Place::Guest(..)));
     if in_python {
         draft.run.entry("threads".to_owned()).or_insert(Value::Real(1.0));
@@ -202,7 +202,7 @@ impl Tables<'_> {
     }
 }
 
-/// What came of it, as arrays: policies first, then repetitions.
+/// The results as arrays: policies first, then repetitions.
 fn hand_over<'py>(
     py: Python<'py>,
     experiment: &Experiment,

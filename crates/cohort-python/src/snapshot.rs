@@ -1,4 +1,4 @@
-//! What was learned, in a file of the service's snapshot format: a service with one app.
+//! Learned state in a file of the service's snapshot format: a service with one app.
 
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -14,7 +14,7 @@ use crate::errors::{BadInput, Failed};
 use crate::learner::Learner;
 use crate::values::values;
 
-/// Writes a snapshot with one app that knows what the learner knows.
+/// Writes a snapshot with one app that has the learner's state.
 #[pyfunction]
 pub fn write_snapshot(
     py: Python<'_>,
@@ -38,7 +38,7 @@ pub fn write_snapshot(
     })
 }
 
-/// Every app of a snapshot: its policy, and what that has learned.
+/// Every app of a snapshot: its policy and its learned state.
 #[pyfunction]
 pub fn read_snapshot(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyList>> {
     let read = py.detach(|| single::read(&path, State::load));

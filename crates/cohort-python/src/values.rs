@@ -1,4 +1,4 @@
-//! Numbers and words: what a parameter can be set to.
+//! Conversion of parameter values.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use pyo3::types::{PyBool, PyDict, PyString};
 
 use crate::errors::unexpected;
 
-/// Parameters by name, as somebody gives them.
+/// Parameters by name, as given.
 pub type Values = BTreeMap<String, Value>;
 
-/// The entries of a dictionary as parameters; what is `None` is not set.
+/// The entries of a dictionary as parameters; `None` is not set.
 pub fn values(given: &Bound<'_, PyDict>) -> PyResult<Values> {
     let mut values = Values::new();
     for (name, value) in given {

@@ -1,4 +1,4 @@
-//! Long work, watched: Ctrl-C stops it, and Python is told how far it is.
+//! Long-running work: Ctrl-C stops it, and progress is reported to Python.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -10,10 +10,10 @@ use cohort_lab::reproduce::Watcher;
 use cohort_lab::runner::Observer;
 use pyo3::prelude::*;
 
-/// How often one looks.
+/// The polling interval.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// How work is stopped, and why.
+/// A stop flag, and the exception that set it.
 #[derive(Default)]
 pub struct Halt {
     /// Set to stop the work.
@@ -34,7 +34,7 @@ impl Halt {
     }
 }
 
-/// How far it is.
+/// The progress of work.
 #[derive(Default)]
 pub struct Gauge {
     planned: AtomicU64,
@@ -43,14 +43,14 @@ pub struct Gauge {
 }
 
 impl Gauge {
-    /// For so much work.
+    /// For this much work.
     pub fn new(planned: u64) -> Self {
         let gauge = Self::default();
         gauge.planned(planned);
         gauge
     }
 
-    /// Tells somebody: `progress(done, planned, what)`.
+    /// Calls `progress(done, planned, what)`.
     fn tell(&self, progress: &Bound<'_, PyAny>) -> PyResult<()> {
         let doing = self.doing.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let done = self.done.load(Ordering::Relaxed);
@@ -79,8 +79,8 @@ impl Watcher for Gauge {
     }
 }
 
-/// Does the work on another thread, without the interpreter lock, while this one looks for Ctrl-C
-/// and reports. An exception that stopped the work comes before whatever came of it.
+/// Runs the work on another thread, without the interpreter lock, while this one polls for Ctrl-C
+/// and reports progress. An exception that stopped the work takes precedence over its result.
 pub fn watched<T: Send>(
     py: Python<'_>,
     halt: &Halt,
@@ -97,7 +97,7 @@ pub fn watched<T: Send>(
             let (over, is_over) = channel();
             let worker = scope.spawn(move || {
                 let result = work();
-                // Whoever looks may have stopped looking.
+                // The polling thread may have returned.
                 let _ = over.send(());
                 result
             });

@@ -1,4 +1,4 @@
-//! An environment's world, asked from a Python loop.
+//! A world of an environment, driven from a Python loop.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -28,7 +28,7 @@ struct State {
 }
 
 impl World {
-    /// The world in one round.
+    /// Locks the world, in one round.
     fn at(&self, round: usize) -> PyResult<MutexGuard<'_, State>> {
         if let Some(rounds) = self.size.rounds.filter(|rounds| round >= *rounds) {
             let expected = format!("0 to {}", rounds - 1);
@@ -107,7 +107,7 @@ impl World {
     fn thetas<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArrayDyn<f64>>>> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let thetas = state.world.truth().map(|truth| truth.thetas.to_vec());
-        // Where users have no vector, the truth is their clusters alone.
+        // Where users have no vector, the ground truth is their clusters alone.
         let thetas = thetas.filter(|thetas| thetas.len() == self.size.users * self.size.dim);
         thetas.map(|thetas| shaped(py, thetas, &[self.size.users, self.size.dim])).transpose()
     }
@@ -145,7 +145,7 @@ impl World {
 }
 
 impl World {
-    /// What all users answer, and what it cost them.
+    /// The rewards and regrets of all users.
     fn outcomes(&self, t: usize, arms: &Counts<'_>) -> PyResult<(Vec<f64>, Vec<f64>)> {
         expect_shape("arms", arms.shape(), &[("users", Some(self.size.users))])?;
         let state = self.at(t)?;

@@ -9,7 +9,7 @@
 //! [labels=L.npy]`.
 //!
 //! `seconds` is the best of up to five runs, `cpu` the least processor time of one, which a busy
-//! machine disturbs less; `MiB` is the most memory the process has had, the points included.
+//! machine disturbs less; `MiB` is the peak memory of the process, the points included.
 
 use cohort::cluster::{components, partition};
 use rand::{RngExt, SeedableRng};
@@ -147,7 +147,7 @@ fn cpu_seconds() -> Result<f64, Box<dyn Error>> {
     Ok((after_name[12].parse::<f64>()? + after_name[13].parse::<f64>()?) / 100.0)
 }
 
-/// The most memory this process has had.
+/// The peak memory of this process.
 fn peak_mib() -> Result<u64, Box<dyn Error>> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find(|line| line.starts_with("VmHWM")).ok_or("no VmHWM")?;

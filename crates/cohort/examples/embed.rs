@@ -1,5 +1,5 @@
-//! Embedding the engine in an application of your own, without the server: decisions on one thread,
-//! refits on another, and what was learned kept as bytes.
+//! Embedding the engine in your own application, without the server: decisions on one thread,
+//! refits on another, and learned state saved as bytes.
 //!
 //! `cargo run -p cohort --example embed`
 
@@ -11,7 +11,7 @@ use cohort::{Contexts, Error, Policy, Problem};
 const DIM: usize = 3;
 const USERS: usize = 40;
 
-/// A policy and the refit that is under way, if any.
+/// A policy and its running refit, if any.
 struct Embedded {
     policy: Box<dyn Policy>,
     refit: Option<JoinHandle<Vec<u8>>>,
@@ -24,7 +24,7 @@ impl Embedded {
         Ok(Self { policy, refit: None })
     }
 
-    /// What to show a user: the index of a candidate. Scoring never waits for a refit.
+    /// Chooses the index of a candidate for a user. Scoring never waits for a refit.
     fn decide(&mut self, user: usize, candidates: &Contexts) -> usize {
         let mut scores = vec![cohort::Score::default(); candidates.arms()];
         let online = self.policy.online().expect("`cohort` has an online form");
@@ -32,7 +32,7 @@ impl Embedded {
         cohort::linear::argmax(scores.iter().map(cohort::Score::total))
     }
 
-    /// How the user answered. Starts a refit where one is due, and takes over one that is done.
+    /// Learns a user's reward. Starts a refit where one is due, and installs one that is done.
     fn learn(&mut self, user: usize, context: &[f64], reward: f64) -> Result<(), Error> {
         self.policy.online().expect("as above").learn_one(user, context, reward);
         let refits = self.policy.refits().expect("`cohort` refits");
@@ -45,14 +45,14 @@ impl Embedded {
         Ok(())
     }
 
-    /// All that was learned, for a file of the application's own.
+    /// The learned state, for a file of the application's own.
     fn save(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.policy.saved().expect("`cohort` can be kept").save(&mut bytes).expect("memory");
         bytes
     }
 
-    /// Goes on where [`Embedded::save`] was.
+    /// Restores a saved state.
     fn load(bytes: &[u8]) -> Result<Self, Error> {
         let mut loaded = Self::new()?;
         loaded.policy.saved().expect("as above").load(&mut &*bytes)?;
@@ -60,7 +60,7 @@ impl Embedded {
     }
 }
 
-/// Serves some users, stops, and goes on from what was kept.
+/// Serves some users, stops, and continues from the saved state.
 pub fn main() -> Result<(), Error> {
     let mut app = Embedded::new()?;
     let mut earned = [0.0; 2];
@@ -73,7 +73,7 @@ pub fn main() -> Result<(), Error> {
             (0..4 * DIM).map(|at| ((at * 53 + request * 19) as f64).sin()).collect();
         let candidates = Contexts::new(&values, DIM)?;
         let chosen = app.decide(user, &candidates);
-        // Users of two kinds: each likes one coordinate.
+        // Users of two groups: each likes one coordinate.
         let reward = candidates.arm(chosen)[user % 2];
         earned[request / 1000] += reward / 1000.0;
         app.learn(user, candidates.arm(chosen), reward)?;

@@ -14,7 +14,7 @@ const USERS: usize = 30;
 const DIM: usize = 3;
 const NOISE: f64 = 0.1;
 
-/// Prints what the policy lost to the best choices in the first and in the last third of all requests.
+/// Prints the regret in the first and in the last third of all requests.
 pub fn main() -> Result<(), Error> {
     // No horizon and no number of users need be known; a user number not seen before is a new user.
     let mut policy = cohort_policy::builder().build(&Problem::new(0, DIM))?;
@@ -34,7 +34,7 @@ pub fn main() -> Result<(), Error> {
         online.score(user, &contexts, &mut scores);
         let arm = online.decide(user, &contexts);
 
-        // The answer of a user is the coordinate it likes, with noise; it comes ten requests later.
+        // A user's reward is the coordinate it likes, with noise; it comes ten requests later.
         let context = contexts.arm(arm).to_vec();
         let best = contexts.iter().map(|x| x[user % DIM]).fold(f64::NEG_INFINITY, f64::max);
         lost[request * 3 / requests] += best - context[user % DIM];

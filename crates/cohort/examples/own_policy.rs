@@ -46,7 +46,7 @@ fn play(policy: &mut dyn Policy) -> Result<f64, Error> {
     Ok(sum)
 }
 
-/// Prints what it earns beside arms at random.
+/// Prints its reward beside that of random arms.
 pub fn main() -> Result<(), Error> {
     let own = play(&mut EveryTenth { pooled: Oful::new(3, 1.0), round: 0 })?;
     let at_random = play(random::builder().build(&Problem::new(5, 3))?.as_mut())?;

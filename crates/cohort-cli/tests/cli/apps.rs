@@ -12,14 +12,14 @@ fn app(service: &Serving, args: &[&str]) -> Called {
     cohort(&[&["app"], args, &["--url", &service.url, "--key", ADMIN]].concat())
 }
 
-/// What it prints, which is JSON.
+/// Its output, which is JSON.
 fn said(service: &Serving, args: &[&str]) -> Value {
     let called = app(service, args);
     assert_eq!((called.code, called.err.as_str()), (0, ""), "{args:?}");
     serde_json::from_str(&called.out).expect("nothing but JSON")
 }
 
-/// It does what it should and says nothing.
+/// It succeeds and prints nothing.
 fn silent(service: &Serving, args: &[&str]) {
     let called = app(service, args);
     assert_eq!((called.code, called.err.as_str(), called.out.as_str()), (0, "", ""), "{args:?}");
@@ -97,7 +97,7 @@ fn numbers_and_names_that_cannot_be_sent_are_refused() {
     said(&service, &[&create[..], &["--default-reward", "0.5"]].concat());
     refused(&service, &["change", "shop", "--default-reward", "nan"]);
     assert_eq!(said(&service, &["show", "shop"])["default_reward"], 0.5);
-    // A name is one part of an address, whatever is in it.
+    // A name is one segment of a path, whatever is in it.
     for name in ["shop/items", "shop?", "shop#", "..", "shop/../shop", "a b"] {
         let line = refused(&service, &["show", name]);
         assert!(line.contains(&format!("`{name}`")), "{name}: {line}");

@@ -28,8 +28,8 @@ fn rewards(service: &Serving) -> u64 {
     app["rewards"].as_u64().unwrap()
 }
 
-/// Copies are taken while rewards come, snapshots are written and the journal is shortened; each, when it
-/// is put back, has all that was acknowledged before it was begun.
+/// Backups are taken while rewards arrive, snapshots are written and the journal is pruned; each
+/// restores everything that was acknowledged before it began.
 #[test]
 fn a_copy_taken_while_the_service_works_has_all_that_was_acknowledged() {
     let flags = ["--data-dir", "data", "--snapshot-events", "50", "--journal-keep", "snapshots"];
@@ -95,7 +95,7 @@ fn what_is_no_copy_and_what_is_in_the_way_is_told() {
         assert!(taken.err.contains("is not empty"), "{}", taken.err);
     }
 
-    // A copy that was damaged since is refused, and nothing is left of the attempt.
+    // A copy that was damaged since is refused, and nothing of the attempt remains.
     let segment = std::fs::read_dir(target.join("journal/segments")).unwrap().next().unwrap();
     let segment = segment.unwrap().path();
     let mut bytes = std::fs::read(&segment).unwrap();

@@ -25,7 +25,7 @@ fn clusters_sizes_and_labels_are_those_of_the_contract() {
     assert_eq!(result["sizes"], serde_json::json!([3, 2, 1]));
     assert_eq!(npy::read_whole_numbers(&labels, "(6,)"), [0, 1, 0, 2, 1, 0]);
 
-    // Clusters with fewer than half of the points are one.
+    // Clusters with fewer than half of the points are merged.
     let result = json(&[&args[..], &["--min-share", "0.5"]].concat());
     assert_eq!(result["sizes"], serde_json::json!([3, 3]));
 }

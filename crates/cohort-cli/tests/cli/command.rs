@@ -1,8 +1,8 @@
-//! Runs the command and looks at what it says.
+//! Runs the command and captures its output.
 
 use std::process::{Command, Output};
 
-/// What came of one call.
+/// The result of one call.
 pub struct Called {
     /// Standard output.
     pub out: String,
@@ -24,7 +24,7 @@ pub fn cohort(args: &[&str]) -> Called {
     called(command(args).output().expect("the command starts"))
 }
 
-/// What an output says.
+/// The result from the process's output.
 pub fn called(output: Output) -> Called {
     Called {
         out: String::from_utf8(output.stdout).expect("UTF-8"),

@@ -1,4 +1,4 @@
-//! `cohort evaluate` on small logs of which the answers are known by hand.
+//! `cohort evaluate` on small logs whose answers are known by hand.
 
 use crate::command::{cohort, json};
 

@@ -1,4 +1,4 @@
-//! `cohort features`: what a file would become.
+//! `cohort features`: how a file is encoded.
 
 use crate::command::{cohort, json};
 

@@ -1,4 +1,4 @@
-//! A service from the command line: apps, what it knows, its log, and policies judged by that log.
+//! A service from the command line: apps, insight, its log, and policies evaluated by that log.
 
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ fn a_log_of_the_service_is_judged_from_the_command_line() {
     assert!(told.contains("own rewards") && told.contains("cake"), "{told}");
     assert_eq!(cohort(&["insight", "user", "shop", "nobody", "--url", &url]).code, 2);
 
-    // Both files of the log, each judged: the same.
+    // Both formats of the log give the same evaluation.
     let judged = ["parquet", "csv"].map(|kind| {
         let out = service.folder.path().join(format!("log.{kind}")).display().to_string();
         assert_eq!(look(&["log", "shop", "--out", &out]), "");
@@ -57,7 +57,7 @@ fn a_log_of_the_service_is_judged_from_the_command_line() {
         found["policies"][policy]["estimates"][estimator][what].as_f64().unwrap()
     };
     assert!((of(0, 1, "value") - sum / 400.0).abs() < 1e-12, "the log's own mean");
-    // Random earns a half, always-cake 1; the intervals know it.
+    // Random earns a half, always-cake 1; the intervals contain them.
     for estimator in 1..4 {
         assert!(of(1, estimator, "low") < 0.5 && of(1, estimator, "high") > 0.5);
         assert!(of(2, estimator, "high") > 0.99, "always cake");

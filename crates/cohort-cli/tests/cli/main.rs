@@ -1,4 +1,4 @@
-//! The real command, from outside.
+//! The `cohort` command, run as a process.
 
 mod apps;
 mod arena;

@@ -1,4 +1,4 @@
-//! `cohort serve`: mistakes in how it is started.
+//! `cohort serve`: errors at start-up.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use crate::command::{Called, called, command};
 use crate::serving::Serving;
 
-/// `cohort serve` on a folder that cannot be one, so that it ends, with one variable set.
+/// `cohort serve` on a folder that cannot be used, so that it ends, with one variable set.
 fn serve_with(name: &str, value: &[u8]) -> Called {
     let file = tempfile::NamedTempFile::new().unwrap();
     let output = command(&["serve", "--listen", "127.0.0.1:0", "--data-dir"])

@@ -10,16 +10,16 @@ use crate::command::command;
 /// `cohort serve …`, ended when dropped.
 pub struct Serving {
     child: Child,
-    /// Where it is.
+    /// Its address.
     pub url: String,
-    /// What it said when it started.
+    /// Its output at start-up.
     pub said: String,
-    /// Where it was started.
+    /// Its working directory.
     pub folder: tempfile::TempDir,
 }
 
 impl Serving {
-    /// With these flags; it says this many lines.
+    /// Starts it with these flags; it prints this many lines.
     pub fn start(flags: &[&str], lines: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut child = command(&["serve", "--listen", "127.0.0.1:0", "--log-level", "error"])
@@ -37,7 +37,7 @@ impl Serving {
         Self { child, url, said, folder }
     }
 
-    /// What it answers to a body.
+    /// Posts a body; returns the answer.
     pub fn post(&self, path: &str, body: &Value) -> Value {
         let sent = ureq::post(format!("{}{path}", self.url)).send_json(body);
         sent.unwrap().body_mut().read_json().unwrap()

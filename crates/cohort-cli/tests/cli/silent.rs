@@ -1,4 +1,4 @@
-//! `cohort serve` among clients that connect and say nothing.
+//! `cohort serve` with clients that connect and send nothing.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -53,7 +53,7 @@ fn four_hundred_silent_connections_cost_nobody_an_answer_and_the_journal_no_file
     assert!(post(&address, "/v1/apps", "{\"name\": \"shop\", \"dim\": 2}").contains("201 Created"));
 
     let silent: Vec<_> = (0..400).map(|_| TcpStream::connect(&address).unwrap()).collect();
-    // While they stay others are served, and what they say goes through journal and snapshots.
+    // While they stay connected others are served, through journal and snapshots.
     for step in 0..200 {
         let items =
             json!([{"id": "a", "features": [1.0, 0.0]}, {"id": "b", "features": [0.0, 1.0]}]);
@@ -68,7 +68,7 @@ fn four_hundred_silent_connections_cost_nobody_an_answer_and_the_journal_no_file
         );
         assert!(said.contains("learned"), "reward {step}: {said}");
     }
-    // Those that had a place until now are told to go when their time is over.
+    // The silent connections are closed when their time is over.
     let (mut last, mut byte) = (silent.last().unwrap(), [0]);
     last.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     let began = Instant::now();
@@ -82,7 +82,7 @@ fn four_hundred_silent_connections_cost_nobody_an_answer_and_the_journal_no_file
     drop(few);
 }
 
-/// A head that never ends does not hold a connection for ever, and neither does resting.
+/// An endless request head does not hold a connection for ever, nor does an idle client.
 #[test]
 fn heads_that_do_not_end_and_connections_that_rest_are_ended() {
     let flags = ["--header-timeout-ms", "300", "--idle-timeout-ms", "700"];

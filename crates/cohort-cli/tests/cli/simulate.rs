@@ -1,4 +1,4 @@
-//! `cohort simulate`: what it prints, what it writes, and that it says the same again.
+//! `cohort simulate`: what it prints, what it writes, and that it is reproducible.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::command::{cohort, json, regrets};
 
-/// Every policy there is: what holds here holds for those to come, too.
+/// All policies of the registry.
 fn all_policies() -> String {
     let names: Vec<&str> = cohort::registry::POLICIES.iter().map(|info| info.name).collect();
     names.join(",")
@@ -109,7 +109,7 @@ fn comparisons_are_paired() {
     assert_eq!(regrets(&summary, 1), regrets(&summary, 2));
     assert_eq!(regrets(&summary, 0), regrets(&summary, 3));
     assert_eq!(summary["policies"][1]["name"], "a");
-    // Company changes nothing.
+    // Other policies in the same run change nothing.
     let alone = json(&small(&["--policy", "linucb-ind"]));
     assert_eq!(regrets(&summary, 2), regrets(&alone, 0));
 }
@@ -149,7 +149,7 @@ fn results_are_written_and_agree_with_each_other() {
     assert!((total - regrets(&summary, 1)[1]).abs() < 1e-9);
     assert!(text("timing.csv").lines().count() == 5 && text("clusters.csv").contains("wide,1,60,"));
 
-    // The experiment that was written gives the same numbers.
+    // The experiment file that was written gives the same numbers.
     let again = json(&["simulate", out.join("experiment.toml").to_str().unwrap()]);
     assert_eq!(regrets(&again, 1), regrets(&summary, 1));
 }
@@ -200,7 +200,7 @@ fn every_environment_and_every_law_runs() {
     }
 }
 
-/// The figures of the first experiment that everybody runs (N = 100, L = 10, noise 0.1).
+/// The regrets of the default experiment (N = 100, L = 10, noise 0.1).
 #[test]
 fn regrets_are_those_expected_of_the_paper_s_setting() {
     let policies = "random,linucb-ind,narrow=linucb-ind,oracle";

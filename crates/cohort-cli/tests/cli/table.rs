@@ -1,4 +1,4 @@
-//! `--env table`: the arms that are played, against the algorithm written plainly.
+//! `--env table`: the arms that are played, against a plain implementation.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ const DIM: usize = 3;
 const USERS: usize = 5;
 const NOISE: f64 = 0.2;
 
-/// Numbers in [−1, 1] that look random and are the same everywhere.
+/// Pseudo-random numbers in [−1, 1], the same everywhere.
 fn numbers(count: usize, seed: u64) -> Vec<f64> {
     let mut state = seed;
     let next = |_| {
@@ -69,7 +69,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Solves `a·x = b` by elimination; also ln det a.
+/// Solves `a·x = b` by elimination; returns ln det a, too.
 fn solve(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> (Vec<f64>, f64) {
     let n = b.len();
     let mut log_det = 0.0;
@@ -136,7 +136,7 @@ fn linucb_plays_the_arms_of_the_plain_algorithm() {
         let summary = tables.call(&["--policy", "linucb-ind", "--set", &set, "--arms-out", out]);
         assert_plays_best(&tables, &arms, width.parse().unwrap());
 
-        // The regret that is reported is that of the arms, by the tables.
+        // The reported regret is that of the arms, by the tables.
         let played = npy::read_whole_numbers(&arms, &format!("({ROUNDS}, {USERS})"));
         let lost = |round: usize, user: usize| {
             let values = (0..ARMS).map(|arm| tables.value(round, arm, user));

@@ -1,4 +1,4 @@
-//! A disk that forgets what was not synced: see `forgetful.c`.
+//! A disk that loses what was not synced: see `forgetful.c`.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -6,14 +6,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Copies of everything as it was when it was last synced.
+/// Copies of all files as they were when last synced.
 pub struct Power {
     folder: tempfile::TempDir,
     library: PathBuf,
 }
 
 impl Power {
-    /// Builds the library that keeps them. `None` where there is no C compiler.
+    /// Builds the library that makes them. `None` where there is no C compiler.
     pub fn new() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let library = folder.path().join("forgetful.so");
@@ -30,7 +30,7 @@ impl Power {
         self.folder.path().join("shadow")
     }
 
-    /// Lets a command work on this disk.
+    /// Runs a command on this disk.
     pub fn give(&self, command: &mut Command, root: &Path) {
         command
             .env("LD_PRELOAD", &self.library)
@@ -38,7 +38,7 @@ impl Power {
             .env("FORGETFUL_SHADOW", self.shadow());
     }
 
-    /// The power is lost: what was not synced is gone from the folder.
+    /// Simulates a loss of power: what was not synced is gone from the folder.
     pub fn lose(&self, root: &Path) {
         let kept = self.folder.path().join("kept");
         fs::rename(self.shadow(), &kept).unwrap();
@@ -60,7 +60,7 @@ impl Power {
                 continue;
             }
             fs::create_dir_all(to.parent().unwrap()).unwrap();
-            // A file whose name lasts and whose bytes were never synced is empty.
+            // A file whose name was synced and whose bytes were not is empty.
             let bytes = kept.join(format!("inode-{}", target.display()));
             if bytes.exists() { copy(&bytes, &to) } else { File::create(&to).map(drop) }.unwrap();
             let inode = fs::metadata(&to).unwrap().ino();
@@ -71,7 +71,7 @@ impl Power {
     }
 }
 
-/// Copies a file, leaving holes where it has zeros: the store makes its log long in advance.
+/// Copies a file, leaving holes where it has zeros: the store preallocates its log.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let (mut from, mut to) = (File::open(from)?, File::create(to)?);
     to.set_len(from.metadata()?.len())?;

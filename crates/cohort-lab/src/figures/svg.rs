@@ -94,7 +94,7 @@ fn path(points: &[(f64, f64)]) -> String {
     points.join(" ")
 }
 
-/// A thousandth of a pixel is enough.
+/// Two decimals of a pixel are enough.
 fn number(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -1,4 +1,4 @@
-//! An object with `contexts(t)` and `rewards(t, arms)` as an environment of the lab.
+//! A Python object with `contexts(t)` and `rewards(t, arms)` as an environment of the lab.
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,7 +13,7 @@ use crate::arrays::{Counts, Numbers, expect_shape, finite, slice};
 use crate::errors::unexpected;
 use crate::watch::Halt;
 
-/// What is known of it before it is made: it is made elsewhere.
+/// Static metadata; the environment itself is made by [`GuestEnvironment::new`].
 pub const PYTHON: EnvironmentInfo = EnvironmentInfo {
     name: "python",
     summary: "an object with contexts(t) and rewards(t, arms)",
@@ -27,20 +27,20 @@ pub const PYTHON: EnvironmentInfo = EnvironmentInfo {
     },
 };
 
-/// The noise that policies are told where the object does not say.
+/// The noise scale that policies are given where the object has no `sigma`.
 const DEFAULT_SIGMA: f64 = 1.0;
 
-/// The object, and what was found out about it.
+/// The object and its sizes.
 pub struct GuestEnvironment {
     object: Py<PyAny>,
     size: Size,
-    /// Whether every user has an offer of its own.
+    /// Whether every user has contexts of its own.
     own_offers: bool,
     halt: Arc<Halt>,
 }
 
 impl GuestEnvironment {
-    /// Asks the object how large its worlds are.
+    /// Asks the object for the sizes of its worlds.
     pub fn new(py: Python<'_>, object: Py<PyAny>, users: usize, halt: Arc<Halt>) -> PyResult<Self> {
         if users == 0 {
             return Err(unexpected("users", "0", "1 or more"));
@@ -80,7 +80,7 @@ impl Environment for GuestEnvironment {
     }
 }
 
-/// The object as one repetition sees it.
+/// The object's world in one repetition.
 struct GuestWorld {
     object: Py<PyAny>,
     size: Size,
@@ -90,9 +90,9 @@ struct GuestWorld {
     halt: Arc<Halt>,
     round: usize,
     contexts: Vec<f64>,
-    /// The expected reward of every arm, for all users together or for each.
+    /// The expected reward of every arm, for all users or for each.
     expected: Option<Vec<f64>>,
-    /// What everybody would answer to each arm, where users are asked one at a time.
+    /// All users' rewards of each arm, where users are asked one at a time.
     answers: Vec<OnceLock<Vec<f64>>>,
 }
 
@@ -118,7 +118,7 @@ impl GuestWorld {
         })
     }
 
-    /// Asks for the offer of a round and what is expected of it.
+    /// Asks for the contexts of a round and their expected rewards.
     fn ask_for_round(&mut self, py: Python<'_>, round: usize) -> PyResult<()> {
         let object = self.object.bind(py);
         let contexts = offer(object, round)?;
@@ -152,7 +152,7 @@ impl GuestWorld {
         Ok(())
     }
 
-    /// What all users answer.
+    /// Asks for the rewards of all users.
     fn ask(&self, arms: Vec<i64>) -> PyResult<Vec<f64>> {
         Python::attach(|py| {
             let rewards = self.object.bind(py).getattr("rewards")?;
@@ -171,7 +171,7 @@ impl GuestWorld {
         })
     }
 
-    /// How much less than the best arm an arm is worth; nobody knows where nothing is expected.
+    /// The regret of an arm; 0 where expected rewards are unknown.
     fn regret(&self, user: usize, arm: Arm) -> f64 {
         let Some(expected) = &self.expected else { return f64::NAN };
         let arms = self.answers.len();
@@ -231,7 +231,7 @@ impl World for GuestWorld {
     }
 }
 
-/// Numbers as float64 in C order, whatever array-like they come as.
+/// Any array-like as float64 in C order.
 fn numbers<'py>(object: &Bound<'py, PyAny>) -> PyResult<Numbers<'py>> {
     let numpy = object.py().import("numpy")?;
     numpy.call_method1("ascontiguousarray", (object, "float64"))?.extract()
@@ -248,7 +248,7 @@ fn not_an_offer(shape: &[usize]) -> PyErr {
     unexpected("contexts", found, expected)
 }
 
-/// An attribute, where there is one.
+/// An attribute, if it exists.
 fn optional<'py, T>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<T>>
 where
     T: for<'a> FromPyObject<'a, 'py, Error: Into<PyErr>>,
@@ -259,7 +259,7 @@ where
     }
 }
 
-/// What oracles are told: `thetas` (users, dim), and `clusters` (users,) or one for all.
+/// The ground truth for oracles: `thetas` (users, dim), and `clusters` (users,) or one for all.
 fn truth(object: &Bound<'_, PyAny>, size: Size) -> PyResult<Option<(Vec<f64>, Vec<usize>)>> {
     let Some(thetas) = object.getattr_opt("thetas")?.filter(|thetas| !thetas.is_none()) else {
         return Ok(None);

@@ -1,8 +1,7 @@
-//! How do an environment and a policy written in Python take part in the lab?
+//! Environments and policies written in Python, as parts of the lab.
 //!
-//! The lab's traits cannot fail in the middle of a round, and Python can. So whatever a guest
-//! raises is kept and stops the run; the round at hand is played to its end on nothing, and no
-//! result is given.
+//! The lab's traits cannot fail in the middle of a round, and Python can. So an exception is stored
+//! and stops the run; the current round ends with placeholder values, and no result is returned.
 
 mod environment;
 mod policy;

@@ -1,4 +1,5 @@
-//! An object with `choose(contexts)` and `learn(contexts, arms, rewards)` as a policy of the lab.
+//! A Python object with `choose(contexts)` and `learn(contexts, arms, rewards)` as a policy of the
+//! lab.
 
 use std::sync::Arc;
 
@@ -14,13 +15,13 @@ use crate::arrays::{arms as on_offer, expect_shape, shaped, slice};
 use crate::errors::unexpected;
 use crate::watch::Halt;
 
-/// An object, copied for every repetition, or something that makes one when called.
+/// An object that is copied for every repetition, or a callable that makes one.
 pub struct GuestPlayer {
-    /// What it is called in results.
+    /// Its name in results.
     pub label: String,
     /// The object.
     pub object: Py<PyAny>,
-    /// What stops the run.
+    /// Stops the run.
     pub halt: Arc<Halt>,
 }
 
@@ -47,7 +48,7 @@ impl Player for GuestPlayer {
 }
 
 impl GuestPlayer {
-    /// A policy that has learned nothing yet.
+    /// Makes a policy that has learned nothing.
     fn fresh(&self, py: Python<'_>, problem: &Problem) -> PyResult<Py<PyAny>> {
         let object = self.object.bind(py);
         let is_policy = object.hasattr("choose")? && object.hasattr("learn")?;
@@ -143,7 +144,7 @@ pub fn labels(what: &str, object: &Bound<'_, PyAny>, users: usize) -> PyResult<V
     let labels = whole(object)?;
     expect_shape(what, labels.shape(), &[("users", Some(users))])?;
     let label = |label: &i64| {
-        // Labels are numbered afresh: they need only be small enough to count with.
+        // Labels are renumbered: they need only be small enough to count with.
         let fits = usize::try_from(*label).ok().filter(|label| *label < 1 << 24);
         fits.ok_or_else(|| unexpected(what, label.to_string(), "labels from 0 on"))
     };
