@@ -1,15 +1,15 @@
-//! Numbers for the code that decides what comes of a run, so that results that were kept are used
-//! again only by the same code. One for the learning library without `cohort`, and of the lab the
-//! worlds and the loop; one for what only the policy `cohort` uses; one for the probes. A change of
-//! `cohort` leaves everybody else's results as they are.
+//! Fingerprints of the code that determines results, so that stored results are reused only by the
+//! same code: one of the learning library without the policy `cohort`, with the lab's environments
+//! and runner; one of what only `cohort` uses; one of the probes. A change of `cohort` leaves the
+//! results of all other policies valid, and a change of comments all results.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const EVERYBODY: [&str; 5] =
+const ENGINE: [&str; 5] =
     ["../cohort/src", "src/environments", "src/datasets", "src/seed.rs", "src/runner.rs"];
 
-/// What no other policy uses.
+/// The sources that only the policy `cohort` uses.
 const OWN: [&str; 3] = [
     "../cohort/src/population",
     "../cohort/src/policies/cohort",
@@ -20,12 +20,12 @@ const PROBES: [&str; 1] = ["src/reproduce/probes"];
 
 fn main() {
     let of_cohort = |file: &Path| OWN.iter().any(|own| file.starts_with(own));
-    name("COHORT_CODE", &EVERYBODY, |file| !of_cohort(file));
+    name("COHORT_CODE", &ENGINE, |file| !of_cohort(file));
     name("COHORT_POLICY_CODE", &OWN, |_| true);
     name("COHORT_PROBE_CODE", &PROBES, |_| true);
 }
 
-/// Sets a variable to a number for what the files hold.
+/// Sets a variable to the fingerprint of the files.
 fn name(variable: &str, sources: &[&str], counts: impl Fn(&Path) -> bool) {
     let mut files = Vec::new();
     for source in sources {
@@ -37,8 +37,11 @@ fn name(variable: &str, sources: &[&str], counts: impl Fn(&Path) -> bool) {
     // FNV-1a, 64 bits.
     let mut hash: u64 = 0xcbf29ce484222325;
     for file in files {
-        for byte in fs::read(&file).unwrap_or_default() {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x100000001b3);
+        let text = fs::read_to_string(&file).unwrap_or_default();
+        for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
+            for byte in line.bytes().chain([b'\n']) {
+                hash = (hash ^ u64::from(byte)).wrapping_mul(0x100000001b3);
+            }
         }
     }
     println!("cargo::rustc-env={variable}={hash:016x}");

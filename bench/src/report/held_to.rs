@@ -101,7 +101,7 @@ fn everything(all: &Everything) -> Vec<Held> {
         let what =
             format!("MAXIMAL-CLUSTER, {} points, {} clusters", whole(points), whole(centres));
         let finished = case.and_then(fastest_peer);
-        let given_up = case.and_then(shortest_patience);
+        let given_up = case.and_then(shortest_time_limit);
         let (theirs, note) = match (finished, given_up) {
             (Some(peer), _) => (peer.seconds, format!("fastest peer: {}", peer.peer)),
             (None, Some(patience)) => {
@@ -188,7 +188,7 @@ fn fastest_peer(case: &Components) -> Option<&PeerRun> {
 }
 
 /// The shortest time limit of the peers that did not finish: a lower bound.
-fn shortest_patience(case: &Components) -> Option<f64> {
+fn shortest_time_limit(case: &Components) -> Option<f64> {
     case.peers.iter().filter_map(|peer| peer.gave_up_after).min_by(f64::total_cmp)
 }
 

@@ -82,13 +82,13 @@ fn python_peer(name: &str, effort: &Effort) -> Peer {
 
 /// The output of `linucb.py`.
 #[derive(Deserialize)]
-struct Said {
+struct PeerOutput {
     user_rounds_per_second: f64,
     how: String,
     version: String,
 }
 
-fn run_python(name: &str, effort: &Effort) -> anyhow::Result<Said> {
+fn run_python(name: &str, effort: &Effort) -> anyhow::Result<PeerOutput> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/linucb.py");
     let output = Command::new(&effort.python)
         .arg(script)

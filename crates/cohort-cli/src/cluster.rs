@@ -13,9 +13,9 @@ use crate::failure::{Done, Failure, print};
 const EXAMPLES: &str = "\
 Examples:
   cohort cluster --points P.npy --gamma 0.3
-      how many groups hang together within 0.3, and how large they are
+      how many clusters there are at distance 0.3, and their sizes
   cohort cluster --points P.npy --gamma 0.3 --min-share 0.01 --labels L.npy
-      groups with fewer than 1 % of all points are one; the group of every point to a file";
+      clusters with fewer than 1 % of all points are merged; writes the cluster of every point";
 
 /// Find the connected components of points: MAXIMAL-CLUSTER, Algorithm 3 of the paper
 #[derive(Args)]

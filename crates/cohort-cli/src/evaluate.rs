@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use cohort_lab::evaluate::estimators::Estimator;
 use cohort_lab::evaluate::log::Log;
-use cohort_lab::evaluate::target::Wanted;
+use cohort_lab::evaluate::target::TargetSpec;
 use cohort_lab::evaluate::{Evaluation, evaluate, reading};
 use serde_json::json;
 
@@ -75,16 +75,16 @@ impl Evaluate {
         self.estimator.split(',').map(str::trim).map(find).collect()
     }
 
-    fn wanted(&self) -> Result<Vec<Wanted>, Failure> {
+    fn wanted(&self) -> Result<Vec<TargetSpec>, Failure> {
         let names: Vec<&str> = self.policy.split(',').map(str::trim).collect();
         let mut wanted =
-            names.iter().map(|name| Wanted::parse(name)).collect::<Result<Vec<_>, _>>()?;
+            names.iter().map(|name| TargetSpec::parse(name)).collect::<Result<Vec<_>, _>>()?;
         for assignment in &self.set {
             let (target, value) = assignment.split_once('=').unwrap_or((assignment, ""));
             let (name, param) = target.split_once('.').unwrap_or((target, ""));
             let learner = names.iter().zip(&mut wanted).find(|(known, _)| **known == name);
             match learner {
-                Some((_, Wanted::Learner(_, params))) => {
+                Some((_, TargetSpec::Learner(_, params))) => {
                     params.push((param.trim().to_owned(), value.trim().into()));
                 }
                 _ => {

@@ -88,7 +88,7 @@ fn as_text(info: &PolicyInfo, is_for_apps: bool) -> String {
             DefaultValue::Derived(rule) => format!("; by default {rule}"),
             _ => String::new(),
         };
-        text += &below_each_other(&first, &format!("{}{rule}", param.meaning));
+        text += &hanging_indent(&first, &format!("{}{rule}", param.meaning));
     }
     text
 }
@@ -115,7 +115,7 @@ fn widest(cell: impl Fn(&Param) -> String) -> usize {
 }
 
 /// `text` after `first`, wrapped at 100 characters with a hanging indent.
-fn below_each_other(first: &str, text: &str) -> String {
+fn hanging_indent(first: &str, text: &str) -> String {
     let indent = first.chars().count();
     let lines = wrapped(text, 100 - indent.min(60));
     format!("{first}{}\n", lines.join(&format!("\n{:indent$}", "")))

@@ -310,7 +310,9 @@ pub fn play(
         }
         let started = Instant::now();
         let mut learning = match &visitors {
-            Some(visitors) => receive(visitors, round, task, policy.as_mut(), world.as_mut()),
+            Some(visitors) => {
+                serve_visitors(visitors, round, task, policy.as_mut(), world.as_mut())
+            }
             None => Duration::ZERO,
         };
         world.start_round(round);
@@ -330,21 +332,21 @@ pub fn play(
             run.arms.extend(ordinary.iter().map(|user| answers.arms[*user]));
         }
         if is_checkpoint(round, task.rounds) {
-            run.checkpoints.push(look_at(policy.as_ref(), world.truth(), &ordinary, round + 1));
+            run.checkpoints.push(checkpoint(policy.as_ref(), world.truth(), &ordinary, round + 1));
         }
         observer.round_done();
     }
     run.state_bytes = policy.saved().and_then(|saved| {
-        let mut bytes = Counted(0);
+        let mut bytes = ByteCounter(0);
         saved.save(&mut bytes).ok().map(|()| bytes.0)
     });
     Ok(Some(run))
 }
 
 /// A writer that only counts bytes.
-struct Counted(u64);
+struct ByteCounter(u64);
 
-impl std::io::Write for Counted {
+impl std::io::Write for ByteCounter {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0 += bytes.len() as u64;
         Ok(bytes.len())
@@ -369,7 +371,7 @@ fn ordinary_users(count: usize, visitors: Option<&Visitors>) -> Vec<usize> {
 }
 
 /// The checkpoint of these users.
-fn look_at(
+fn checkpoint(
     policy: &dyn Policy,
     truth: Option<Truth>,
     users: &[usize],
@@ -395,7 +397,7 @@ fn look_at(
 
 /// Serves the visitors who come before a round: in rounds numbered after the last, so that the
 /// others see the same as without them. Returns the learning time.
-fn receive(
+fn serve_visitors(
     visitors: &Visitors,
     round: usize,
     task: &Task,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use cohort_lab::evaluate::estimators::Estimator;
 use cohort_lab::evaluate::log::Log;
-use cohort_lab::evaluate::target::Wanted;
+use cohort_lab::evaluate::target::TargetSpec;
 use cohort_lab::evaluate::{evaluate, reading};
 use cohort_lab::npy;
 use serde_json::Value;
@@ -55,8 +55,10 @@ fn estimates_are_those_of_the_open_bandit_pipeline() {
         for expected in golden.iter().filter(|entry| entry["log"] == name) {
             let policy = expected["policy"].as_str().unwrap();
             let wanted = match policy {
-                "uneven" | "turning" => Wanted::File(probabilities(policy, &log, folder.path())),
-                name => Wanted::parse(name).unwrap(),
+                "uneven" | "turning" => {
+                    TargetSpec::File(probabilities(policy, &log, folder.path()))
+                }
+                name => TargetSpec::parse(name).unwrap(),
             };
             let mut targets = [wanted.build(&log).unwrap()];
             let found = evaluate(&log, &mut targets, &Estimator::ALL, 1).unwrap();
@@ -78,7 +80,7 @@ fn policies_that_learn_are_judged_while_they_learn() {
     let Some(sample) = sample() else { return };
     let log = reading::read(&sample.join("random/men/men.csv.gz")).unwrap();
     let mut targets = ["logged", "linucb-ind", "cohort"]
-        .map(|name| Wanted::parse(name).unwrap().build(&log).unwrap());
+        .map(|name| TargetSpec::parse(name).unwrap().build(&log).unwrap());
     let found = evaluate(&log, &mut targets, &Estimator::ALL, 1).unwrap();
     // The policy that made the log is worth what the log earned: 46 clicks of 10,000.
     for estimate in &found[0].estimates[1..3] {

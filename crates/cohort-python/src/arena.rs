@@ -13,7 +13,7 @@ use pyo3::types::PyDict;
 use crate::errors::of_lab;
 use crate::guests::GuestPlayer;
 use crate::simulate::cores;
-use crate::watch::{Gauge, Halt, watched};
+use crate::watch::{Halt, ProgressCounter, watched};
 
 /// Runs policies × protocols and writes the page.
 #[pyfunction]
@@ -33,7 +33,7 @@ pub fn arena<'py>(
     tune: Option<usize>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let (halt, gauge) = (Arc::new(Halt::default()), Gauge::default());
+    let (halt, progress_counter) = (Arc::new(Halt::default()), ProgressCounter::default());
     // Policies in Python would only wait for each other's interpreter lock.
     let threads = threads.unwrap_or_else(|| if guests.is_empty() { cores() } else { 1 });
     let guests = (guests.into_iter())
@@ -55,8 +55,8 @@ pub fn arena<'py>(
         keep: false,
         guests,
     };
-    let work = || play(&request, &gauge, &halt.stop);
-    let report = watched(py, &halt, &gauge, progress.as_ref(), work)?.map_err(of_lab)?;
+    let work = || play(&request, &progress_counter, &halt.stop);
+    let report = watched(py, &halt, &progress_counter, progress.as_ref(), work)?.map_err(of_lab)?;
     if report.interrupted {
         return Err(PyKeyboardInterrupt::new_err(()));
     }

@@ -9,7 +9,7 @@ use numpy::{Element, IntoPyArray, PyArray1, PyArrayDyn, PyArrayMethods, PyReadon
 use pyo3::prelude::*;
 
 use crate::errors::{refused, unexpected};
-use crate::here::at_work;
+use crate::pool::on_pool;
 
 /// An array of numbers, read in place.
 pub type Numbers<'py> = PyReadonlyArrayDyn<'py, f64>;
@@ -125,7 +125,7 @@ pub fn maximal_cluster<'py>(
     expect_shape("points", points.shape(), &[("points", None), ("coordinates", None)])?;
     let (values, dim) = (slice("points", &points)?, points.shape()[1]);
     let cluster = || cohort::cluster::maximal_cluster(values, dim, gamma, min_share);
-    let labels = py.detach(|| at_work(cluster)).map_err(refused)?;
+    let labels = py.detach(|| on_pool(cluster)).map_err(refused)?;
     Ok(counts(py, labels))
 }
 

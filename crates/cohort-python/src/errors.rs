@@ -12,10 +12,8 @@ pub fn refused(error: cohort::Error) -> PyErr {
 
 /// Errors of the lab.
 pub fn of_lab(error: cohort_lab::Error) -> PyErr {
-    match error.is_bad_input() {
-        true => BadInput::new_err(error.to_string()),
-        false => Failed::new_err(error.to_string()),
-    }
+    let message = error.to_string();
+    if error.is_bad_input() { BadInput::new_err(message) } else { Failed::new_err(message) }
 }
 
 /// The lab's error "what: found this, expected that".

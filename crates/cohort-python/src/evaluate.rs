@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use cohort_lab::evaluate::estimators::Estimator;
-use cohort_lab::evaluate::target::Wanted;
+use cohort_lab::evaluate::target::TargetSpec;
 use cohort_lab::evaluate::{evaluate as judge, reading};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -30,8 +30,8 @@ pub fn evaluate(
     let estimators = estimators.into_iter().map(find).collect::<PyResult<Vec<_>>>()?;
     let mut wanted = Vec::new();
     for (name, params) in policies {
-        let mut one = Wanted::parse(&name).map_err(of_lab)?;
-        if let Wanted::Learner(info, settings) = &mut one {
+        let mut one = TargetSpec::parse(&name).map_err(of_lab)?;
+        if let TargetSpec::Learner(info, settings) = &mut one {
             let params = values(&params)?;
             info.check(params.clone()).map_err(crate::errors::refused)?;
             settings.extend(params);

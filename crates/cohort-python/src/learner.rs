@@ -17,7 +17,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 use crate::arrays::{Counts, Numbers, arms as on_offer, bounded_contexts, bounded_rewards};
 use crate::arrays::{contexts, counts, expect_shape, shaped, slice};
 use crate::errors::{BadInput, refused, unexpected};
-use crate::here::at_work;
+use crate::pool::on_pool;
 use crate::values::values;
 
 /// The largest gap in user numbers: a typing error must not ask for more memory than there is.
@@ -60,7 +60,7 @@ impl Learner {
     fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut State) -> T + Send) -> T {
         py.detach(|| {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            at_work(|| work(&mut state))
+            on_pool(|| work(&mut state))
         })
     }
 
@@ -185,9 +185,10 @@ impl Learner {
         let thetas = thetas.map(|thetas| slice("thetas", thetas)).transpose()?;
         let truth = thetas.map(|thetas| Truth::new(thetas, &labels));
         let problem = Problem { rounds, seed, truth, ..Problem::new(users, dim) };
-        let engine = match info.name == COHORT.name {
-            true => Engine::Cohort(Box::new(Cohort::new(&problem, &settings).map_err(refused)?)),
-            false => Engine::Any(info.make(&problem, &settings).map_err(refused)?),
+        let engine = if info.name == COHORT.name {
+            Engine::Cohort(Box::new(Cohort::new(&problem, &settings).map_err(refused)?))
+        } else {
+            Engine::Any(info.make(&problem, &settings).map_err(refused)?)
         };
         let state = Mutex::new(State { engine, users, in_round: false });
         Ok(Self { name: info.name, dim, state })
@@ -218,10 +219,11 @@ impl Learner {
             state.in_round = true;
             arms
         });
-        match arms.is_empty() {
-            true => Err(unexpected("users", "0", "1 or more: give users= when making the policy")),
-            false => Ok(counts(py, arms)),
+        if arms.is_empty() {
+            let expected = "1 or more: give users= when making the policy";
+            return Err(unexpected("users", "0", expected));
         }
+        Ok(counts(py, arms))
     }
 
     /// Learns one reward for every user.

@@ -10,7 +10,7 @@
 //! | `guests/` | how do an environment and a policy written in Python take part in the lab? |
 //! | `snapshot` | how is learned state stored in the service's format? |
 //! | `watch` | how does Ctrl-C stop a long run, and how is progress reported? |
-//! | `here` | on which threads does a call from Python run? |
+//! | `pool` | on which threads does a call from Python run? |
 //! | `arrays`, `values`, `listing` | how are numbers, words and arrays converted? |
 //! | `errors` | which exception is it? |
 //!
@@ -23,9 +23,9 @@ mod command;
 mod errors;
 mod evaluate;
 mod guests;
-mod here;
 mod learner;
 mod listing;
+mod pool;
 mod reproduce;
 mod simulate;
 mod snapshot;

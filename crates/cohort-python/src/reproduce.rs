@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::errors::of_lab;
 use crate::simulate::cores;
-use crate::watch::{Gauge, Halt, watched};
+use crate::watch::{Halt, ProgressCounter, watched};
 
 /// Runs or continues studies of the paper, and writes the report.
 #[pyfunction]
@@ -42,9 +42,9 @@ pub fn reproduce<'py>(
         threads,
         docs: None,
     };
-    let (halt, gauge) = (Halt::default(), Gauge::default());
-    let work = || run(&request, &gauge, &halt.stop);
-    let report = match watched(py, &halt, &gauge, progress.as_ref(), work)? {
+    let (halt, progress_counter) = (Halt::default(), ProgressCounter::default());
+    let work = || run(&request, &progress_counter, &halt.stop);
+    let report = match watched(py, &halt, &progress_counter, progress.as_ref(), work)? {
         Ok(report) => report,
         Err(NoReport::Stopped) => return Err(PyKeyboardInterrupt::new_err(())),
         Err(NoReport::Failed(error)) => return Err(of_lab(error)),

@@ -20,7 +20,7 @@ use crate::arrays::{Counts, Numbers, shaped, slice};
 use crate::errors::{of_lab, unexpected};
 use crate::guests::{GuestEnvironment, GuestPlayer, PYTHON};
 use crate::values::values;
-use crate::watch::{Gauge, Halt, watched};
+use crate::watch::{Halt, ProgressCounter, watched};
 
 /// The number of cores.
 pub fn cores() -> usize {
@@ -29,7 +29,7 @@ pub fn cores() -> usize {
 
 /// The environment, as given from Python.
 #[derive(FromPyObject)]
-pub enum Place<'py> {
+pub enum EnvironmentSpec<'py> {
     /// An environment of the registry.
     Named(String),
     /// The arrays of the environment `table`.
@@ -53,7 +53,7 @@ pub struct Tables<'py> {
 
 /// A policy, as given from Python.
 #[derive(FromPyObject)]
-pub enum Seat<'py> {
+pub enum PolicySpec<'py> {
     /// A policy of the registry: label, name, parameters.
     Registered(Option<String>, String, Bound<'py, PyDict>),
     /// A Python object with `choose` and `learn`, or a callable that makes one.
@@ -67,9 +67,9 @@ pub enum Seat<'py> {
 pub fn simulate<'py>(
     py: Python<'py>,
     file: Option<PathBuf>,
-    place: Option<Place<'py>>,
+    place: Option<EnvironmentSpec<'py>>,
     options: &Bound<'py, PyDict>,
-    seats: Vec<Seat<'py>>,
+    seats: Vec<PolicySpec<'py>>,
     run: &Bound<'py, PyDict>,
     keep_arms: bool,
     progress: Option<Py<PyAny>>,
@@ -81,27 +81,28 @@ pub fn simulate<'py>(
     draft.keep_arms = keep_arms;
     draft.run.extend(values(run)?);
     let halt = Arc::new(Halt::default());
-    let guests = take_seats(&mut draft, seats, &halt)?;
+    let guests = add_policies(&mut draft, seats, &halt)?;
     let experiment = resolve(py, draft, place, values(options)?, guests, &halt)?;
     let folder = experiment.out.as_deref().map(Folder::new).transpose().map_err(of_lab)?;
 
     let plan = &experiment.plan;
     let rounds = plan.rounds.saturating_mul(plan.repetitions) as u64;
-    let gauge = Gauge::new(rounds.saturating_mul(plan.players().count() as u64));
-    let work = || runner::run(plan, &gauge, &halt.stop);
-    let runs = watched(py, &halt, &gauge, progress.as_ref(), work)?.map_err(of_lab)?;
+    let progress_counter =
+        ProgressCounter::new(rounds.saturating_mul(plan.players().count() as u64));
+    let work = || runner::run(plan, &progress_counter, &halt.stop);
+    let runs = watched(py, &halt, &progress_counter, progress.as_ref(), work)?.map_err(of_lab)?;
 
     let summary = Summary::new(&experiment, &runs);
     if let Some(folder) = folder {
         results::write(&folder, &experiment, &runs, &summary).map_err(of_lab)?;
     }
-    hand_over(py, &experiment, &runs, &summary)
+    to_python(py, &experiment, &runs, &summary)
 }
 
 /// Adds the policies to the draft; returns those written in Python.
-fn take_seats(
+fn add_policies(
     draft: &mut Draft,
-    seats: Vec<Seat<'_>>,
+    seats: Vec<PolicySpec<'_>>,
     halt: &Arc<Halt>,
 ) -> PyResult<Vec<GuestPlayer>> {
     let mut guests = Vec::new();
@@ -110,10 +111,10 @@ fn take_seats(
     }
     for seat in seats {
         match seat {
-            Seat::Registered(label, name, params) => {
+            PolicySpec::Registered(label, name, params) => {
                 draft.policies.push(PolicyDraft { name, label, params: values(&params)? });
             }
-            Seat::Guest(label, object) => {
+            PolicySpec::Guest(label, object) => {
                 let taken = guests.iter().any(|other: &GuestPlayer| other.label == label)
                     || draft.policies.iter().any(|other| other.label() == label);
                 if taken {
@@ -130,14 +131,14 @@ fn take_seats(
 fn resolve(
     py: Python<'_>,
     mut draft: Draft,
-    place: Option<Place<'_>>,
+    place: Option<EnvironmentSpec<'_>>,
     options: BTreeMap<String, Value>,
     guests: Vec<GuestPlayer>,
     halt: &Arc<Halt>,
 ) -> PyResult<Experiment> {
     let only_guests = draft.policies.is_empty() && !guests.is_empty();
     // A world or policy in Python runs on one thread by default.
-    let in_python = !guests.is_empty() || matches!(place, Some(Place::Guest(..)));
+    let in_python = !guests.is_empty() || matches!(place, Some(EnvironmentSpec::Guest(..)));
     if in_python {
         draft.run.entry("threads".to_owned()).or_insert(Value::Real(1.0));
     }
@@ -146,18 +147,18 @@ fn resolve(
             draft.options.extend(options);
             draft.resolve().map_err(of_lab)?
         }
-        Some(Place::Named(name)) => {
+        Some(EnvironmentSpec::Named(name)) => {
             draft.set_environment(&name).map_err(of_lab)?;
             draft.options.extend(options);
             draft.resolve().map_err(of_lab)?
         }
-        Some(Place::Tables(tables)) => {
+        Some(EnvironmentSpec::Tables(tables)) => {
             let info = environments::info("table").map_err(of_lab)?;
             let options = info.check(options).map_err(of_lab)?;
             let environment = tables.environment(&options)?;
             resolve_in(draft, info, options, environment)?
         }
-        Some(Place::Guest(object, users)) => {
+        Some(EnvironmentSpec::Guest(object, users)) => {
             let options = PYTHON.check(options).map_err(of_lab)?;
             let environment = GuestEnvironment::new(py, object, users, Arc::clone(halt))?;
             resolve_in(draft, &PYTHON, options, Box::new(environment))?
@@ -203,7 +204,7 @@ impl Tables<'_> {
 }
 
 /// The results as arrays: policies first, then repetitions.
-fn hand_over<'py>(
+fn to_python<'py>(
     py: Python<'py>,
     experiment: &Experiment,
     runs: &Runs,

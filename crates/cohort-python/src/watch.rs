@@ -11,7 +11,7 @@ use cohort_lab::runner::Observer;
 use pyo3::prelude::*;
 
 /// The polling interval.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A stop flag, and the exception that set it.
 #[derive(Default)]
@@ -36,22 +36,22 @@ impl Halt {
 
 /// The progress of work.
 #[derive(Default)]
-pub struct Gauge {
+pub struct ProgressCounter {
     planned: AtomicU64,
     done: AtomicU64,
     doing: Mutex<String>,
 }
 
-impl Gauge {
+impl ProgressCounter {
     /// For this much work.
     pub fn new(planned: u64) -> Self {
-        let gauge = Self::default();
-        gauge.planned(planned);
-        gauge
+        let progress_counter = Self::default();
+        progress_counter.planned(planned);
+        progress_counter
     }
 
     /// Calls `progress(done, planned, what)`.
-    fn tell(&self, progress: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn report(&self, progress: &Bound<'_, PyAny>) -> PyResult<()> {
         let doing = self.doing.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let done = self.done.load(Ordering::Relaxed);
         progress.call1((done, self.planned.load(Ordering::Relaxed), doing))?;
@@ -59,13 +59,13 @@ impl Gauge {
     }
 }
 
-impl Observer for Gauge {
+impl Observer for ProgressCounter {
     fn round_done(&self) {
         self.done.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-impl Watcher for Gauge {
+impl Watcher for ProgressCounter {
     fn planned(&self, work: u64) {
         self.planned.store(work, Ordering::Relaxed);
     }
@@ -84,13 +84,13 @@ impl Watcher for Gauge {
 pub fn watched<T: Send>(
     py: Python<'_>,
     halt: &Halt,
-    gauge: &Gauge,
+    progress_counter: &ProgressCounter,
     progress: Option<&Py<PyAny>>,
     work: impl FnOnce() -> T + Send,
 ) -> PyResult<T> {
     let look = |py: Python<'_>| -> PyResult<()> {
         py.check_signals()?;
-        progress.map_or(Ok(()), |progress| gauge.tell(progress.bind(py)))
+        progress.map_or(Ok(()), |progress| progress_counter.report(progress.bind(py)))
     };
     let result = py.detach(|| {
         thread::scope(|scope| {
@@ -101,7 +101,7 @@ pub fn watched<T: Send>(
                 let _ = over.send(());
                 result
             });
-            while let Err(RecvTimeoutError::Timeout) = is_over.recv_timeout(LOOK_EVERY) {
+            while let Err(RecvTimeoutError::Timeout) = is_over.recv_timeout(POLL_INTERVAL) {
                 if let Err(error) = Python::attach(look) {
                     halt.because_of(error);
                 }

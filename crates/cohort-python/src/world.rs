@@ -12,7 +12,7 @@ use pyo3::types::PyDict;
 
 use crate::arrays::{Counts, arms as on_offer, counts, expect_shape, shaped, slice};
 use crate::errors::{of_lab, unexpected};
-use crate::simulate::Place;
+use crate::simulate::EnvironmentSpec;
 use crate::values::values;
 
 /// One world of an environment: the one that a repetition of `simulate` sees.
@@ -47,22 +47,22 @@ impl World {
 impl World {
     #[new]
     fn new(
-        place: Place<'_>,
+        place: EnvironmentSpec<'_>,
         options: &Bound<'_, PyDict>,
         seed: u64,
         repetition: usize,
     ) -> PyResult<Self> {
         let options: BTreeMap<_, _> = values(options)?;
         let environment = match place {
-            Place::Named(name) => {
+            EnvironmentSpec::Named(name) => {
                 let info = environments::info(&name).map_err(of_lab)?;
                 (info.build)(&info.check(options).map_err(of_lab)?).map_err(of_lab)?
             }
-            Place::Tables(tables) => {
+            EnvironmentSpec::Tables(tables) => {
                 let info = environments::info("table").map_err(of_lab)?;
                 tables.environment(&info.check(options).map_err(of_lab)?)?
             }
-            Place::Guest(..) => {
+            EnvironmentSpec::Guest(..) => {
                 return Err(unexpected("environment", "a Python object", "a name or tables"));
             }
         };

@@ -9,7 +9,21 @@
 use crate::params::{Param, Value};
 
 /// Declares `Builder` and `builder()` for the policy described by `INFO` in the same file.
+///
+/// `OFUL` stands for the parameters of [`OFUL_PARAMS`](crate::linear::OFUL_PARAMS).
 macro_rules! builder {
+    ($($before:ident: $kind:ident),*; OFUL) => {
+        $crate::builder::builder! {
+            $($before: $kind,)* delta: real, lambda: real, norm_bound: real, sigma: real,
+            exploration: real, confidence: choice, rho_min: real, intercept: flag,
+        }
+    };
+    (OFUL $(; $($after:ident: $kind:ident),*)?) => {
+        $crate::builder::builder! {
+            delta: real, lambda: real, norm_bound: real, sigma: real, exploration: real,
+            confidence: choice, rho_min: real, intercept: flag, $($($after: $kind),*)?
+        }
+    };
     ($($param:ident: $kind:ident),* $(,)?) => {
         /// A typed builder of this policy. Parameters that are not set have their defaults.
         #[derive(Clone, Debug, Default)]

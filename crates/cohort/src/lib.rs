@@ -1,29 +1,32 @@
 //! Linear contextual bandits for many users: decide for all of them, and learn *across* them.
 //!
-//! In every round a user is offered some arms, each a vector of features; the policy picks one and
-//! sees a noisy reward whose mean is linear in the features, with an unknown vector per user. The
-//! goal is little *regret*: the reward lost against always playing the best arm. Users resemble each
-//! other in ways nobody has told the policy, so what one user shows should help others — but only
-//! those who are like it.
+//! In every round a user is offered some arms, each a vector of features (a context); the policy
+//! picks one and sees a noisy reward whose mean is linear in the context, with an unknown parameter
+//! vector per user. The goal is little *regret*: the expected reward lost against always playing the
+//! best arm. Users resemble each other in unknown ways, so the rewards of one user should inform the
+//! decisions for others, but only for those who are like it.
 //!
 //! ```
-//! use cohort::policies::linucb_ind;
+//! use cohort::policies::cohort as cohort_policy;
 //! use cohort::{Contexts, Problem};
 //!
-//! // Two users, contexts in R³, no horizon told.
-//! let problem = Problem::new(2, 3);
-//! let mut policy = linucb_ind::builder().exploration(0.5).build(&problem)?;
-//! let values = [0.5, 0.0, 0.0, 0.0, 0.5, 0.0]; // two arms
-//! let contexts = Contexts::new(&values, 3)?;
-//! let mut arms = [0; 2];
-//! for _ in 0..50 {
+//! // 40 users, contexts in R³. Half of the users like coordinate 0, the others coordinate 1.
+//! const USERS: usize = 40;
+//! let mut policy = cohort_policy::builder().build(&Problem::new(USERS, 3))?;
+//! let (mut arms, mut lost) = ([0; USERS], [0.0; 2]);
+//! for round in 0..60 {
+//!     let values: Vec<f64> = (0..15).map(|k| f64::sin((7 * k + 11 * round) as f64) / 2.0).collect();
+//!     let contexts = Contexts::new(&values, 3)?; // five arms
 //!     policy.choose(&contexts, &mut arms);
-//!     // The first user likes arm 0, the second arm 1.
-//!     let rewards = [f64::from(arms[0] == 0), f64::from(arms[1] == 1)];
+//!     let expected = |user: usize, arm: usize| contexts.arm(arm)[user % 2];
+//!     let rewards: Vec<f64> = (0..USERS).map(|user| expected(user, arms[user])).collect();
 //!     policy.learn(&contexts, &arms, &rewards);
+//!     for user in 0..USERS {
+//!         let best = (0..5).map(|arm| expected(user, arm)).fold(f64::MIN, f64::max);
+//!         lost[round / 30] += best - rewards[user];
+//!     }
 //! }
-//! policy.choose(&contexts, &mut arms);
-//! assert_eq!(arms, [0, 1]);
+//! assert!(lost[1] < lost[0] / 2.0, "regret in the first and the last 30 rounds: {lost:?}");
 //! # Ok::<(), cohort::Error>(())
 //! ```
 //!
@@ -31,15 +34,15 @@
 //!
 //! | take | if |
 //! | --- | --- |
-//! | [`policies::cohort`] | you know nothing of your users: it learns cohorts, spreads and noise from all of them |
+//! | [`policies::cohort`] | you know nothing about your users: it learns cohorts, spreads and noise from all of them |
 //! | [`policies::linucb_ind`] | users have nothing in common, or you need a baseline: one OFUL per user |
 //! | [`policies::cmlb`], [`policies::sclb`], [`policies::pmlb`] | you want the paper's algorithms, to the letter (Ghosh, Sankararaman, Ramchandran, *Adaptive Clustering and Personalization in Multi-Agent Stochastic Linear Bandits*) |
-//! | [`policies::cmlb_warm`], [`policies::sclb_warm`], [`policies::pmlb_warm`] | you want them without throwing rewards away |
-//! | [`policies::club`], [`policies::sclub`], … | you want algorithms of others; [`registry::POLICIES`] lists all |
+//! | [`policies::cmlb_warm`], [`policies::sclb_warm`], [`policies::pmlb_warm`] | you want their variants that keep every reward |
+//! | [`policies::club`], [`policies::sclub`], … | you want algorithms of other papers; [`registry::POLICIES`] lists all |
 //!
-//! A policy comes from its typed builder (`cmlb::builder().alpha(0.2).build(&problem)?`, see
-//! [`builder`](mod@builder)) or, where its name is only known at run time, from [`registry::build`]. Both check
-//! the same ranges with the same sentences.
+//! A policy is made by its typed builder (`cmlb::builder().alpha(0.2).build(&problem)?`, see
+//! [`builder`](mod@builder)) or, where its name is only known at run time, by [`registry::build`]. Both
+//! check the same ranges and give the same messages.
 //!
 //! # Traits
 //!
@@ -47,9 +50,9 @@
 //! | --- | --- |
 //! | [`Policy`] | rounds: an arm for every user, then their rewards |
 //! | [`OnlinePolicy`] | users one at a time, each with candidates of its own; rewards come late or never |
-//! | [`Refits`] | when a refit of what users have in common is run, and on which thread |
-//! | [`insight::Insight`] | a read-only view of what was learned, for people |
-//! | [`Saved`] | what was learned, as bytes |
+//! | [`Refits`] | when a refit of the population model runs, and on which thread |
+//! | [`insight::Insight`] | read-only views of what was learned |
+//! | [`Saved`] | serialisation of what was learned |
 //!
 //! # Where to go on
 //!
@@ -57,20 +60,21 @@
 //!   own (`own_policy.rs`), the engine embedded in an application (`embed.rs`).
 //! - How an algorithm works: its file under [`policies`] has its reference, its pseudo-code and the
 //!   range of every constant. docs/add-a-policy.md says how to add one.
-//! - What it is made of:
+//! - The modules:
 //!
 //! | where | question it answers |
 //! | --- | --- |
-//! | [`linear`] | what is known of a user? Sufficient statistics, ridge estimate, confidence |
+//! | [`linear`] | what is known of a user? Sufficient statistics, ridge estimate, confidence set |
 //! | [`cluster`] | which users are alike? MAXIMAL-CLUSTER, exactly |
-//! | [`population`] | what do users have in common? The mixture that `cohort` learns |
+//! | [`population`] | what do users have in common? The mixture model behind `cohort` |
 //! | [`bounds`] | how large may numbers be? |
 //! | [`intercept`] | what if rewards have a level of their own? |
 //! | [`params`], [`registry`] | what can be set, and which policies are there? |
 //! | [`saved`] | how is learned state serialised? |
 //!
-//! The crate uses no files, no network, no clock, and no thread pool of its own: parallel loops run on
-//! the rayon pool of the caller, and give the same bits on any number of threads.
+//! The crate uses no files, no network and no clock. Parallel loops run on the rayon pool of the
+//! caller, and give the same bits on any number of threads; only a refit that is run in slices between
+//! online decisions has one thread of its own.
 
 #[macro_use]
 mod widest;

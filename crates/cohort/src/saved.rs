@@ -8,7 +8,7 @@
 use std::io::{self, Read, Write};
 
 use crate::cluster::partition::number_by_smallest_member;
-use crate::linear::{Bank, Oful};
+use crate::linear::Bank;
 use crate::{Error, Saved};
 
 /// Learned state with a name and a version: the codec of a policy, from which its [`Saved`]
@@ -208,28 +208,6 @@ pub fn read_whole_bank(
     let bank = read_bank(from, what, dim, lambda)?;
     check_equal(what, "learners", bank.learners(), learners)?;
     Ok(bank)
-}
-
-/// Writes one learner.
-pub fn write_oful(out: &mut dyn Write, oful: &Oful) -> io::Result<()> {
-    let mut numbers = Vec::new();
-    oful.export(&mut numbers);
-    write_numbers(out, &numbers)
-}
-
-/// Reads one learner of the given dimension and regulariser.
-pub fn read_oful(
-    from: &mut dyn Read,
-    what: &'static str,
-    dim: usize,
-    lambda: f64,
-) -> Result<Oful, Error> {
-    let mut oful = Oful::new(dim, lambda);
-    let mut numbers = Vec::new();
-    oful.export(&mut numbers);
-    read_numbers(from, what, &mut numbers)?;
-    oful.import(&numbers);
-    Ok(oful)
 }
 
 /// Writes the cluster of every user.

@@ -209,7 +209,7 @@ fn cab() {
 
 #[test]
 fn dynucb() {
-    let homes = (0..N).map(|user| dynucb::first_home(10, user, 3)).collect();
+    let homes = (0..N).map(|user| dynucb::first_cluster(10, user, 3)).collect();
     let mut plain = DynUcb { users: Users::new(N, D), alpha: 0.4, clusters: 3, homes };
     let params = [("alpha", "0.4"), ("clusters", "3")];
     same_arms("dynucb", &params, &problem(10), &mut plain, &Tables::new(10, 300));

@@ -74,14 +74,14 @@ const OPTIONS: &[Param] = &[
 const BINARY_SIGMA: f64 = 0.5;
 
 struct Affine {
-    laws: Laws,
+    laws: AffineLaws,
     /// θ_i from a file, row by row.
     given: Option<Arc<Vec<f64>>>,
     clusters: usize,
 }
 
 #[derive(Clone, Copy)]
-struct Laws {
+struct AffineLaws {
     users: usize,
     dim: usize,
     arms: usize,
@@ -129,7 +129,7 @@ fn build(settings: &Settings) -> Result<Box<dyn Environment>, Error> {
         let expected = format!("at least the {arms} arms on offer, or 0");
         return Err(Error::unexpected("items", items.to_string(), expected));
     }
-    let laws = Laws {
+    let laws = AffineLaws {
         users,
         dim,
         arms,
@@ -159,12 +159,12 @@ fn draw_vector(dim: usize, rng: &mut impl Rng, to: &mut Vec<f64>) {
 
 impl Environment for Affine {
     fn size(&self) -> Size {
-        let Laws { users, dim, arms, .. } = self.laws;
+        let AffineLaws { users, dim, arms, .. } = self.laws;
         Size { users, dim, arms, rounds: None }
     }
 
     fn world(&self, seed: Seed) -> Result<Box<dyn World>, Error> {
-        let Laws { users, dim, items, .. } = self.laws;
+        let AffineLaws { users, dim, items, .. } = self.laws;
         let rng = &mut seed.stream(Purpose::Users, 0);
         let (thetas, clusters) = match &self.given {
             Some(given) => (given.to_vec(), (0..users).collect()),
@@ -180,7 +180,7 @@ impl Environment for Affine {
         let mut pool = Vec::new();
         let rng = &mut seed.stream(Purpose::Subspace, 0);
         (0..items).for_each(|_| draw_vector(dim, rng, &mut pool));
-        Ok(Box::new(Shown {
+        Ok(Box::new(AffineWorld {
             laws: self.laws,
             seed,
             thetas,
@@ -188,15 +188,15 @@ impl Environment for Affine {
             pool,
             contexts: Vec::new(),
             offered: Vec::new(),
-            luck: vec![0.0; users],
+            noise_draws: vec![0.0; users],
             absent: vec![false; users],
         }))
     }
 }
 
 /// The world of one repetition.
-struct Shown {
-    laws: Laws,
+struct AffineWorld {
+    laws: AffineLaws,
     seed: Seed,
     thetas: Vec<f64>,
     clusters: Vec<usize>,
@@ -206,37 +206,37 @@ struct Shown {
     /// The items of these offers, where there is a pool.
     offered: Vec<usize>,
     /// The noise of every user in this round: uniform in [0, 1) for rewards of 0 or 1.
-    luck: Vec<f64>,
+    noise_draws: Vec<f64>,
     absent: Vec<bool>,
 }
 
-impl Shown {
+impl AffineWorld {
     fn offer(&self, user: usize) -> usize {
         if self.laws.own_offers { user * self.laws.arms } else { 0 }
     }
 
     /// ⟨x, θ_i⟩ plus the deviation from linear.
     fn expected(&self, user: usize, arm: Arm) -> f64 {
-        let Laws { dim, deviation, .. } = self.laws;
+        let AffineLaws { dim, deviation, .. } = self.laws;
         let at = self.offer(user) + arm;
         let linear = dot(&self.contexts[at * dim..][..dim], &self.thetas[user * dim..][..dim]);
         match self.offered.get(at) {
             Some(item) if deviation > 0.0 => {
-                linear + deviation * (2.0 * self.always_the_same(user, *item) - 1.0)
+                linear + deviation * (2.0 * self.fixed_uniform(user, *item) - 1.0)
             }
             _ => linear,
         }
     }
 
     /// A fixed number in [0, 1) for a user and an item.
-    fn always_the_same(&self, user: usize, item: usize) -> f64 {
+    fn fixed_uniform(&self, user: usize, item: usize) -> f64 {
         let mut rng = self.seed.stream(Purpose::Drift, user);
         rng.set_word_pos(2 * item as u128);
         rng.random()
     }
 }
 
-impl World for Shown {
+impl World for AffineWorld {
     fn sigma(&self) -> f64 {
         if self.laws.binary { BINARY_SIGMA } else { self.laws.noise }
     }
@@ -246,7 +246,7 @@ impl World for Shown {
     }
 
     fn start_round(&mut self, round: usize) {
-        let Laws { users, dim, arms, items, .. } = self.laws;
+        let AffineLaws { users, dim, arms, items, .. } = self.laws;
         if self.laws.zipf {
             let rng = &mut self.seed.stream(Purpose::Activity, round);
             for (user, absent) in self.absent.iter_mut().enumerate() {
@@ -273,10 +273,11 @@ impl World for Shown {
             }
         }
         let rng = &mut self.seed.stream(Purpose::Noise, round);
-        for luck in &mut self.luck {
-            *luck = match self.laws.binary {
-                true => rng.random(),
-                false => self.laws.noise * rng.sample::<f64, _>(StandardNormal),
+        for draw in &mut self.noise_draws {
+            *draw = if self.laws.binary {
+                rng.random()
+            } else {
+                self.laws.noise * rng.sample::<f64, _>(StandardNormal)
             };
         }
     }
@@ -286,7 +287,7 @@ impl World for Shown {
     }
 
     fn contexts_for(&self, user: usize) -> Contexts<'_> {
-        let Laws { dim, arms, .. } = self.laws;
+        let AffineLaws { dim, arms, .. } = self.laws;
         Contexts::new(&self.contexts[self.offer(user) * dim..][..arms * dim], dim)
             .expect("unit vectors are finite")
     }
@@ -304,17 +305,17 @@ impl World for Shown {
     }
 
     fn play(&self, user: usize, arm: Arm) -> Feedback {
-        let expected = |arm: Arm| match self.laws.binary {
+        let expected = |arm: Arm| {
+            let expected = self.expected(user, arm);
             // A probability, whatever the deviation.
-            true => self.expected(user, arm).clamp(0.0, 1.0),
-            false => self.expected(user, arm),
+            if self.laws.binary { expected.clamp(0.0, 1.0) } else { expected }
         };
         let played = expected(arm);
         let best = (0..self.laws.arms).map(expected).fold(f64::NEG_INFINITY, f64::max);
         let reward = if self.laws.binary {
-            f64::from(u8::from(self.luck[user] < played))
+            f64::from(u8::from(self.noise_draws[user] < played))
         } else {
-            played + self.luck[user]
+            played + self.noise_draws[user]
         };
         Feedback { reward, regret: best - played }
     }

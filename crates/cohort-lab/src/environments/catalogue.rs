@@ -167,7 +167,7 @@ impl Environment for Shop {
 
     fn world(&self, seed: Seed) -> Result<Box<dyn World>, Error> {
         let users = self.catalogue.liked.len();
-        Ok(Box::new(Visit {
+        Ok(Box::new(CatalogueWorld {
             catalogue: self.catalogue.clone(),
             fans: self.fans.clone(),
             arms: self.arms,
@@ -181,7 +181,7 @@ impl Environment for Shop {
 }
 
 /// The world of one repetition.
-struct Visit {
+struct CatalogueWorld {
     catalogue: Arc<Catalogue>,
     fans: Arc<Vec<Vec<u32>>>,
     arms: usize,
@@ -194,7 +194,7 @@ struct Visit {
     liked: Vec<u64>,
 }
 
-impl Visit {
+impl CatalogueWorld {
     fn offer_to_all(&mut self, round: usize) {
         let mut rng = self.seed.stream(Purpose::Contexts, round);
         let items = draw(self.arms, self.catalogue.len(), None, &mut rng);
@@ -236,7 +236,7 @@ fn draw(count: usize, items: usize, given: Option<u32>, rng: &mut impl rand::Rng
     drawn
 }
 
-impl World for Visit {
+impl World for CatalogueWorld {
     fn sigma(&self) -> f64 {
         self.sigma
     }

@@ -11,7 +11,7 @@ use std::ops::Bound;
 use super::parts::centres::{CLUSTER_OPTIONS, Centres, cluster_of_every_user, shares};
 use super::parts::laws::{LAW_OPTIONS, Laws, check_fits};
 use super::parts::linear::{UserLaw, Users};
-use super::parts::people::{PEOPLE_OPTIONS, People};
+use super::parts::user_options::{USER_OPTIONS, UserOptions};
 use crate::Error;
 use crate::environment::{Environment, EnvironmentInfo, Size, World};
 use crate::seed::{Purpose, Seed};
@@ -20,7 +20,7 @@ use crate::seed::{Purpose, Seed};
 pub(super) const INFO: EnvironmentInfo = EnvironmentInfo {
     name: "clustered",
     summary: "users of a cluster are the same (the paper's clustering framework)",
-    params: &[LAW_OPTIONS, PEOPLE_OPTIONS, CLUSTER_OPTIONS, CENTRE_OPTIONS],
+    params: &[LAW_OPTIONS, USER_OPTIONS, CLUSTER_OPTIONS, CENTRE_OPTIONS],
     build,
 };
 
@@ -42,7 +42,7 @@ const CENTRE_OPTIONS: &[Param] = &[
 
 struct Clustered {
     laws: Laws,
-    people: People,
+    user_options: UserOptions,
     /// The cluster of every user, visitors last.
     clusters: Vec<usize>,
     count: usize,
@@ -65,10 +65,10 @@ fn build(settings: &Settings) -> Result<Box<dyn Environment>, Error> {
     };
     let count = settings.count("clusters");
     check_fits("clusters", count, laws.dim)?;
-    let people = People::from_settings(settings, &laws)?;
+    let user_options = UserOptions::from_settings(settings, &laws)?;
     let of = |users| cluster_of_every_user(users, count, settings.real("imbalance"));
-    let clusters = [of(laws.users), of(people.visitors())].concat();
-    Ok(Box::new(Clustered { laws, people, clusters, count, centres }))
+    let clusters = [of(laws.users), of(user_options.visitors())].concat();
+    Ok(Box::new(Clustered { laws, user_options, clusters, count, centres }))
 }
 
 impl Environment for Clustered {
@@ -77,7 +77,7 @@ impl Environment for Clustered {
     }
 
     fn world(&self, seed: Seed) -> Result<Box<dyn World>, Error> {
-        let subspace = self.people.subspace(self.laws.dim, seed);
+        let subspace = self.user_options.subspace(self.laws.dim, seed);
         let mut rng = seed.stream(Purpose::Users, 0);
         let centres = self.centres.draw(self.count, subspace.rank(), &mut rng)?;
         let centres: Vec<_> = centres.into_iter().map(|centre| subspace.lift(centre)).collect();
@@ -90,6 +90,6 @@ impl Environment for Clustered {
         };
         let (clusters, law) = (self.clusters.clone(), Some(law));
         let users = Users { thetas, clusters, law, ..Users::default() };
-        Ok(self.people.world(users, &self.laws, seed))
+        Ok(self.user_options.world(users, &self.laws, seed))
     }
 }

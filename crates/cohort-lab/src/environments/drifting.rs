@@ -81,7 +81,7 @@ impl Environment for Drifting {
         let dim = self.laws.dim;
         let rng = &mut seed.stream(Purpose::Users, 0);
         let centres = Centres::Uniform.draw(self.count, dim, rng)?;
-        let first = Crowd::new(&centres, self.clusters.clone());
+        let first = DrawnUsers::new(&centres, self.clusters.clone());
         let law = UserLaw {
             centres: centres.concat(),
             weights: shares(&self.clusters, self.count),
@@ -96,38 +96,38 @@ impl Environment for Drifting {
         let rng = &mut seed.stream(Purpose::Drift, 0);
         let mut clusters = self.clusters.clone();
         clusters.shuffle(rng);
-        let second = Crowd::new(&Centres::Uniform.draw(self.count, dim, rng)?, clusters);
+        let second = DrawnUsers::new(&Centres::Uniform.draw(self.count, dim, rng)?, clusters);
         let world = LinearWorld::new(users, dim, self.laws.sigma(), self.laws.rounds(seed));
-        Ok(Box::new(Changing { world, seed, dim, drift: self.drift, first, second, round: 0 }))
+        Ok(Box::new(DriftingWorld { world, seed, dim, drift: self.drift, first, second, round: 0 }))
     }
 }
 
 /// The users at some time.
-struct Crowd {
+struct DrawnUsers {
     thetas: Vec<f64>,
     clusters: Vec<usize>,
 }
 
-impl Crowd {
+impl DrawnUsers {
     fn new(centres: &[Vec<f64>], clusters: Vec<usize>) -> Self {
         let thetas = clusters.iter().flat_map(|cluster| centres[*cluster].clone()).collect();
         Self { thetas, clusters }
     }
 }
 
-struct Changing {
+struct DriftingWorld {
     world: LinearWorld<Drawn>,
     seed: Seed,
     dim: usize,
     drift: Drift,
     /// The users of round 0, and those after a jump.
-    first: Crowd,
-    second: Crowd,
+    first: DrawnUsers,
+    second: DrawnUsers,
     /// The round that the users in `world` belong to.
     round: usize,
 }
 
-impl Changing {
+impl DriftingWorld {
     fn turn_to(&mut self, round: usize) {
         if round == self.round {
             return;
@@ -162,7 +162,7 @@ impl Changing {
     }
 }
 
-impl World for Changing {
+impl World for DriftingWorld {
     fn sigma(&self) -> f64 {
         self.world.sigma()
     }

@@ -10,7 +10,7 @@ use cohort::params::{Param, Settings};
 
 use super::parts::laws::{LAW_OPTIONS, Laws, SPREAD, normal};
 use super::parts::linear::{UserLaw, Users};
-use super::parts::people::{PEOPLE_OPTIONS, People};
+use super::parts::user_options::{USER_OPTIONS, UserOptions};
 use crate::Error;
 use crate::environment::{Environment, EnvironmentInfo, Size, World};
 use crate::seed::{Purpose, Seed};
@@ -19,7 +19,7 @@ use crate::seed::{Purpose, Seed};
 pub(super) const INFO: EnvironmentInfo = EnvironmentInfo {
     name: "gaussian",
     summary: "users are alike, not the same (the paper's personalization framework)",
-    params: &[LAW_OPTIONS, PEOPLE_OPTIONS, SPREAD, GAUSSIAN_OPTIONS],
+    params: &[LAW_OPTIONS, USER_OPTIONS, SPREAD, GAUSSIAN_OPTIONS],
     build,
 };
 
@@ -28,7 +28,7 @@ const GAUSSIAN_OPTIONS: &[Param] =
 
 struct Gaussian {
     laws: Laws,
-    people: People,
+    user_options: UserOptions,
     spread: f64,
     unit_ball: bool,
 }
@@ -36,7 +36,7 @@ struct Gaussian {
 fn build(settings: &Settings) -> Result<Box<dyn Environment>, Error> {
     let laws = Laws::from_settings(settings)?;
     Ok(Box::new(Gaussian {
-        people: People::from_settings(settings, &laws)?,
+        user_options: UserOptions::from_settings(settings, &laws)?,
         laws,
         spread: settings.real("spread"),
         unit_ball: settings.flag("unit_ball"),
@@ -50,8 +50,8 @@ impl Environment for Gaussian {
 
     fn world(&self, seed: Seed) -> Result<Box<dyn World>, Error> {
         let Laws { users, dim, .. } = self.laws;
-        let all = users + self.people.visitors();
-        let subspace = self.people.subspace(dim, seed);
+        let all = users + self.user_options.visitors();
+        let subspace = self.user_options.subspace(dim, seed);
         let mut rng = seed.stream(Purpose::Users, 0);
         let mut draw = |scale: f64| {
             let inner = normal(subspace.rank(), &mut rng);
@@ -75,7 +75,7 @@ impl Environment for Gaussian {
         };
         let (clusters, law) = ((0..all).collect(), Some(law));
         let users = Users { thetas, clusters, law, ..Users::default() };
-        Ok(self.people.world(users, &self.laws, seed))
+        Ok(self.user_options.world(users, &self.laws, seed))
     }
 }
 

@@ -8,7 +8,7 @@ use cohort::params::Settings;
 use super::parts::centres::{CLUSTER_OPTIONS, Centres, cluster_of_every_user, shares};
 use super::parts::laws::{LAW_OPTIONS, Laws, SPREAD, check_fits, normal};
 use super::parts::linear::{UserLaw, Users};
-use super::parts::people::{PEOPLE_OPTIONS, People};
+use super::parts::user_options::{USER_OPTIONS, UserOptions};
 use crate::Error;
 use crate::environment::{Environment, EnvironmentInfo, Size, World};
 use crate::seed::{Purpose, Seed};
@@ -17,13 +17,13 @@ use crate::seed::{Purpose, Seed};
 pub(super) const INFO: EnvironmentInfo = EnvironmentInfo {
     name: "mixture",
     summary: "users scatter around the centres of clusters",
-    params: &[LAW_OPTIONS, PEOPLE_OPTIONS, CLUSTER_OPTIONS, SPREAD],
+    params: &[LAW_OPTIONS, USER_OPTIONS, CLUSTER_OPTIONS, SPREAD],
     build,
 };
 
 struct Mixture {
     laws: Laws,
-    people: People,
+    user_options: UserOptions,
     /// The cluster of every user, visitors last.
     clusters: Vec<usize>,
     count: usize,
@@ -34,10 +34,10 @@ fn build(settings: &Settings) -> Result<Box<dyn Environment>, Error> {
     let laws = Laws::from_settings(settings)?;
     let count = settings.count("clusters");
     check_fits("clusters", count, laws.dim)?;
-    let people = People::from_settings(settings, &laws)?;
+    let user_options = UserOptions::from_settings(settings, &laws)?;
     let of = |users| cluster_of_every_user(users, count, settings.real("imbalance"));
-    let clusters = [of(laws.users), of(people.visitors())].concat();
-    Ok(Box::new(Mixture { laws, people, clusters, count, spread: settings.real("spread") }))
+    let clusters = [of(laws.users), of(user_options.visitors())].concat();
+    Ok(Box::new(Mixture { laws, user_options, clusters, count, spread: settings.real("spread") }))
 }
 
 impl Environment for Mixture {
@@ -46,7 +46,7 @@ impl Environment for Mixture {
     }
 
     fn world(&self, seed: Seed) -> Result<Box<dyn World>, Error> {
-        let subspace = self.people.subspace(self.laws.dim, seed);
+        let subspace = self.user_options.subspace(self.laws.dim, seed);
         let mut rng = seed.stream(Purpose::Users, 0);
         let centres = Centres::Uniform.draw(self.count, subspace.rank(), &mut rng)?;
         let centres: Vec<_> = centres.into_iter().map(|centre| subspace.lift(centre)).collect();
@@ -64,6 +64,6 @@ impl Environment for Mixture {
         };
         let (clusters, law) = (self.clusters.clone(), Some(law));
         let users = Users { thetas, clusters, law, ..Users::default() };
-        Ok(self.people.world(users, &self.laws, seed))
+        Ok(self.user_options.world(users, &self.laws, seed))
     }
 }

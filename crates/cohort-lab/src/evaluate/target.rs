@@ -54,7 +54,8 @@ pub(super) fn follow(
     let (mut probabilities, mut weighted) = (Vec::new(), Vec::with_capacity(log.rows.len()));
     for (at, row) in log.rows.iter().enumerate() {
         target.probabilities(log, at, &mut probabilities)?;
-        let weight = probabilities[row.chosen] / row.propensity.unwrap_or(f64::NAN);
+        let weight = probabilities[row.chosen]
+            / row.propensity.expect("rows without propensity were refused");
         let mut one = WeightedRow { weight, reward: row.reward, ..WeightedRow::default() };
         if let Some(model) = model {
             one.model_of_chosen = model.predict(log, at, row.chosen);
@@ -71,7 +72,7 @@ pub(super) fn follow(
 }
 
 /// A policy as named by the caller, before the log is read.
-pub enum Wanted {
+pub enum TargetSpec {
     /// `logged`
     Logged,
     /// `random`
@@ -84,7 +85,7 @@ pub enum Wanted {
     Learner(&'static PolicyInfo, Vec<(String, Value)>),
 }
 
-impl Wanted {
+impl TargetSpec {
     /// Parses the name.
     pub fn parse(text: &str) -> Result<Self, Error> {
         Ok(match text.split_once('=') {

@@ -184,20 +184,21 @@ fn largest_alpha(inputs: &Inputs, share: f64) -> f64 {
 
 /// `L·T^{1−α}/N^α + √(d/ρ)·√((T − d(NT)^{2α}/ρ·ln(1/δ))/(p* N))·ln(1/δ)`
 fn lemma_2(inputs: &Inputs, min_share: f64) -> f64 {
-    inputs.clusters() * misplaced(inputs) + collaborative(inputs, min_share) * log_delta(inputs)
+    inputs.clusters() * misclustering_cost(inputs)
+        + collaborative(inputs, min_share) * log_delta(inputs)
 }
 
 /// `4·2^{1/√p_i} + L·T^{1−α}/N^α·ln T + √(dT/(Nρ))·ln(1/δ)·ln²T`
 fn theorem_2(inputs: &Inputs, share: f64, clusters: f64) -> f64 {
     4.0 * until_sizes_fit(share)
-        + clusters * misplaced(inputs) * log_rounds(inputs)
+        + clusters * misclustering_cost(inputs) * log_rounds(inputs)
         + oracle_rate(inputs) * log_delta(inputs) * log_rounds(inputs).powi(2)
 }
 
 /// `2^{1/√p_i} + L·T^{½+ε}/N^{½−ε} + √(d/ρ)·√(T/N)·ln(1/δ)`, ε = ½ − α
 fn theorem_2_moreover(inputs: &Inputs, share: f64) -> f64 {
     until_sizes_fit(share)
-        + inputs.clusters() * misplaced(inputs)
+        + inputs.clusters() * misclustering_cost(inputs)
         + oracle_rate(inputs) * log_delta(inputs)
 }
 
@@ -301,7 +302,7 @@ fn oracle_rate(inputs: &Inputs) -> f64 {
 }
 
 /// T^{1−α}/N^α: the cost of being clustered with users this close.
-fn misplaced(inputs: &Inputs) -> f64 {
+fn misclustering_cost(inputs: &Inputs) -> f64 {
     (inputs.rounds as f64).powf(1.0 - inputs.alpha) / (inputs.users as f64).powf(inputs.alpha)
 }
 

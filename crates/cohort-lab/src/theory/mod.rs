@@ -25,7 +25,7 @@ mod schedules;
 
 pub use bounds::{Bound, Need, shift_probability};
 pub use inputs::{Inputs, Lists, PARAMS};
-pub use schedules::{Epoch, Phase, PmlbSchedule};
+pub use schedules::{Epoch, PmlbSchedule, SclbPhase};
 
 use cohort::linear::tau_min;
 use cohort::policies::cmlb::{default_gamma, explore_rounds};
@@ -43,7 +43,7 @@ pub struct Theory {
     /// The bound when all clusters are close: Theorem 2 with p_i = 1 and one cluster.
     pub all_close: Bound,
     /// The phases of SCLB.
-    pub sclb_phases: Vec<Phase>,
+    pub sclb_phases: Vec<SclbPhase>,
     /// The schedule of PMLB.
     pub pmlb: PmlbSchedule,
     /// The bounds of PMLB for users at these distances from the average.

@@ -10,7 +10,7 @@ use super::Inputs;
 
 /// One phase of SCLB (Algorithm 1): a CMLB with horizon 2^i.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Phase {
+pub struct SclbPhase {
     /// i.
     pub phase: u32,
     /// 2^i.
@@ -54,7 +54,7 @@ pub struct Epoch {
 }
 
 /// The phases that fill T rounds.
-pub(super) fn sclb_phases(inputs: &Inputs) -> Vec<Phase> {
+pub(super) fn sclb_phases(inputs: &Inputs) -> Vec<SclbPhase> {
     let &Inputs { users, rounds, dim, alpha, c, .. } = inputs;
     let mut phases = Vec::new();
     let mut played = 0;
@@ -67,7 +67,7 @@ pub(super) fn sclb_phases(inputs: &Inputs) -> Vec<Phase> {
         played += in_phase;
         let delta = phase_delta(inputs.delta, phase);
         let explore_rounds = explore_rounds(c, dim, users, length, alpha, delta, 1.0);
-        phases.push(Phase {
+        phases.push(SclbPhase {
             phase,
             length,
             rounds: in_phase,

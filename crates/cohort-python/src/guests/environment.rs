@@ -171,7 +171,7 @@ impl GuestWorld {
         })
     }
 
-    /// The regret of an arm; 0 where expected rewards are unknown.
+    /// The regret of an arm; NaN where the object has no expected rewards.
     fn regret(&self, user: usize, arm: Arm) -> f64 {
         let Some(expected) = &self.expected else { return f64::NAN };
         let arms = self.answers.len();

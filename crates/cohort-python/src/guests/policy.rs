@@ -58,13 +58,11 @@ impl GuestPlayer {
         let told = py.import("cohort.guests")?.getattr("Problem")?;
         let Problem { users, dim, rounds, sigma, seed, .. } = *problem;
         let made = object.call1((told.call1((users, dim, rounds, sigma, seed))?,))?;
-        match made.hasattr("choose")? && made.hasattr("learn")? {
-            true => Ok(made.unbind()),
-            false => {
-                let found = made.get_type().name()?.to_string();
-                Err(unexpected(&self.label, found, "an object with `choose` and `learn`"))
-            }
+        if made.hasattr("choose")? && made.hasattr("learn")? {
+            return Ok(made.unbind());
         }
+        let found = made.get_type().name()?.to_string();
+        Err(unexpected(&self.label, found, "an object with `choose` and `learn`"))
     }
 }
 

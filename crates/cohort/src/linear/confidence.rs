@@ -6,6 +6,7 @@
 
 use std::ops::Bound;
 
+use super::{Symmetric, dot};
 use crate::intercept::INTERCEPT;
 use crate::params::{Kind, NOT_NEGATIVE, PROBABILITY, Param, Settings};
 use crate::{Error, Problem};
@@ -51,6 +52,17 @@ pub enum Shape {
     /// Not a confidence set: the bonus is `β·‖x‖²_{V⁻¹}`, without the square root, as in much
     /// public code of these algorithms; here to measure the difference.
     Squared,
+}
+
+impl Shape {
+    /// ‖x‖ in the norm of the set, given V⁻¹; its square for [`Shape::Squared`].
+    pub fn length(self, x: &[f64], inverse: &Symmetric) -> f64 {
+        match self {
+            Self::Ellipsoid => inverse.quadratic(x).max(0.0).sqrt(),
+            Self::Squared => inverse.quadratic(x).max(0.0),
+            Self::Ball { .. } => dot(x, x).sqrt(),
+        }
+    }
 }
 
 /// λ beside contexts of about unit length: smaller values are lost in rounding.

@@ -81,12 +81,7 @@ impl Oful {
 
     /// ⟨x, θ̂⟩ + radius·‖x‖ in the norm of the set, or with its square.
     pub fn optimistic(&self, x: &[f64], radius: f64, shape: Shape) -> f64 {
-        let square = match shape {
-            Shape::Ellipsoid | Shape::Squared => self.inverse.quadratic(x).max(0.0),
-            Shape::Ball { .. } => dot(x, x),
-        };
-        let length = if shape == Shape::Squared { square } else { square.sqrt() };
-        dot(x, &self.estimate) + radius * length
+        dot(x, &self.estimate) + radius * shape.length(x, &self.inverse)
     }
 
     /// Learns one reward for one context.
@@ -155,29 +150,6 @@ impl Oful {
         self.log_det = factor.log_det() - self.moment.len() as f64 * self.lambda.ln();
         self.estimate.copy_from_slice(&self.moment);
         factor.solve(&mut self.estimate);
-    }
-
-    /// Appends the whole state, as numbers that [`Oful::import`] restores bit by bit.
-    pub fn export(&self, numbers: &mut Vec<f64>) {
-        numbers.extend(self.precision.packed());
-        numbers.extend(self.inverse.packed());
-        numbers.extend(&self.moment);
-        numbers.extend(&self.estimate);
-        numbers.extend([self.log_det, self.updates as f64]);
-    }
-
-    /// Restores the exported state of a learner of the same dimension and λ.
-    pub fn import(&mut self, numbers: &[f64]) {
-        let packed = self.precision.packed().len();
-        let (precision, rest) = numbers.split_at(packed);
-        let (inverse, rest) = rest.split_at(packed);
-        let (moment, rest) = rest.split_at(self.moment.len());
-        let (estimate, rest) = rest.split_at(self.moment.len());
-        self.precision.packed_mut().copy_from_slice(precision);
-        self.inverse.packed_mut().copy_from_slice(inverse);
-        self.moment.copy_from_slice(moment);
-        self.estimate.copy_from_slice(estimate);
-        (self.log_det, self.updates) = (rest[0], rest[1] as usize);
     }
 
     /// V.

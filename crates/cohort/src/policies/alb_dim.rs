@@ -48,10 +48,7 @@ pub const INFO: PolicyInfo = PolicyInfo {
     build,
 };
 
-builder! {
-    delta: real, lambda: real, norm_bound: real, sigma: real, exploration: real,
-    confidence: choice, rho_min: real, intercept: flag, t0: count,
-}
+builder! { OFUL; t0: count }
 
 struct AlbDim {
     confidence: Confidence,

@@ -24,14 +24,12 @@ use std::io::{self, Read, Write};
 
 use rayon::prelude::*;
 
+use super::shared::Epochs;
 use crate::builder::builder;
 use crate::linear::{Bank, Confidence, OFUL_PARAMS};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
-use crate::saved::{
-    State, read_count, read_counts, read_some, read_whole_bank, write_bank, write_count,
-    write_counts, write_numbers,
-};
+use crate::saved::{State, read_some, read_whole_bank, write_bank, write_numbers};
 use crate::{Arm, Contexts, Error, Policy, Problem, Saved};
 
 /// Static metadata of the policy: name, summary, reference, parameters.
@@ -43,10 +41,7 @@ pub const INFO: PolicyInfo = PolicyInfo {
     build,
 };
 
-builder! {
-    delta: real, lambda: real, norm_bound: real, sigma: real, exploration: real,
-    confidence: choice, rho_min: real, intercept: flag,
-}
+builder! { OFUL }
 
 /// Lengths of the epochs that fill `rounds` rounds: ⌈√T⌉, twice that, four times that, …, the
 /// last one cut.
@@ -66,9 +61,7 @@ pub fn epoch_lengths(rounds: usize) -> Vec<usize> {
 pub(crate) struct AlbNorm {
     /// T, all epochs together.
     rounds: usize,
-    /// The lengths of the coming epochs, last first.
-    coming: Vec<usize>,
-    rounds_left: usize,
+    epochs: Epochs,
     ofuls: Bank,
     /// b_i of every user.
     norm_bounds: Vec<f64>,
@@ -79,13 +72,11 @@ pub(crate) struct AlbNorm {
 
 impl AlbNorm {
     pub(crate) fn new(users: usize, dim: usize, rounds: usize, confidence: Confidence) -> Self {
-        let mut coming = epoch_lengths(rounds);
-        coming.reverse();
-        let first = coming.pop().unwrap_or(0);
+        let lengths = epoch_lengths(rounds);
+        let first = lengths.first().copied().unwrap_or(0);
         Self {
             rounds,
-            rounds_left: first,
-            coming,
+            epochs: Epochs::new(lengths),
             ofuls: Bank::new(users, dim, confidence.lambda),
             norm_bounds: vec![confidence.norm_bound; users],
             confidence: confidence.for_run(dim, first, confidence.delta),
@@ -100,12 +91,8 @@ impl AlbNorm {
         offsets: Option<&[f64]>,
         arms: &mut [Arm],
     ) {
-        // Past the horizon there are no epochs left: the last one goes on.
-        if self.rounds_left == 0
-            && let Some(length) = self.coming.pop()
-        {
+        if let Some(length) = self.epochs.begin_next() {
             self.next_epoch(length);
-            self.rounds_left = length;
         }
         let (confidence, bounds) = (&self.confidence, &self.norm_bounds);
         let radius = |user: usize, progress| confidence.radius_for(bounds[user], progress);
@@ -113,7 +100,7 @@ impl AlbNorm {
     }
 
     pub(crate) fn learn(&mut self, contexts: &Contexts, arms: &[Arm], rewards: &[f64]) {
-        self.rounds_left = self.rounds_left.saturating_sub(1);
+        self.epochs.end_round();
         self.ofuls.learn(contexts, arms, rewards);
     }
 
@@ -154,8 +141,7 @@ impl Policy for AlbNorm {
 impl AlbNorm {
     /// Writes the state of the epochs.
     pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        write_counts(out, &self.coming)?;
-        write_count(out, self.rounds_left)?;
+        self.epochs.save(out)?;
         write_numbers(out, &[self.confidence.delta])?;
         write_numbers(out, &self.norm_bounds)?;
         write_bank(out, &self.ofuls, self.confidence.lambda)
@@ -163,17 +149,16 @@ impl AlbNorm {
 
     /// Reads the state of the epochs, for as many users.
     pub(crate) fn read(&self, from: &mut dyn Read, what: &'static str) -> Result<Self, Error> {
-        let coming = read_counts(from, what)?;
-        let rounds_left = read_count(from, what)?;
+        let epochs = Epochs::load(from, what)?;
         let delta = read_some(from, what, 1)?[0];
         let norm_bounds = read_some(from, what, self.norm_bounds.len())?;
         let (dim, lambda, users) = (self.dim, self.confidence.lambda, norm_bounds.len());
         let ofuls = read_whole_bank(from, what, dim, lambda, users)?;
         let lengths = epoch_lengths(self.rounds);
-        let epoch = lengths.len().saturating_sub(coming.len() + 1);
+        let epoch = lengths.len().saturating_sub(epochs.coming() + 1);
         let length = lengths.get(epoch).copied().unwrap_or(0);
         let confidence = self.confidence.for_run(dim, length, delta);
-        Ok(Self { rounds: self.rounds, coming, rounds_left, ofuls, norm_bounds, confidence, dim })
+        Ok(Self { rounds: self.rounds, epochs, ofuls, norm_bounds, confidence, dim })
     }
 }
 

@@ -45,11 +45,7 @@ pub const INFO: PolicyInfo = PolicyInfo {
     build,
 };
 
-builder! {
-    alpha: real, c: real, gamma: real, min_share: real, explore_rho_min: real, delta: real,
-    lambda: real, norm_bound: real, sigma: real, exploration: real, confidence: choice,
-    rho_min: real, intercept: flag,
-}
+builder! { alpha: real, c: real, gamma: real, min_share: real, explore_rho_min: real; OFUL }
 
 /// The parameter α of CMLB and SCLB.
 pub(crate) const ALPHA: Param = Param::real(

@@ -83,13 +83,13 @@ fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Erro
 }
 
 /// The first cluster of a user.
-pub fn first_home(seed: u64, user: usize, clusters: usize) -> usize {
+pub fn first_cluster(seed: u64, user: usize, clusters: usize) -> usize {
     stream(seed, user, 0.0).random_range(0..clusters)
 }
 
 impl DynUcb {
     fn home(&self, user: usize) -> usize {
-        let first = || first_home(self.seed, user, self.clusters.len());
+        let first = || first_cluster(self.seed, user, self.clusters.len());
         self.homes.get(user).copied().unwrap_or_else(first)
     }
 

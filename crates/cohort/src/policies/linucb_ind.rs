@@ -27,10 +27,7 @@ pub const INFO: PolicyInfo = PolicyInfo {
     build,
 };
 
-builder! {
-    delta: real, lambda: real, norm_bound: real, sigma: real, exploration: real,
-    confidence: choice, rho_min: real, intercept: flag,
-}
+builder! { OFUL }
 
 /// One OFUL per user.
 struct LinUcbInd {

@@ -267,7 +267,7 @@ impl OnlinePolicy for MixTs {
             let moment = &mut known.moments[component * directions..][..directions];
             let beyond = reward - offer.expected[component];
             let surprise = beyond - dot(moment, &gain);
-            *log -= (0.5 * surprise * surprise * scale).min(LARGEST_SURPRISE);
+            *log -= (0.5 * surprise * surprise * scale).min(LARGEST_SQUARED_RESIDUAL);
             moment.iter_mut().zip(&offer.along).for_each(|(m, v)| *m += v * (beyond / variance));
         }
         let largest = known.logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -294,7 +294,7 @@ impl OnlinePolicy for MixTs {
 }
 
 /// A bound on squared residuals that keeps ln p_c finite whatever the reward.
-const LARGEST_SURPRISE: f64 = 1e100;
+const LARGEST_SQUARED_RESIDUAL: f64 = 1e100;
 
 impl State for MixTs {
     const NAME: &'static str = INFO.name;

@@ -21,10 +21,7 @@ pub const INFO: PolicyInfo = PolicyInfo {
     build,
 };
 
-builder! {
-    delta: real, lambda: real, norm_bound: real, sigma: real, exploration: real,
-    confidence: choice, rho_min: real, intercept: flag,
-}
+builder! { OFUL }
 
 fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Error> {
     let confidence = Confidence::from_settings(problem, settings)?;

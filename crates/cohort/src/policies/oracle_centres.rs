@@ -104,7 +104,7 @@ const USERS_PER_SPLIT: usize = 256;
 const NEGLIGIBLE: f64 = -40.0;
 
 /// A bound on squared residuals that keeps log p_c finite whatever the reward.
-const LARGEST_SURPRISE: f64 = 1e100;
+const LARGEST_SQUARED_RESIDUAL: f64 = 1e100;
 
 /// The least σ beside centres of length 1: without noise, rewards still differ by rounding.
 const LEAST_SIGMA: f64 = 1e-9;
@@ -239,7 +239,7 @@ impl KnownLaw {
         for (c, log) in logs.iter_mut().enumerate() {
             let z = &mut z[c * directions..(c + 1) * directions];
             let error = reward - offer.expected[c * offer.arms + arm] - dot(z, v);
-            *log -= (0.5 * error * error * scale).min(LARGEST_SURPRISE);
+            *log -= (0.5 * error * error * scale).min(LARGEST_SQUARED_RESIDUAL);
             largest = largest.max(*log);
             z.iter_mut().zip(&*gain).for_each(|(z, gain)| *z += gain * (error * scale));
         }

@@ -25,7 +25,7 @@ use crate::builder::builder;
 use crate::linear::{Confidence, OFUL_PARAMS, Oful, dot};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
-use crate::saved::{State, read_count, read_oful, write_count, write_oful};
+use crate::saved::{State, read_count, write_count};
 use crate::{Arm, Contexts, Error, Policy, Problem, Saved};
 
 /// Static metadata of the policy: name, summary, reference, parameters.
@@ -37,10 +37,7 @@ pub const INFO: PolicyInfo = PolicyInfo {
     build,
 };
 
-builder! {
-    delta: real, lambda: real, norm_bound: real, sigma: real, exploration: real,
-    confidence: choice, rho_min: real, intercept: flag,
-}
+builder! { OFUL }
 
 /// Line 3: how many rounds the common OFUL is played, ⌊√T⌋.
 pub fn common_rounds(rounds: usize) -> usize {
@@ -133,14 +130,14 @@ impl State for Pmlb {
 
     fn write_state(&self, out: &mut dyn Write) -> io::Result<()> {
         write_count(out, self.common_rounds_left)?;
-        write_oful(out, &self.common)?;
+        self.common.save_as_numbers(out)?;
         self.personal.write(out)
     }
 
     fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         let (dim, lambda) = (self.common.estimate().len(), self.common_confidence.lambda);
         let common_rounds_left = read_count(from, INFO.name)?;
-        let common = read_oful(from, INFO.name, dim, lambda)?;
+        let common = Oful::load_numbers(from, INFO.name, dim, lambda)?;
         self.personal = self.personal.read(from, INFO.name)?;
         (self.common_rounds_left, self.common) = (common_rounds_left, common);
         Ok(())

@@ -16,13 +16,13 @@ use rayon::prelude::*;
 
 use super::alb_norm::epoch_lengths;
 use super::pmlb::{common_rounds, rounds};
+use super::shared::Epochs;
 use crate::builder::builder;
 use crate::linear::{Bank, Confidence, OFUL_PARAMS, Oful};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
 use crate::saved::{
-    State, read_count, read_counts, read_oful, read_some, read_whole_bank, write_bank, write_count,
-    write_counts, write_numbers, write_oful,
+    State, read_count, read_some, read_whole_bank, write_bank, write_count, write_numbers,
 };
 use crate::{Arm, Contexts, Error, Policy, Problem, Saved};
 
@@ -35,17 +35,13 @@ pub const INFO: PolicyInfo = PolicyInfo {
     build,
 };
 
-builder! {
-    delta: real, lambda: real, norm_bound: real, sigma: real, exploration: real,
-    confidence: choice, rho_min: real, intercept: flag,
-}
+builder! { OFUL }
 
 struct PmlbWarm {
     /// T: nothing is reset, so the OFUL of every epoch lasts T rounds.
     rounds: usize,
-    /// The lengths of the coming stages, last first: the common phase, then the epochs.
-    coming: Vec<usize>,
-    rounds_left: usize,
+    /// The common phase, then the epochs.
+    epochs: Epochs,
     in_common_phase: bool,
     /// One learner on the rewards of all users.
     common: Oful,
@@ -63,12 +59,11 @@ fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Erro
     let rounds = rounds(problem, settings)?;
     let confidence = Confidence::from_settings(problem, settings)?;
     let common_rounds = common_rounds(rounds);
-    let mut coming = epoch_lengths(rounds - common_rounds);
-    coming.reverse();
+    let mut lengths = vec![common_rounds];
+    lengths.extend(epoch_lengths(rounds - common_rounds));
     Ok(Box::new(PmlbWarm {
         rounds,
-        coming,
-        rounds_left: common_rounds,
+        epochs: Epochs::new(lengths),
         in_common_phase: true,
         common: Oful::new(problem.dim, confidence.lambda),
         prior_mean: vec![0.0; problem.dim],
@@ -120,11 +115,8 @@ impl PmlbWarm {
 
 impl Policy for PmlbWarm {
     fn choose(&mut self, contexts: &Contexts, arms: &mut [Arm]) {
-        if self.rounds_left == 0
-            && let Some(length) = self.coming.pop()
-        {
+        if self.epochs.begin_next().is_some() {
             self.next_stage();
-            self.rounds_left = length;
         }
         if self.in_common_phase {
             return arms.fill(self.common.choose(contexts, &self.confidence));
@@ -135,7 +127,7 @@ impl Policy for PmlbWarm {
     }
 
     fn learn(&mut self, contexts: &Contexts, arms: &[Arm], rewards: &[f64]) {
-        self.rounds_left = self.rounds_left.saturating_sub(1);
+        self.epochs.end_round();
         self.users.learn(contexts, arms, rewards);
         // Users that play the same arm are one weighted update: O(users + K·d²).
         self.tally.clear();
@@ -161,30 +153,27 @@ impl State for PmlbWarm {
     const VERSION: u32 = 1;
 
     fn write_state(&self, out: &mut dyn Write) -> io::Result<()> {
-        write_counts(out, &self.coming)?;
-        write_count(out, self.rounds_left)?;
+        self.epochs.save(out)?;
         write_count(out, usize::from(self.in_common_phase))?;
         write_numbers(out, &[self.confidence.delta])?;
         write_numbers(out, &self.prior_mean)?;
         write_numbers(out, &self.norm_bounds)?;
-        write_oful(out, &self.common)?;
+        self.common.save_as_numbers(out)?;
         write_bank(out, &self.users, self.confidence.lambda)
     }
 
     fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         let (what, lambda) = (INFO.name, self.confidence.lambda);
         let (users, dim) = (self.norm_bounds.len(), self.prior_mean.len());
-        let coming = read_counts(from, what)?;
-        let rounds_left = read_count(from, what)?;
+        let epochs = Epochs::load(from, what)?;
         let in_common_phase = read_count(from, what)? == 1;
         let delta = read_some(from, what, 1)?[0];
         let prior_mean = read_some(from, what, dim)?;
         let norm_bounds = read_some(from, what, users)?;
-        let common = read_oful(from, what, dim, lambda)?;
+        let common = Oful::load_numbers(from, what, dim, lambda)?;
         self.users = read_whole_bank(from, what, dim, lambda, users)?;
         self.confidence = self.for_epoch(delta);
-        (self.coming, self.rounds_left) = (coming, rounds_left);
-        (self.in_common_phase, self.common) = (in_common_phase, common);
+        (self.epochs, self.in_common_phase, self.common) = (epochs, in_common_phase, common);
         (self.prior_mean, self.norm_bounds) = (prior_mean, norm_bounds);
         Ok(())
     }

@@ -39,10 +39,7 @@ pub const INFO: PolicyInfo = PolicyInfo {
     build,
 };
 
-builder! {
-    alpha: real, c: real, explore_rho_min: real, delta: real, lambda: real, norm_bound: real,
-    sigma: real, exploration: real, confidence: choice, rho_min: real, intercept: flag,
-}
+builder! { alpha: real, c: real, explore_rho_min: real; OFUL }
 
 /// The parameters of `sclb` and `sclb-warm`.
 pub(crate) const SCLB_PARAMS: &[&[Param]] = &[&[ALPHA, C, EXPLORE_RHO_MIN], OFUL_PARAMS];

@@ -85,7 +85,8 @@ impl Fit for TraceNorm {
         let traces =
             tasks.users.iter().map(|user| (0..dim).map(|k| user.gram.at(k, k)).sum::<f64>());
         let square = traces.sum::<f64>() / (n * dim as f64);
-        let steepest = tasks.users.iter().map(|user| steepness(&user.gram)).fold(0.0, f64::max) / n;
+        let steepest =
+            tasks.users.iter().map(|user| largest_row_sum(&user.gram)).fold(0.0, f64::max) / n;
         if !(steepest > 0.0 && steepest.is_finite()) {
             return;
         }
@@ -120,7 +121,7 @@ impl Fit for TraceNorm {
 }
 
 /// An upper bound on the largest eigenvalue: the largest row sum of absolute values.
-fn steepness(gram: &Symmetric) -> f64 {
+fn largest_row_sum(gram: &Symmetric) -> f64 {
     let row = |i: usize| (0..gram.dim()).map(|j| gram.at(i, j).abs()).sum::<f64>();
     (0..gram.dim()).map(row).fold(0.0, f64::max)
 }

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{F64x8, Kernel, Rows, Simd};
+use super::{F64x8, GatherRows, Kernel, Simd};
 
 /// Token: proof that the machine has AVX2 and FMA.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +53,7 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
-    fn gather(self, rows: &Rows, k: usize) -> Self::V {
+    fn gather(self, rows: &GatherRows, k: usize) -> Self::V {
         assert!(k < rows.len);
         // SAFETY: every row is whole, and k is inside it.
         unsafe {

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{F64x8, Kernel, Rows, Simd};
+use super::{F64x8, GatherRows, Kernel, Simd};
 
 /// Token: proof that the machine has AVX-512F, DQ and VL.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +51,7 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
-    fn gather(self, rows: &Rows, k: usize) -> Self::V {
+    fn gather(self, rows: &GatherRows, k: usize) -> Self::V {
         assert!(k < rows.len);
         // SAFETY: every row is whole, and k is inside it.
         unsafe {

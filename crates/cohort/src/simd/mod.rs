@@ -206,13 +206,13 @@ impl Kernel for Tile {
 }
 
 /// Eight rows of the same length within a matrix.
-pub(crate) struct Rows<'a> {
+pub(crate) struct GatherRows<'a> {
     values: &'a [f64],
     starts: [i64; LANES],
     len: usize,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> GatherRows<'a> {
     /// The rows `at` of a matrix with rows of `len` numbers.
     ///
     /// # Panics
@@ -243,7 +243,7 @@ pub(crate) trait Simd: SimdF32 {
     fn store(self, value: Self::V, lane: &mut F64x8);
 
     /// Coordinate `k` of eight rows.
-    fn gather(self, rows: &Rows, k: usize) -> Self::V;
+    fn gather(self, rows: &GatherRows, k: usize) -> Self::V;
 
     fn add(self, a: Self::V, b: Self::V) -> Self::V;
     fn sub(self, a: Self::V, b: Self::V) -> Self::V;

@@ -1,6 +1,6 @@
 //! Eight f64 as an array, for any machine; the compiler vectorises it as it can.
 
-use super::{F64x8, LANES, Rows, Simd};
+use super::{F64x8, GatherRows, LANES, Simd};
 
 /// Plain arithmetic; multiply-add is fused or two operations.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ impl<const FUSED: bool> Simd for Portable<FUSED> {
     }
 
     #[inline(always)]
-    fn gather(self, rows: &Rows, k: usize) -> Self::V {
+    fn gather(self, rows: &GatherRows, k: usize) -> Self::V {
         rows.starts.map(|start| rows.values[start as usize + k])
     }
 

@@ -170,7 +170,7 @@ impl Rounds for Drawn {
         }
     }
 
-    fn worth(&self) -> f64 {
+    fn slope(&self) -> f64 {
         if self.laws.noise_law == NoiseLaw::Binary { 0.5 } else { 1.0 }
     }
 

@@ -45,7 +45,7 @@ pub trait Rounds: Send + Sync {
     }
 
     /// The growth of the expected reward per unit of ⟨x, θ⟩.
-    fn worth(&self) -> f64 {
+    fn slope(&self) -> f64 {
         1.0
     }
 
@@ -74,12 +74,12 @@ pub struct LinearWorld<R> {
     noise: Vec<f64>,
     absent: Vec<bool>,
     /// Where all users of a cluster are the same: the expected rewards of clusters in this round.
-    kinds: Option<Kinds>,
+    by_cluster: Option<ByCluster>,
 }
 
 /// Expected rewards by cluster: users of a cluster with the same θ expect the same, computed once
 /// per round for all of them.
-struct Kinds {
+struct ByCluster {
     /// One user of every cluster.
     example: Vec<usize>,
     /// The expected reward of every arm for every cluster, row by row, and of the best arm.
@@ -87,7 +87,7 @@ struct Kinds {
     best: Vec<f64>,
 }
 
-impl Kinds {
+impl ByCluster {
     /// `None` where the users of a cluster differ, and where clusters are too small for it to pay.
     fn of(users: &Users, dim: usize) -> Option<Self> {
         let theta = |user: usize| &users.thetas[user * dim..(user + 1) * dim];
@@ -120,13 +120,13 @@ impl<R: Rounds> LinearWorld<R> {
         // The distribution is given in units of the reward.
         if let Some(law) = &mut users.law {
             let values = law.centres.iter_mut().chain(&mut law.scatter);
-            values.for_each(|value| *value *= rounds.worth());
+            values.for_each(|value| *value *= rounds.slope());
         }
         let (contexts, lanes) = (Vec::new(), Vec::new());
         let noise = vec![0.0; users.clusters.len()];
         let absent = vec![false; noise.len()];
-        let kinds = Kinds::of(&users, dim);
-        Self { users, dim, sigma, rounds, contexts, lanes, noise, absent, kinds }
+        let by_cluster = ByCluster::of(&users, dim);
+        Self { users, dim, sigma, rounds, contexts, lanes, noise, absent, by_cluster }
     }
 
     /// θ_i, row by row.
@@ -138,7 +138,7 @@ impl<R: Rounds> LinearWorld<R> {
     pub fn set_users(&mut self, thetas: &[f64], clusters: &[usize]) {
         self.users.thetas.copy_from_slice(thetas);
         self.users.clusters.copy_from_slice(clusters);
-        self.kinds = Kinds::of(&self.users, self.dim);
+        self.by_cluster = ByCluster::of(&self.users, self.dim);
     }
 
     /// Transposes the contexts into groups of eight arms; the last arm is repeated as padding.
@@ -169,25 +169,26 @@ impl<R: Rounds> LinearWorld<R> {
     }
 
     fn expect_by_kind(&mut self) {
-        let Some(mut kinds) = self.kinds.take() else { return };
-        kinds.expected.clear();
-        kinds.best.clear();
-        for example in &kinds.example {
+        let Some(mut by_cluster) = self.by_cluster.take() else { return };
+        by_cluster.expected.clear();
+        by_cluster.best.clear();
+        for example in &by_cluster.example {
             let mut best = f64::NEG_INFINITY;
             for values in self.expectations(*example) {
                 best = values.iter().copied().fold(best, f64::max);
-                kinds.expected.extend(values);
+                by_cluster.expected.extend(values);
             }
-            kinds.best.push(best);
+            by_cluster.best.push(best);
         }
-        self.kinds = Some(kinds);
+        self.by_cluster = Some(by_cluster);
     }
 
     /// The expected reward of an arm for a user, and of the best arm.
     fn expected(&self, user: usize, arm: Arm) -> (f64, f64) {
-        if let Some(kinds) = &self.kinds {
-            let (kind, row) = (self.users.clusters[user], kinds.expected.len() / kinds.best.len());
-            return (kinds.expected[kind * row + arm], kinds.best[kind]);
+        if let Some(by_cluster) = &self.by_cluster {
+            let (kind, row) =
+                (self.users.clusters[user], by_cluster.expected.len() / by_cluster.best.len());
+            return (by_cluster.expected[kind * row + arm], by_cluster.best[kind]);
         }
         let (mut best, mut played) = (f64::NEG_INFINITY, 0.0);
         for (block, values) in self.expectations(user).enumerate() {
@@ -244,7 +245,7 @@ impl<R: Rounds> World for LinearWorld<R> {
         let level = self.users.levels.get(user).copied().unwrap_or(0.0);
         Feedback {
             reward: self.rounds.answer(played, self.noise[user]) + level,
-            regret: self.rounds.worth() * (best - played),
+            regret: self.rounds.slope() * (best - played),
         }
     }
 }
@@ -276,7 +277,11 @@ mod tests {
         let mut alike = world(&thetas, &[0, 1, 1, 0]);
         let mut alone = world(&thetas[..4], &[0, 1]);
         let differing = world(&thetas, &[0, 0, 1, 1]);
-        assert!(alike.kinds.is_some() && alone.kinds.is_none() && differing.kinds.is_none());
+        assert!(
+            alike.by_cluster.is_some()
+                && alone.by_cluster.is_none()
+                && differing.by_cluster.is_none()
+        );
         for round in [3, 0] {
             alike.start_round(round);
             alone.start_round(round);

@@ -5,11 +5,11 @@
 //! | [`linear`] | how are rewards computed, where they are linear? |
 //! | [`laws`] | how are contexts and noise drawn? |
 //! | [`centres`] | where are the clusters, and who is in which? |
-//! | [`people`] | how else do users differ? |
+//! | [`user_options`] | how else do users differ? |
 //! | [`visited`] | which users come for one visit, and when? |
 
 pub mod centres;
 pub mod laws;
 pub mod linear;
-pub mod people;
+pub mod user_options;
 pub mod visited;

@@ -114,13 +114,13 @@ impl Kernel for Neighbours<'_> {
             let left = self.queries.len() - from;
             let (queries, met) = (&queries[from..], &mut met[from..]);
             from += match left {
-                5.. if S::REGISTERS >= 32 => self.meet::<S, 8, 2>(simd, queries, met),
-                3.. if S::REGISTERS >= 32 => self.meet::<S, 4, 2>(simd, queries, met),
-                3.. if S::REGISTERS >= 8 => self.meet::<S, 4, 1>(simd, queries, met),
-                2.. if S::REGISTERS >= 32 => self.meet::<S, 2, 4>(simd, queries, met),
-                2.. => self.meet::<S, 2, 1>(simd, queries, met),
-                _ if S::REGISTERS >= 8 => self.meet::<S, 1, 4>(simd, queries, met),
-                _ => self.meet::<S, 1, 2>(simd, queries, met),
+                5.. if S::REGISTERS >= 32 => self.compare::<S, 8, 2>(simd, queries, met),
+                3.. if S::REGISTERS >= 32 => self.compare::<S, 4, 2>(simd, queries, met),
+                3.. if S::REGISTERS >= 8 => self.compare::<S, 4, 1>(simd, queries, met),
+                2.. if S::REGISTERS >= 32 => self.compare::<S, 2, 4>(simd, queries, met),
+                2.. => self.compare::<S, 2, 1>(simd, queries, met),
+                _ if S::REGISTERS >= 8 => self.compare::<S, 1, 4>(simd, queries, met),
+                _ => self.compare::<S, 1, 2>(simd, queries, met),
             };
         }
         met.map(|bits| {
@@ -132,7 +132,7 @@ impl Kernel for Neighbours<'_> {
 impl Neighbours<'_> {
     /// The first Q queries against the whole block, W vectors at a time. Returns Q.
     #[inline(always)]
-    fn meet<S: Simd, const Q: usize, const W: usize>(
+    fn compare<S: Simd, const Q: usize, const W: usize>(
         &self,
         simd: S,
         queries: &[u8],

@@ -13,7 +13,7 @@ pub(super) fn join_within(index: &Index, sets: &DisjointSets, leaf: usize) {
     let block = index.block(leaf);
     let node = index.tree.nodes[leaf];
     let points = &index.tree.order[node.positions()];
-    let row = Rows::new(index, block);
+    let row = ShiftedBlock::new(index, block);
     let mut unreached = first(block.count);
     while unreached != 0 {
         let mut to_ask: Mask = 1 << block.nearest_to_centre(unreached);
@@ -32,13 +32,13 @@ pub(super) fn join_within(index: &Index, sets: &DisjointSets, leaf: usize) {
     }
 }
 
-/// The rows of a block that is compared with itself.
-struct Rows {
+/// A block that is compared with itself: its points as queries, and their limits.
+struct ShiftedBlock {
     moved: Vec<Row>,
     limits: Row,
 }
 
-impl Rows {
+impl ShiftedBlock {
     fn new(index: &Index, block: &PointBlock) -> Self {
         let dim = index.near.dim();
         let mut moved = vec![[F32x16::splat(0.0); MOST_VECTORS]; dim];

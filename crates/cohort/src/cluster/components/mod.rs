@@ -16,12 +16,12 @@
 //! | `disjoint` | which points are connected so far? |
 //! | `tree`, `block`, `index` | where are the points? |
 //! | `leaf` | who are neighbours within a leaf? |
-//! | `census`, `passes` | which points have to search other leaves? |
+//! | `component_state`, `passes` | which points have to search other leaves? |
 //! | `search`, `join` | how are other leaves searched? |
 //! | `lanes`, `kernels` | how are many distances computed at once? |
 
 mod block;
-mod census;
+mod component_state;
 mod disjoint;
 mod index;
 mod join;
@@ -37,7 +37,7 @@ mod tree;
 
 use super::partition::number_by_smallest_member;
 use crate::simd::InstructionSet;
-use census::Census;
+use component_state::ComponentState;
 use disjoint::DisjointSets;
 use index::Index;
 use leaf::join_within;
@@ -66,9 +66,9 @@ fn components_on(set: InstructionSet, points: &[f64], dim: usize, gamma: f64) ->
     let index = Index::new(near, set);
     let sets = DisjointSets::new(index.near.count());
     index.leaves.par_iter().for_each(|&leaf| join_within(&index, &sets, leaf));
-    let census = join_most(&index, &sets);
-    if census.components > 1 {
-        search_all_leaves(&index, &sets, &census);
+    let state = join_most(&index, &sets);
+    if state.components > 1 {
+        search_all_leaves(&index, &sets, &state);
     }
     labels(&index, &sets)
 }
@@ -78,20 +78,20 @@ const FIRST_VISITS: usize = 16;
 
 /// Searches more and more near leaves, as long as that joins a good part of the remaining
 /// components. With less than one component per four leaves, all leaves are searched at once.
-fn join_most(index: &Index, sets: &DisjointSets) -> Census {
+fn join_most(index: &Index, sets: &DisjointSets) -> ComponentState {
     let leaves = index.leaves.len();
-    let mut census = Census::take(index, sets);
+    let mut state = ComponentState::take(index, sets);
     let mut visits = FIRST_VISITS;
-    while visits < leaves / 2 && census.components > leaves / 4 {
-        search_near_leaves(index, sets, &census, visits);
-        let before = census.components;
-        census = Census::take(index, sets);
-        if census.components > before - before / 10 {
+    while visits < leaves / 2 && state.components > leaves / 4 {
+        search_near_leaves(index, sets, &state, visits);
+        let before = state.components;
+        state = ComponentState::take(index, sets);
+        if state.components > before - before / 10 {
             break;
         }
         visits *= 4;
     }
-    census
+    state
 }
 
 fn labels(index: &Index, sets: &DisjointSets) -> Vec<usize> {

@@ -1,7 +1,7 @@
 //! Which points search other leaves: first a few, in near leaves; then all that must, everywhere.
 
 use super::block::PointBlock;
-use super::census::Census;
+use super::component_state::ComponentState;
 use super::disjoint::DisjointSets;
 use super::index::Index;
 use super::join::{BlockPoints, Scratch};
@@ -14,17 +14,17 @@ use rayon::prelude::*;
 pub(super) fn search_near_leaves(
     index: &Index,
     sets: &DisjointSets,
-    census: &Census,
+    state: &ComponentState,
     visits: usize,
 ) {
-    let search = Search::new(index, sets, census, census.led_by(index));
+    let search = Search::new(index, sets, state, state.leading_roots(index));
     index.leaves.par_iter().for_each(|&leaf| {
         let node = index.tree.nodes[leaf];
         let block = index.block(leaf);
         let positions: Vec<u32> = (node.start..node.end).collect();
         let mut led: Mask = 0;
-        for (l, root) in census.roots[node.positions()].iter().enumerate() {
-            led |= Mask::from(*root == census.leader(leaf)) << l;
+        for (l, root) in state.roots[node.positions()].iter().enumerate() {
+            led |= Mask::from(*root == state.leader(leaf)) << l;
         }
         let active = first(block.count) & !led | 1 << block.nearest_to_centre(led);
         let mut queries = QueryBlock {
@@ -40,10 +40,10 @@ pub(super) fn search_near_leaves(
 
 /// Of two components the lower-ranked searches for the higher, in all leaves within reach: that
 /// finds every edge between components, and the largest component never searches.
-pub(super) fn search_all_leaves(index: &Index, sets: &DisjointSets, census: &Census) {
-    let search = Search::new(index, sets, census, census.together(index));
-    let top = census.highest[0];
-    let asks = |at: &usize| census.rank(*at) < top;
+pub(super) fn search_all_leaves(index: &Index, sets: &DisjointSets, state: &ComponentState) {
+    let search = Search::new(index, sets, state, state.common_roots(index));
+    let top = state.highest[0];
+    let asks = |at: &usize| state.rank(*at) < top;
     query_nodes(index, asks).par_iter().for_each(|&node| {
         let is_leaf = index.tree.children(node).is_none();
         let members = index.tree.nodes[node].positions();
@@ -58,7 +58,7 @@ pub(super) fn search_all_leaves(index: &Index, sets: &DisjointSets, census: &Cen
             gathered = PointBlock::new(&index.near, &points);
             &gathered
         };
-        let ranks = positions.iter().map(|at| census.rank(*at as usize)).collect();
+        let ranks = positions.iter().map(|at| state.rank(*at as usize)).collect();
         let mut queries = QueryBlock {
             points: BlockPoints::new(block, &positions),
             ranks: Some(Ranks::new(ranks)),

@@ -2,7 +2,7 @@
 //! queries' own components.
 
 use super::block::{PointBlock, square_to_box};
-use super::census::{Census, NONE};
+use super::component_state::{ComponentState, NONE};
 use super::disjoint::DisjointSets;
 use super::index::Index;
 use super::join::{BlockPoints, Scratch};
@@ -64,11 +64,11 @@ impl<'a> Search<'a> {
     pub fn new(
         index: &'a Index,
         sets: &'a DisjointSets,
-        census: &'a Census,
+        state: &'a ComponentState,
         pruned: Vec<u32>,
     ) -> Self {
         let pruned = pruned.into_iter().map(AtomicU32::new).collect();
-        Self { index, sets, pruned, highest: &census.highest }
+        Self { index, sets, pruned, highest: &state.highest }
     }
 
     /// Compares the active queries with all points below a node, the nearer child first.
@@ -81,7 +81,7 @@ impl<'a> Search<'a> {
             return self.visit(queries, node, active);
         };
         let block = queries.points.block;
-        let left_first = self.way(block, left) <= self.way(block, right);
+        let left_first = self.distance_squared(block, left) <= self.distance_squared(block, right);
         let (near, far) = if left_first { (left, right) } else { (right, left) };
         self.descend(queries, near, active);
         self.descend(queries, far, active);
@@ -160,7 +160,7 @@ impl<'a> Search<'a> {
     }
 
     /// The squared distance from the middle of a node to the centre of a block.
-    fn way(&self, block: &PointBlock, node: usize) -> f64 {
+    fn distance_squared(&self, block: &PointBlock, node: usize) -> f64 {
         let (low, high) = self.index.bounds(node);
         let mut square = 0.0;
         for k in 0..low.len() {

@@ -27,12 +27,12 @@ pub struct ChooseOne<'a> {
 
 /// How many lanes of arms are processed at once: their sums are independent, so that no addition
 /// waits for another.
-const ABREAST: usize = 4;
+const UNROLL: usize = 4;
 
 impl ChooseOne<'_> {
     /// How many lanes of scratch memory it needs.
     pub fn scratch_lanes(layout: Layout, contexts: &Contexts) -> usize {
-        ABREAST * layout.dim + contexts.arms().div_ceil(LANES)
+        UNROLL * layout.dim + contexts.arms().div_ceil(LANES)
     }
 }
 
@@ -42,17 +42,17 @@ impl Kernel for ChooseOne<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> Arm {
         let Self { block, lane, contexts, shape, radius, scratch } = self;
-        let (x, scores) = scratch.split_at_mut(ABREAST * block.estimate.len());
+        let (x, scores) = scratch.split_at_mut(UNROLL * block.estimate.len());
         let learner = Learner { block, lane, shape, radius };
         let mut first = 0;
-        for scores in scores.chunks_mut(ABREAST) {
+        for scores in scores.chunks_mut(UNROLL) {
             match scores.len() {
                 1 => learner.score::<S, 1>(simd, contexts, first, x, scores),
                 2 => learner.score::<S, 2>(simd, contexts, first, x, scores),
                 3 => learner.score::<S, 3>(simd, contexts, first, x, scores),
-                _ => learner.score::<S, ABREAST>(simd, contexts, first, x, scores),
+                _ => learner.score::<S, UNROLL>(simd, contexts, first, x, scores),
             }
-            first += ABREAST * LANES;
+            first += UNROLL * LANES;
         }
         argmax(scores.iter().flat_map(|lane| lane.0).take(contexts.arms()))
     }

@@ -8,9 +8,9 @@
 //! A learner whose x is zero and whose count is zero is unchanged, to the bit.
 
 use super::layout::{F64x8, LANES, Layout};
-use super::long_way::learn_the_long_way;
+use super::via_precision::learn_via_precision;
 use crate::linear::oful::LARGEST_STEP;
-use crate::simd::{Kernel, Rows, Simd};
+use crate::simd::{GatherRows, Kernel, Simd};
 
 /// Processes four rows of V⁻¹ at a time, whose sums then stay in registers, and the remaining rows
 /// one by one.
@@ -66,7 +66,7 @@ impl Kernel for Learn<'_> {
         let block = layout.view_mut(block);
         let (x, gain) = scratch.split_at_mut(dim);
         let (x, gain) = (&mut x[..dim], &mut gain[..dim]);
-        let played = Rows::new(contexts, dim, played);
+        let played = GatherRows::new(contexts, dim, played);
         for k in 0..dim {
             simd.store(simd.gather(&played, k), &mut x[k]);
         }
@@ -79,15 +79,16 @@ impl Kernel for Learn<'_> {
         for (x, estimate) in x.iter().zip(&*block.estimate) {
             surprise = simd.sub_mul(simd.load(x), simd.load(estimate), surprise);
         }
-        let set_aside = if simd.all_up_to(step, LARGEST_STEP) {
+        let exclude_large_steps = if simd.all_up_to(step, LARGEST_STEP) {
             [false; LANES]
         } else {
             let (mut steps, mut surprises) = (F64x8::splat(0.0), F64x8::splat(0.0));
             simd.store(step, &mut steps);
             simd.store(surprise, &mut surprises);
-            let set_aside = set_aside(&mut steps, &mut surprises, &mut count, gain);
+            let exclude_large_steps =
+                exclude_large_steps(&mut steps, &mut surprises, &mut count, gain);
             (step, surprise) = (simd.load(&steps), simd.load(&surprises));
-            set_aside
+            exclude_large_steps
         };
 
         let one = simd.splat(1.0);
@@ -106,8 +107,8 @@ impl Kernel for Learn<'_> {
         let updates = simd.add(simd.load(block.updates), simd.load(&count));
         simd.store(updates, block.updates);
 
-        if set_aside != [false; LANES] {
-            learn_the_long_way(block, x, &rewards, set_aside);
+        if exclude_large_steps != [false; LANES] {
+            learn_via_precision(block, x, &rewards, exclude_large_steps);
         }
     }
 }
@@ -116,7 +117,7 @@ impl Kernel for Learn<'_> {
 /// rounding, and returns which they are.
 #[cold]
 #[inline(never)]
-fn set_aside(
+fn exclude_large_steps(
     steps: &mut F64x8,
     surprises: &mut F64x8,
     count: &mut F64x8,

@@ -6,7 +6,7 @@
 //! | `layout` | where are the numbers? |
 //! | `offer` | what can be prepared once for all learners? |
 //! | `choosing`, `choosing_one` | which arm? |
-//! | `learning`, `long_way` | what follows from a reward? |
+//! | `learning`, `via_precision` | what follows from a reward? |
 //! | `pending` | why are rewards not learned at once? |
 //! | `round` | how are many blocks processed? |
 //! | `one` | what can one learner do? |
@@ -21,13 +21,12 @@
 //! V itself is not stored: Sherman–Morrison contracts its own errors in every direction that is
 //! being updated, so V⁻¹ stays near the direct inverse indefinitely (`tests` measures how near).
 //! Only an update that would cancel many digits at once — a context far larger than all before it —
-//! goes through V (`long_way`).
+//! goes through V (`via_precision`).
 
 mod choosing;
 mod choosing_one;
 mod layout;
 mod learning;
-mod long_way;
 mod offer;
 mod one;
 mod pending;
@@ -35,6 +34,7 @@ mod round;
 mod saved;
 #[cfg(test)]
 mod tests;
+mod via_precision;
 
 use rayon::prelude::*;
 
@@ -58,7 +58,7 @@ pub struct Bank {
     pending: Pending,
     set: InstructionSet,
     /// Scratch for a single update: the learner's context, and zeros for the other lanes.
-    lesson: Vec<f64>,
+    single_contexts: Vec<f64>,
 }
 
 impl Bank {
@@ -71,7 +71,7 @@ impl Bank {
             runs: Vec::new(),
             pending: Pending::default(),
             set: InstructionSet::best(),
-            lesson: vec![0.0; 2 * dim],
+            single_contexts: vec![0.0; 2 * dim],
         };
         bank.grow(learners);
         bank
@@ -113,7 +113,7 @@ impl Bank {
         let (dim, known) = (contexts.dim(), self.layout.dim);
         assert!(dim <= known, "contexts in {dim} dimensions for learners in {known}");
         if self.pending.learners() > arms.len() {
-            self.settle();
+            self.apply_pending();
         }
         let (layout, set, pending) = (self.layout, self.set, &self.pending);
         let offer = Offer::new(contexts, shape, offsets, set.arms_at_once());
@@ -131,12 +131,12 @@ impl Bank {
     /// was not on offer.
     pub fn learn(&mut self, contexts: &Contexts, arms: &[Arm], rewards: &[f64]) {
         self.check_dim(contexts.dim());
-        self.settle();
+        self.apply_pending();
         self.pending.set(contexts, arms, rewards);
     }
 
     /// Applies the pending round.
-    fn settle(&mut self) {
+    fn apply_pending(&mut self) {
         if self.pending.is_empty() {
             return;
         }
@@ -145,7 +145,7 @@ impl Bank {
             with_scratch(learning::scratch_lanes(layout), |scratch| {
                 for (at, block) in lanes.chunks_exact_mut(layout.stride()).enumerate() {
                     let first = run * layout.run_learners() + at * LANES;
-                    pending.teach(set, layout, first, block, scratch);
+                    pending.apply_to(set, layout, first, block, scratch);
                 }
             });
         });
@@ -182,14 +182,14 @@ impl Bank {
             let (taught, scratch) = scratch.split_at_mut(layout.stride());
             taught.copy_from_slice(block);
             let first = learner - learner % LANES;
-            self.pending.teach(self.set, layout, first, taught, scratch);
+            self.pending.apply_to(self.set, layout, first, taught, scratch);
             look(layout.view(taught))
         })
     }
 
     /// The block of a learner, mutably. Applies the pending round first.
     fn block_mut(&mut self, learner: usize) -> &mut [F64x8] {
-        self.settle();
+        self.apply_pending();
         let (run, start) = self.place(learner);
         &mut self.runs[run][start..start + self.layout.stride()]
     }

@@ -41,13 +41,13 @@ impl Bank {
         let mut played = [1; LANES];
         let (mut rewards, mut count) = (F64x8::splat(0.0), F64x8::splat(0.0));
         (played[lane], rewards.0[lane], count.0[lane]) = (0, y, 1.0);
-        let mut contexts = std::mem::take(&mut self.lesson);
+        let mut contexts = std::mem::take(&mut self.single_contexts);
         contexts[..layout.dim].copy_from_slice(x);
         let block = self.block_mut(learner);
         with_scratch(learning::scratch_lanes(layout), |scratch| {
             set.run(Learn { layout, block, contexts: &contexts, played, rewards, count, scratch });
         });
-        self.lesson = contexts;
+        self.single_contexts = contexts;
     }
 
     /// The progress of one learner.

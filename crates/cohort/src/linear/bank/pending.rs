@@ -54,7 +54,7 @@ impl Pending {
     }
 
     /// Updates the block that starts with learner `first` with its pending rewards.
-    pub fn teach(
+    pub fn apply_to(
         &self,
         set: InstructionSet,
         layout: Layout,

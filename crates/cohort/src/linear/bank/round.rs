@@ -35,7 +35,7 @@ impl<R: Fn(usize, Progress) -> f64> RoundChoice<'_, R> {
                 let mut radii = [F64x8::splat(0.0); MOST_BLOCKS];
                 let of_block = blocks.chunks_exact_mut(stride).zip(arms.chunks(LANES));
                 for ((block, arms), radii) in of_block.zip(&mut radii) {
-                    self.pending.teach(self.set, self.layout, first, block, scratch);
+                    self.pending.apply_to(self.set, self.layout, first, block, scratch);
                     *radii = self.radii(first, self.layout.view(block), arms.len());
                     first += LANES;
                 }

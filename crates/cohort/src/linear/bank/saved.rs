@@ -30,13 +30,8 @@ impl Bank {
             (vec![0.0; self.dim()], Symmetric::identity(self.dim(), 1.0 / self.lambda))
         };
         for (x, score) in contexts.iter().zip(scores) {
-            let length = match shape {
-                Shape::Ellipsoid => inverse.quadratic(x).max(0.0).sqrt(),
-                Shape::Squared => inverse.quadratic(x).max(0.0),
-                Shape::Ball { .. } => dot(x, x).sqrt(),
-            };
-            score.expected = dot(x, &estimate);
-            score.bonus = radius * length;
+            let bonus = radius * shape.length(x, &inverse);
+            *score = Score { expected: dot(x, &estimate), bonus };
         }
     }
 

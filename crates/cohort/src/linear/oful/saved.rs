@@ -4,21 +4,54 @@ use std::io::{self, Read, Write};
 
 use super::Oful;
 use crate::Error;
-use crate::saved::{read_count, read_numbers, write_count, write_numbers};
+use crate::saved::{read_count, read_numbers, read_some, write_count, write_numbers};
 
 impl Oful {
     /// Writes the whole state, the inverse included.
     pub fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        write_numbers(out, self.precision.packed())?;
-        write_numbers(out, self.inverse.packed())?;
-        write_numbers(out, &self.moment)?;
-        write_numbers(out, &self.estimate)?;
-        write_numbers(out, &[self.log_det])?;
+        self.write_numbers(out)?;
         write_count(out, self.updates)
     }
 
     /// Reads what [`Oful::save`] wrote of a learner of this dimension and regulariser.
     pub fn load(
+        from: &mut dyn Read,
+        what: &'static str,
+        dim: usize,
+        lambda: f64,
+    ) -> Result<Self, Error> {
+        let mut oful = Self::read_numbers(from, what, dim, lambda)?;
+        oful.updates = read_count(from, what)?;
+        Ok(oful)
+    }
+
+    /// Writes the layout of some policies, in which the number of updates is an f64.
+    pub(crate) fn save_as_numbers(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.write_numbers(out)?;
+        write_numbers(out, &[self.updates as f64])
+    }
+
+    /// Reads what [`Oful::save_as_numbers`] wrote.
+    pub(crate) fn load_numbers(
+        from: &mut dyn Read,
+        what: &'static str,
+        dim: usize,
+        lambda: f64,
+    ) -> Result<Self, Error> {
+        let mut oful = Self::read_numbers(from, what, dim, lambda)?;
+        oful.updates = read_some(from, what, 1)?[0] as usize;
+        Ok(oful)
+    }
+
+    fn write_numbers(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_numbers(out, self.precision.packed())?;
+        write_numbers(out, self.inverse.packed())?;
+        write_numbers(out, &self.moment)?;
+        write_numbers(out, &self.estimate)?;
+        write_numbers(out, &[self.log_det])
+    }
+
+    fn read_numbers(
         from: &mut dyn Read,
         what: &'static str,
         dim: usize,
@@ -30,7 +63,6 @@ impl Oful {
         read_numbers(from, what, &mut oful.moment)?;
         read_numbers(from, what, &mut oful.estimate)?;
         read_numbers(from, what, std::slice::from_mut(&mut oful.log_det))?;
-        oful.updates = read_count(from, what)?;
         Ok(oful)
     }
 }

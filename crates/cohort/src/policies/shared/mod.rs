@@ -1,6 +1,7 @@
 //! Parts that several algorithms share.
 
 pub(crate) mod clubs;
+mod epochs;
 pub(crate) mod forced;
 pub(crate) mod hierarchy;
 mod model;
@@ -11,6 +12,7 @@ pub(crate) mod served;
 pub(crate) mod subspace;
 pub(crate) mod tasks;
 
+pub(crate) use epochs::Epochs;
 pub(crate) use model::{MODEL_PARAMS, Model};
 pub(crate) use per_cluster::{KnownClusters, PerCluster};
 pub(crate) use pooled::{PooledClusters, UserHistories};

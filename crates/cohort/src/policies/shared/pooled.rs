@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use crate::cluster::partition;
 use crate::linear::{Bank, Confidence, Oful, Statistics, Symmetric};
-use crate::saved::{read_labels, read_numbers, read_oful, write_labels, write_numbers, write_oful};
+use crate::saved::{read_labels, read_numbers, write_labels, write_numbers};
 use crate::{Arm, Contexts, Error};
 
 /// The sufficient statistics of every user since the first round.
@@ -148,7 +148,7 @@ impl PooledClusters {
     pub(crate) fn save(&self, out: &mut dyn Write) -> io::Result<()> {
         write_labels(out, &self.labels)?;
         for (oful, (gram, rounds)) in self.ofuls.iter().zip(&self.since) {
-            write_oful(out, oful)?;
+            oful.save_as_numbers(out)?;
             write_numbers(out, gram.packed())?;
             write_numbers(out, &[*rounds])?;
         }
@@ -163,7 +163,7 @@ impl PooledClusters {
         let labels = read_labels(from, what, histories.users.len())?;
         let mut loaded = Self::new(labels, histories);
         for (oful, (gram, rounds)) in loaded.ofuls.iter_mut().zip(&mut loaded.since) {
-            *oful = read_oful(from, what, gram.dim(), histories.lambda)?;
+            *oful = Oful::load_numbers(from, what, gram.dim(), histories.lambda)?;
             read_numbers(from, what, gram.packed_mut())?;
             read_numbers(from, what, std::slice::from_mut(rounds))?;
         }

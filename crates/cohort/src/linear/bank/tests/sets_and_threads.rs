@@ -65,7 +65,7 @@ fn what_is_not_yet_learned_is_known_all_the_same() {
     watched.learn(&first, &arms, &rewards);
     assert_eq!(watched.progress(9).updates, 1.0);
     let seen = bits(&watched);
-    watched.settle();
+    watched.apply_pending();
     assert_eq!(bits(&watched), seen);
     watched.learn(&second, &arms, &rewards);
     watched.grow(13);

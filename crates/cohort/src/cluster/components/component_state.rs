@@ -7,7 +7,7 @@ use super::tree::Node;
 use rayon::prelude::*;
 
 /// The components so far, by position in the tree.
-pub(super) struct Census {
+pub(super) struct ComponentState {
     /// The number of components.
     pub components: usize,
     /// The root of every position.
@@ -21,18 +21,18 @@ pub(super) struct Census {
 /// Stands for "no single root".
 pub(super) const NONE: u32 = u32::MAX;
 
-impl Census {
+impl ComponentState {
     pub fn take(index: &Index, sets: &DisjointSets) -> Self {
         let roots: Vec<u32> =
             (0..index.near.count() as u32).into_par_iter().map(|at| sets.find(at)).collect();
         let mut sizes = vec![0; roots.len()];
         roots.iter().for_each(|&root| sizes[root as usize] += 1);
         let components = sizes.iter().filter(|size| **size > 0).count();
-        let mut census = Self { components, roots, sizes, highest: vec![] };
-        census.highest = index
+        let mut state = Self { components, roots, sizes, highest: vec![] };
+        state.highest = index
             .tree
-            .fold(|leaf| leaf.positions().map(|at| census.rank(at)).max().unwrap_or(0), u64::max);
-        census
+            .fold(|leaf| leaf.positions().map(|at| state.rank(at)).max().unwrap_or(0), u64::max);
+        state
     }
 
     /// Larger components rank higher; no two have the same rank.
@@ -47,7 +47,7 @@ impl Census {
     }
 
     /// For every node, the root shared by all its positions, or [`NONE`].
-    pub fn together(&self, index: &Index) -> Vec<u32> {
+    pub fn common_roots(&self, index: &Index) -> Vec<u32> {
         let root_of = |leaf: Node| {
             let roots = &self.roots[leaf.positions()];
             if roots.iter().all(|root| *root == roots[0]) { roots[0] } else { NONE }
@@ -56,7 +56,7 @@ impl Census {
     }
 
     /// For every node, the root that ranks highest in all its leaves, or [`NONE`].
-    pub fn led_by(&self, index: &Index) -> Vec<u32> {
+    pub fn leading_roots(&self, index: &Index) -> Vec<u32> {
         let leader_of = |leaf: Node| {
             leaf.positions().map(|at| self.rank(at)).max().map_or(NONE, |rank| rank as u32)
         };

@@ -15,7 +15,7 @@ use crate::environment::World;
 use crate::seed::{Purpose, Seed};
 
 /// The options of every environment whose users are drawn once.
-pub const PEOPLE_OPTIONS: &[Param] = &[
+pub const USER_OPTIONS: &[Param] = &[
     Param::real(
         "level",
         Kind::Real(Bound::Unbounded, Bound::Unbounded),
@@ -55,8 +55,8 @@ pub const PEOPLE_OPTIONS: &[Param] = &[
     ),
 ];
 
-/// The values of [`PEOPLE_OPTIONS`].
-pub struct People {
+/// The values of [`USER_OPTIONS`].
+pub struct UserOptions {
     level: f64,
     level_spread: f64,
     rank: Option<usize>,
@@ -65,8 +65,8 @@ pub struct People {
     when: When,
 }
 
-impl People {
-    /// From [`PEOPLE_OPTIONS`].
+impl UserOptions {
+    /// From [`USER_OPTIONS`].
     pub fn from_settings(settings: &Settings, laws: &Laws) -> Result<Self, Error> {
         let rank = settings.optional("rank").map(|rank| rank as usize);
         if let Some(rank) = rank.filter(|rank| *rank > laws.dim) {
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_subspace_keeps_lengths_and_spreads_the_same_variance() {
-        let people = People {
+        let user_options = UserOptions {
             level: 0.0,
             level_spread: 0.0,
             rank: Some(3),
@@ -182,7 +182,7 @@ mod tests {
             visitor_rewards: 0,
             when: When::Before,
         };
-        let subspace = people.subspace(7, Seed { seed: 1, repetition: 0 });
+        let subspace = user_options.subspace(7, Seed { seed: 1, repetition: 0 });
         let lifted = subspace.lift(vec![1.0, -2.0, 0.5]);
         assert!((dot(&lifted, &lifted) - 5.25).abs() < 1e-12);
         let scatter = subspace.scatter(0.25);

@@ -9,7 +9,7 @@ use crate::linear::Symmetric;
 /// coordinates — leaves nothing to factor and is dropped.
 #[cold]
 #[inline(never)]
-pub fn learn_the_long_way(mut block: BlockMut, x: &[F64x8], y: &F64x8, learners: [bool; LANES]) {
+pub fn learn_via_precision(mut block: BlockMut, x: &[F64x8], y: &F64x8, learners: [bool; LANES]) {
     for lane in (0..LANES).filter(|lane| learners[*lane]) {
         let of =
             |lanes: &[F64x8]| -> Vec<f64> { lanes.iter().map(|lanes| lanes.0[lane]).collect() };

@@ -18,7 +18,7 @@ thread_local! {
 static GIVEN_OUT: AtomicBool = AtomicBool::new(false);
 
 /// Runs work of the engine on this thread and its pool.
-pub fn at_work<T>(work: impl FnOnce() -> T) -> T {
+pub fn on_pool<T>(work: impl FnOnce() -> T) -> T {
     POOL.with(|pool| {
         pool.get_or_init(join_pool);
     });
