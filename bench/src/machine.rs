@@ -67,39 +67,31 @@ pub fn multiply_add_in_registers() -> f64 {
 /// The iterations of a loop.
 const TIMES: usize = 200_000;
 
+/// The loop for an instruction set, with as many independent sums as its registers hold.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f")]
-fn avx512() -> f64 {
-    use std::arch::x86_64::{_mm512_fmadd_pd, _mm512_set1_pd};
-    const SUMS: usize = 24;
-    let factor = std::hint::black_box(_mm512_set1_pd(0.999));
-    let term = std::hint::black_box(_mm512_set1_pd(0.001));
-    let mut sums = [_mm512_set1_pd(1.0); SUMS];
-    for _ in 0..TIMES {
-        for sum in &mut sums {
-            *sum = _mm512_fmadd_pd(*sum, factor, term);
+macro_rules! multiply_add {
+    ($name:ident, $feature:literal, $lanes:literal, $sums:literal, $fmadd:ident, $set1:ident) => {
+        #[target_feature(enable = $feature)]
+        fn $name() -> f64 {
+            use std::arch::x86_64::{$fmadd, $set1};
+            let factor = std::hint::black_box($set1(0.999));
+            let term = std::hint::black_box($set1(0.001));
+            let mut sums = [$set1(1.0); $sums];
+            for _ in 0..TIMES {
+                for sum in &mut sums {
+                    *sum = $fmadd(*sum, factor, term);
+                }
+            }
+            std::hint::black_box(sums);
+            (2 * $lanes * $sums * TIMES) as f64
         }
-    }
-    std::hint::black_box(sums);
-    (2 * 8 * SUMS * TIMES) as f64
+    };
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-fn avx2() -> f64 {
-    use std::arch::x86_64::{_mm256_fmadd_pd, _mm256_set1_pd};
-    const SUMS: usize = 12;
-    let factor = std::hint::black_box(_mm256_set1_pd(0.999));
-    let term = std::hint::black_box(_mm256_set1_pd(0.001));
-    let mut sums = [_mm256_set1_pd(1.0); SUMS];
-    for _ in 0..TIMES {
-        for sum in &mut sums {
-            *sum = _mm256_fmadd_pd(*sum, factor, term);
-        }
-    }
-    std::hint::black_box(sums);
-    (2 * 4 * SUMS * TIMES) as f64
-}
+multiply_add!(avx512, "avx512f", 8, 24, _mm512_fmadd_pd, _mm512_set1_pd);
+#[cfg(target_arch = "x86_64")]
+multiply_add!(avx2, "avx2,fma", 4, 12, _mm256_fmadd_pd, _mm256_set1_pd);
 
 /// Portable: whatever the compiler makes of multiply and add.
 fn portable() -> f64 {

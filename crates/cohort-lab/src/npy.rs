@@ -44,51 +44,35 @@ fn first<const N: usize>(bytes: &[u8]) -> [u8; N] {
     std::array::from_fn(|at| bytes[at])
 }
 
-impl Number for f64 {
-    const DESCR: &'static str = "<f8";
-    const NAME: &'static str = "float64";
+/// [`Number`] for a type of eight bytes, which is read from its own type or from half of it.
+macro_rules! number {
+    ($type:ty, $half:ty, $descr:literal, $half_descr:literal, $name:literal, $is_finite:expr) => {
+        impl Number for $type {
+            const DESCR: &'static str = $descr;
+            const NAME: &'static str = $name;
 
-    fn stored(descr: &str) -> Option<Stored<Self>> {
-        match descr {
-            "<f8" => Some(Stored { bytes: 8, read: |bytes| f64::from_le_bytes(first(bytes)) }),
-            "<f4" => {
-                Some(Stored { bytes: 4, read: |bytes| f32::from_le_bytes(first(bytes)).into() })
+            fn stored(descr: &str) -> Option<Stored<Self>> {
+                let (bytes, read): (usize, fn(&[u8]) -> Self) = match descr {
+                    $descr => (8, |bytes| <$type>::from_le_bytes(first(bytes))),
+                    $half_descr => (4, |bytes| <$half>::from_le_bytes(first(bytes)).into()),
+                    _ => return None,
+                };
+                Some(Stored { bytes, read })
             }
-            _ => None,
+
+            fn bytes(self) -> [u8; 8] {
+                self.to_le_bytes()
+            }
+
+            fn is_finite(self) -> bool {
+                $is_finite(self)
+            }
         }
-    }
-
-    fn bytes(self) -> [u8; 8] {
-        self.to_le_bytes()
-    }
-
-    fn is_finite(self) -> bool {
-        f64::is_finite(self)
-    }
+    };
 }
 
-impl Number for i64 {
-    const DESCR: &'static str = "<i8";
-    const NAME: &'static str = "int64";
-
-    fn stored(descr: &str) -> Option<Stored<Self>> {
-        match descr {
-            "<i8" => Some(Stored { bytes: 8, read: |bytes| i64::from_le_bytes(first(bytes)) }),
-            "<i4" => {
-                Some(Stored { bytes: 4, read: |bytes| i32::from_le_bytes(first(bytes)).into() })
-            }
-            _ => None,
-        }
-    }
-
-    fn bytes(self) -> [u8; 8] {
-        self.to_le_bytes()
-    }
-
-    fn is_finite(self) -> bool {
-        true
-    }
-}
+number!(f64, f32, "<f8", "<f4", "float64", f64::is_finite);
+number!(i64, i32, "<i8", "<i4", "int64", |_| true);
 
 /// Reads an array with these axes, say `["rounds", "users"]`. Refuses a truncated file, another
 /// type or shape, an empty array, and numbers that are not finite.

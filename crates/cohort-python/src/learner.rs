@@ -409,7 +409,7 @@ impl Learner {
         why.map(|why| explanation(py, &why)).transpose()
     }
 
-    /// The components of the population, the background component first.
+    /// The components of the population model: the population at large first, then the cohorts.
     fn cohorts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let found = self.with_cohort(py, |cohort, _| {
             let components = |population: &cohort::population::Population| {

@@ -18,7 +18,7 @@ use cohort::registry::{self, PolicyInfo};
 use cohort::{Contexts, OnlinePolicy, Policy, Problem, Score};
 
 use super::estimators::WeightedRow;
-use super::log::Log;
+use super::log::{Log, Row};
 use super::reward_model::RewardModel;
 use crate::{Error, npy};
 
@@ -100,15 +100,15 @@ impl TargetSpec {
     /// Makes the policy for a log.
     pub fn build(self, log: &Log) -> Result<Box<dyn Target>, Error> {
         Ok(match self {
-            Self::Logged => Box::new(Logged),
-            Self::Random => Box::new(Random),
+            Self::Logged => Box::new(Fixed { name: "logged".to_owned(), rule: logged }),
+            Self::Random => Box::new(Fixed { name: "random".to_owned(), rule: uniform }),
             Self::Item(id) => {
                 let Some(item) = log.items.find(&id) else {
                     let known: Vec<&str> = log.items.iter().take(8).collect();
                     let expected = format!("an item of the log, such as {}", known.join(", "));
                     return Err(Error::unexpected("item", format!("`{id}`"), expected));
                 };
-                Box::new(Item { name: format!("item={id}"), item: item as u32 })
+                Box::new(Fixed { name: format!("item={id}"), rule: always(item as u32) })
             }
             Self::File(path) => Box::new(File::read(path, log)?),
             Self::Learner(info, params) => Box::new(Learner::new(info, params, log)?),
@@ -116,59 +116,13 @@ impl TargetSpec {
     }
 }
 
-/// The logging policy: every row has weight 1.
-struct Logged;
-
-impl Target for Logged {
-    fn name(&self) -> &str {
-        "logged"
-    }
-
-    /// Only the probability of the chosen item is known; the rest is divided among the others.
-    fn probabilities(
-        &mut self,
-        log: &Log,
-        row: usize,
-        probabilities: &mut Vec<f64>,
-    ) -> Result<(), Error> {
-        let row = &log.rows[row];
-        let chosen = row.propensity.unwrap_or(1.0);
-        let others = (row.candidates.len() - 1).max(1) as f64;
-        probabilities.clear();
-        probabilities.resize(row.candidates.len(), (1.0 - chosen).max(0.0) / others);
-        probabilities[row.chosen] = chosen;
-        Ok(())
-    }
-}
-
-/// Uniform over the candidates.
-struct Random;
-
-impl Target for Random {
-    fn name(&self) -> &str {
-        "random"
-    }
-
-    fn probabilities(
-        &mut self,
-        log: &Log,
-        row: usize,
-        probabilities: &mut Vec<f64>,
-    ) -> Result<(), Error> {
-        let candidates = log.rows[row].candidates.len();
-        probabilities.clear();
-        probabilities.resize(candidates, 1.0 / candidates as f64);
-        Ok(())
-    }
-}
-
-/// Always the same item; where it is not offered, none.
-struct Item {
+/// A policy that does not learn: a rule for the probabilities of a row's candidates.
+struct Fixed<F> {
     name: String,
-    item: u32,
+    rule: F,
 }
 
-impl Target for Item {
+impl<F: Fn(&Row) -> Vec<f64>> Target for Fixed<F> {
     fn name(&self) -> &str {
         &self.name
     }
@@ -179,11 +133,29 @@ impl Target for Item {
         row: usize,
         probabilities: &mut Vec<f64>,
     ) -> Result<(), Error> {
-        probabilities.clear();
-        let of = |item: &u32| f64::from(*item == self.item);
-        probabilities.extend(log.rows[row].candidates.iter().map(of));
+        *probabilities = (self.rule)(&log.rows[row]);
         Ok(())
     }
+}
+
+/// The logging policy, so that every row has weight 1. Only the probability of the chosen item is
+/// known; the rest is divided among the others.
+fn logged(row: &Row) -> Vec<f64> {
+    let chosen = row.propensity.unwrap_or(1.0);
+    let others = (row.candidates.len() - 1).max(1) as f64;
+    let mut probabilities = vec![(1.0 - chosen).max(0.0) / others; row.candidates.len()];
+    probabilities[row.chosen] = chosen;
+    probabilities
+}
+
+/// Uniform over the candidates.
+fn uniform(row: &Row) -> Vec<f64> {
+    vec![1.0 / row.candidates.len() as f64; row.candidates.len()]
+}
+
+/// Always the same item; where it is not offered, none.
+fn always(item: u32) -> impl Fn(&Row) -> Vec<f64> {
+    move |row| row.candidates.iter().map(|other| f64::from(*other == item)).collect()
 }
 
 /// Probabilities from a file.

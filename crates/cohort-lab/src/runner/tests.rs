@@ -151,7 +151,7 @@ impl OnlinePolicy for Diary {
     }
 
     fn score(&mut self, user: usize, _contexts: &Contexts, _scores: &mut [Score]) {
-        self.note(format!("judge for {user}"));
+        self.note(format!("score for {user}"));
     }
 
     fn learn_one(&mut self, user: usize, _context: &[f64], _reward: f64) {
@@ -203,7 +203,7 @@ fn visitors_are_decided_for_and_answer_as_often_as_was_said() {
         let mut diary = Diary { order: Order::Together, pages: Arc::clone(&pages) };
         let visitors = world.visitors().unwrap().clone();
         let rounds = (0..3).map(|round| {
-            receive(&visitors, round, &task, &mut diary, world.as_mut());
+            serve_visitors(&visitors, round, &task, &mut diary, world.as_mut());
             std::mem::take(&mut *pages.lock().unwrap()).join(", ")
         });
         rounds.collect::<Vec<_>>()

@@ -289,11 +289,20 @@ pub(crate) trait Simd: SimdF32 {
         let one = self.splat(1.0);
         let root_2 = self.splat(std::f64::consts::SQRT_2);
         let grown = self.add(one, v);
-        let (m, e) = self.mantissa_exponent(grown);
-        let e = self.where_greater(m, root_2, self.add(e, one), e);
-        let m = self.where_greater(m, root_2, self.mul(m, self.splat(0.5)), m);
+        let (m, e) = self.mantissa_around_1(grown);
         let f = self.where_greater(grown, root_2, self.sub(m, one), v);
         self.mul_add(e, self.splat(std::f64::consts::LN_2), self.ln_around_1(f))
+    }
+
+    /// m ∈ [√½, √2] and e with v = m·2^e, for v > 0, normal and finite: around 1 rather than from 1
+    /// to 2, so that nothing cancels in ln m where v is nearly 1.
+    #[inline(always)]
+    fn mantissa_around_1(self, v: Self::V) -> (Self::V, Self::V) {
+        let (m, e) = self.mantissa_exponent(v);
+        let root_2 = self.splat(std::f64::consts::SQRT_2);
+        let halved = self.mul(m, self.splat(0.5));
+        let raised = self.add(e, self.splat(1.0));
+        (self.where_greater(m, root_2, halved, m), self.where_greater(m, root_2, raised, e))
     }
 
     /// ln(1 + f) for 1 + f from √½ to √2.
@@ -321,13 +330,8 @@ pub(crate) trait Simd: SimdF32 {
     /// ln v for v > 0, normal and finite, to a few units in the last place.
     #[inline(always)]
     fn ln(self, v: Self::V) -> Self::V {
-        let (m, e) = self.mantissa_exponent(v);
-        let one = self.splat(1.0);
-        // Around 1 rather than from 1 to 2, so that nothing cancels where v is nearly 1.
-        let high = self.splat(std::f64::consts::SQRT_2);
-        let e = self.where_greater(m, high, self.add(e, one), e);
-        let m = self.where_greater(m, high, self.mul(m, self.splat(0.5)), m);
-        let f = self.sub(m, one);
+        let (m, e) = self.mantissa_around_1(v);
+        let f = self.sub(m, self.splat(1.0));
         self.mul_add(e, self.splat(std::f64::consts::LN_2), self.ln_around_1(f))
     }
 

@@ -1,8 +1,8 @@
 //! The rank-one update of all learners of a block at once.
 //!
 //! ```text
-//! gain = V⁻¹x,  step = xᵀV⁻¹x,  surprise = (y − ⟨x, θ̂⟩)/(1 + step)
-//! θ̂ += gain·surprise,  V⁻¹ −= gain·gainᵀ/(1 + step),  ln det V += ln(1 + step)
+//! gain = V⁻¹x,  step = xᵀV⁻¹x,  residual = (y − ⟨x, θ̂⟩)/(1 + step)
+//! θ̂ += gain·residual,  V⁻¹ −= gain·gainᵀ/(1 + step),  ln det V += ln(1 + step)
 //! ```
 //!
 //! A learner whose x is zero and whose count is zero is unchanged, to the bit.
@@ -71,35 +71,34 @@ impl Kernel for Learn<'_> {
             simd.store(simd.gather(&played, k), &mut x[k]);
         }
 
-        let (mut step, mut surprise) = (simd.splat(0.0), simd.load(&rewards));
+        let (mut step, mut residual) = (simd.splat(0.0), simd.load(&rewards));
         let mut rows = &*block.inverse;
         for_rows!(dim, |R, start| {
             step = simd.add(step, gain_of_rows::<S, R>(simd, &mut rows, start, x, gain));
         });
         for (x, estimate) in x.iter().zip(&*block.estimate) {
-            surprise = simd.sub_mul(simd.load(x), simd.load(estimate), surprise);
+            residual = simd.sub_mul(simd.load(x), simd.load(estimate), residual);
         }
-        let exclude_large_steps = if simd.all_up_to(step, LARGEST_STEP) {
+        let excluded = if simd.all_up_to(step, LARGEST_STEP) {
             [false; LANES]
         } else {
-            let (mut steps, mut surprises) = (F64x8::splat(0.0), F64x8::splat(0.0));
+            let (mut steps, mut residuals) = (F64x8::splat(0.0), F64x8::splat(0.0));
             simd.store(step, &mut steps);
-            simd.store(surprise, &mut surprises);
-            let exclude_large_steps =
-                exclude_large_steps(&mut steps, &mut surprises, &mut count, gain);
-            (step, surprise) = (simd.load(&steps), simd.load(&surprises));
-            exclude_large_steps
+            simd.store(residual, &mut residuals);
+            let excluded = exclude_large_steps(&mut steps, &mut residuals, &mut count, gain);
+            (step, residual) = (simd.load(&steps), simd.load(&residuals));
+            excluded
         };
 
         let one = simd.splat(1.0);
         let shrink = simd.div(one, simd.add(one, step));
-        let surprise = simd.mul(surprise, shrink);
+        let residual = simd.mul(residual, shrink);
         let mut rows = &mut *block.inverse;
         for_rows!(dim, |R, start| {
             shrink_rows::<S, R>(simd, &mut rows, start, gain, shrink);
         });
         for (gain, estimate) in gain.iter().zip(&mut *block.estimate) {
-            let learned = simd.mul_add(simd.load(gain), surprise, simd.load(estimate));
+            let learned = simd.mul_add(simd.load(gain), residual, simd.load(estimate));
             simd.store(learned, estimate);
         }
         let log_det = simd.add(simd.load(block.log_det), simd.ln_1p(step));
@@ -107,8 +106,8 @@ impl Kernel for Learn<'_> {
         let updates = simd.add(simd.load(block.updates), simd.load(&count));
         simd.store(updates, block.updates);
 
-        if exclude_large_steps != [false; LANES] {
-            learn_via_precision(block, x, &rewards, exclude_large_steps);
+        if excluded != [false; LANES] {
+            learn_via_precision(block, x, &rewards, excluded);
         }
     }
 }
@@ -119,18 +118,18 @@ impl Kernel for Learn<'_> {
 #[inline(never)]
 fn exclude_large_steps(
     steps: &mut F64x8,
-    surprises: &mut F64x8,
+    residuals: &mut F64x8,
     count: &mut F64x8,
     gain: &mut [F64x8],
 ) -> [bool; LANES] {
-    let aside = steps.0.map(|step| !(0.0..=LARGEST_STEP).contains(&step));
-    for lane in (0..LANES).filter(|lane| aside[*lane]) {
-        (steps.0[lane], surprises.0[lane], count.0[lane]) = (0.0, 0.0, 0.0);
+    let excluded = steps.0.map(|step| !(0.0..=LARGEST_STEP).contains(&step));
+    for lane in (0..LANES).filter(|lane| excluded[*lane]) {
+        (steps.0[lane], residuals.0[lane], count.0[lane]) = (0.0, 0.0, 0.0);
         for gain in &mut *gain {
             gain.0[lane] = 0.0;
         }
     }
-    aside
+    excluded
 }
 
 /// gain = V⁻¹x, the contribution of `R` rows of the lower triangle and of their mirror images.
