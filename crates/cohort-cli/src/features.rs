@@ -149,10 +149,8 @@ fn as_text(encoder: &Encoder, lines: usize, vectors: usize) -> String {
     }
     let width = encoder.names().map(|named| named.name.chars().count()).max().unwrap_or(0).min(60);
     for named in encoder.names() {
-        let place = match named.place < encoder.dim() {
-            true => format!("{:>5}", named.place),
-            false => "    -".to_owned(),
-        };
+        let coded = named.place < encoder.dim();
+        let place = if coded { format!("{:>5}", named.place) } else { "    -".to_owned() };
         text += &format!("{:width$}  {:8}  {place}", named.name, named.kind.name());
         if matches!(named.kind, Kind::Number | Kind::List) {
             text += &format!("  {:.4} ± {:.4}", named.moments.mean, named.moments.deviation());

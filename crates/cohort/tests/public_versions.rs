@@ -133,9 +133,9 @@ impl Plain for Bonus {
         let (m, b) = sums(own, D, 1.0);
         let inverse = inverse(&m);
         let w = times(&inverse, &b);
-        let bonus = |x: &[f64]| match self.root {
-            true => quadratic(&inverse, x).sqrt(),
-            false => quadratic(&inverse, x),
+        let bonus = |x: &[f64]| {
+            let square = quadratic(&inverse, x);
+            if self.root { square.sqrt() } else { square }
         };
         let width = (self.history.len() as f64 + 2.0).ln().sqrt();
         arms.iter().map(|x| dot(&w, x) + width * bonus(x)).collect()
