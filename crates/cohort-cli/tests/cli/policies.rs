@@ -33,12 +33,15 @@ fn the_list_is_json_too() {
     assert_eq!((&delta["default"], &delta["range"]), (&0.4.into(), &"a number in (0, 1)".into()));
 }
 
+/// One way only: a new policy is its file and its line in the registry, and may be described later.
 #[test]
-fn every_policy_is_on_the_page_of_policies() {
+fn the_page_of_policies_names_no_policy_that_is_not_there() {
     let page = include_str!("../../../../docs/policies.md");
-    for info in POLICIES {
-        assert!(page.contains(&format!("`{}`", info.name)), "docs/policies.md: no {}", info.name);
+    let rows = page.lines().filter(|line| line.starts_with("| `"));
+    let cells: Vec<&str> = rows.filter_map(|row| row.split('|').nth(1)).collect();
+    assert!(cells.len() > 10, "the table of docs/policies.md was not found");
+    for name in cells.iter().flat_map(|cell| cell.split(',')) {
+        let name = name.trim().trim_matches('`');
+        assert!(POLICIES.iter().any(|info| info.name == name), "docs/policies.md: {name}");
     }
-    let readme = include_str!("../../../../README.md");
-    assert!(readme.contains(&format!("{} policies", POLICIES.len())), "the README's count");
 }
