@@ -144,7 +144,15 @@ impl ShrinkingGraph {
         self.members[component].iter().map(|&vertex| vertex as usize)
     }
 
-    /// The component with the most vertices; ties go to the one with the lowest vertex.
+    /// The vertex of a component that has no other.
+    pub fn only_member(&self, component: usize) -> Option<usize> {
+        match self.members[component][..] {
+            [only] => Some(only as usize),
+            _ => None,
+        }
+    }
+
+    /// The component with the most vertices; where several have as many, that with the lowest.
     pub fn largest_component(&self) -> Option<usize> {
         let most = self.members.iter().map(Vec::len).max()?;
         let largest: Vec<usize> =
