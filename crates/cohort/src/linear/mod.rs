@@ -9,9 +9,11 @@
 //! | [`Ridge`] | what does a learner for sampling policies keep? |
 //! | [`Oful`] | what does one learner keep, and how is it updated? |
 //! | [`Oful::best_arm`] | which arm of one request is best for one learner? |
+//! | `arm_groups` | what do many learners say of the same few arms? |
 //! | [`Bank`] | the same for many learners at once |
 //! | [`largest_norm`] | how long can θ be within an ellipsoid? |
 
+mod arm_groups;
 mod bank;
 mod best_arm;
 mod confidence;
@@ -23,6 +25,7 @@ pub mod symmetric;
 
 pub use bank::{Bank, InstructionSet};
 pub use best_arm::Bonus;
+pub(crate) use arm_groups::{ArmGroup, ArmLanes, groups, look};
 pub use confidence::{Confidence, OFUL_PARAMS, Progress, Shape, default_rho_min, tau_min};
 pub use largest_norm::largest_norm;
 pub use oful::Oful;
