@@ -341,7 +341,7 @@ fn what_was_fitted_to_users_before_they_changed_is_not_taken_on() {
     };
     let mut world = clustered(3, 40, 3, 0.1);
     let mut policy = watching(&world);
-    play_alone(&mut world, &mut policy, 100);
+    world.play_alone(&mut policy, 100, Offers::Own);
     while !policy.is_due() {
         play_one(&mut world, &mut policy, 0);
     }
@@ -368,7 +368,7 @@ fn what_was_fitted_to_users_before_they_changed_is_not_taken_on() {
     policy.install(&late()).unwrap();
     assert!(policy.population().is_none(), "and stays so");
     Refits::catch_up(&mut policy);
-    play_alone(&mut world, &mut policy, 2);
+    world.play_alone(&mut policy, 2, Offers::Own);
     assert!(policy.population().is_some());
 }
 
