@@ -17,7 +17,7 @@ fn cohort(world: &World) -> Cohort {
 /// teach the same. In rounds everybody chooses another arm at first.
 #[test]
 fn users_one_at_a_time_are_learned_as_fast_as_in_rounds() {
-    // All of one kind come before those of the next: 1.45 × if newcomers all chose the same.
+    // All of one kind come before those of the next: 1.4 × if newcomers all chose the same.
     let sorted = |seed| {
         let mut world = clustered(seed, 240, 6, 0.1);
         world.clusters = (0..240).map(|user| user / 40).collect();
