@@ -1,6 +1,7 @@
 //! What the `cohort` policy promises, on instances small enough to be played in a test. Ratios are
 //! of mean regret, on fixed seeds and with the same contexts and noise for all.
 
+#[allow(dead_code)]
 #[path = "worlds/mod.rs"]
 mod worlds;
 
@@ -8,7 +9,7 @@ use cohort::linear::dot;
 use cohort::params::Value;
 use cohort::policies::cohort::Cohort;
 use cohort::{Contexts, OnlinePolicy, Policy, Problem, Refits, registry};
-use worlds::{Noise, World, clustered, identical, sphere};
+use worlds::{Noise, Offers, World, clustered, identical, sphere};
 
 /// `name` or `name:key=value,key=value`.
 fn build(what: &str, world: &World) -> Box<dyn Policy> {
@@ -314,7 +315,7 @@ fn users_who_change_at_once_are_learned_anew() {
                 world.thetas.rotate_left(world.dim);
             }
             regret += if alone {
-                play_alone(&mut world, &mut *policy, 150)
+                world.play_alone(&mut *policy, 150, Offers::Own)
             } else {
                 world.play(&mut *policy, 150)
             };
@@ -329,24 +330,6 @@ fn users_who_change_at_once_are_learned_anew() {
     }
 }
 
-/// Mean regret per user of users who come one after the other.
-fn play_alone(world: &mut World, policy: &mut dyn Policy, rounds: usize) -> f64 {
-    let mut regret = 0.0;
-    for _ in 0..rounds {
-        for user in 0..world.users() {
-            let values = world.contexts();
-            let contexts = Contexts::new(&values, world.dim).unwrap();
-            let arm = policy.online().unwrap().decide(user, &contexts);
-            let means: Vec<f64> = contexts.iter().map(|x| dot(x, world.theta(user))).collect();
-            regret += means.iter().copied().fold(f64::NEG_INFINITY, f64::max) - means[arm];
-            world.trace.push(arm);
-            let reward = world.reward(user, contexts.arm(arm));
-            policy.online().unwrap().learn_one(user, contexts.arm(arm), reward);
-        }
-    }
-    regret / world.users() as f64
-}
-
 /// All was forgotten while a fit was under way: what it found is of users that are no more. What is saved on
 /// the way goes on as what was not.
 #[test]
@@ -358,7 +341,7 @@ fn what_was_fitted_to_users_before_they_changed_is_not_taken_on() {
     };
     let mut world = clustered(3, 40, 3, 0.1);
     let mut policy = watching(&world);
-    play_alone(&mut world, &mut policy, 100);
+    world.play_alone(&mut policy, 100, Offers::Own);
     while !policy.is_due() {
         play_one(&mut world, &mut policy, 0);
     }
@@ -385,7 +368,7 @@ fn what_was_fitted_to_users_before_they_changed_is_not_taken_on() {
     policy.install(&late()).unwrap();
     assert!(policy.population().is_none(), "and stays so");
     Refits::catch_up(&mut policy);
-    play_alone(&mut world, &mut policy, 2);
+    world.play_alone(&mut policy, 2, Offers::Own);
     assert!(policy.population().is_some());
 }
 

@@ -3,6 +3,7 @@
 //! ```text
 //! θ_i ~ Σ_c π_c N(μ_c, τ_c²I)          all of it, and the noise, learned (`population`)
 //! every user:      play argmax_x  E⟨x, θ_i⟩ + w·sd⟨x, θ_i⟩   over its mixture posterior
+//!                  before its first reward in part drawn, for every user anew (`Prior`)
 //! every reward:    its user's posterior moves, and its statistics, which are kept for ever
 //! at rewards 1, r, r², …:  refit the population from all statistics, and everybody's posterior
 //! ```
@@ -47,7 +48,7 @@ use crate::insight::Insight;
 use crate::linear::{argmax, dot};
 use crate::params::Settings;
 use crate::population::{
-    Belief, Fitted, Ledger, Panel, Population, Prior, mean_rewards, memory_of,
+    Belief, Fitted, Ledger, Panel, Population, Prior, mean_rewards, memory_of, unexplored,
 };
 use crate::registry::PolicyInfo;
 use crate::{Arm, Contexts, Error, OnlinePolicy, Policy, Problem, Refits, Saved};
@@ -196,10 +197,19 @@ impl Cohort {
         if let Some(posteriors) = &mut self.posteriors {
             posteriors.take_on(&population, &self.ledger, self.settings.scoring_mode);
         }
-        self.prior = Some(Prior::new(population, self.settings.scoring_mode));
+        self.prior = Some(self.prior_of(&fitted));
         let judged = self.settings.given.cohorts || self.settings.watched;
         self.panel = judged.then(|| Panel::new(&self.ledger));
         self.fitted = Some(fitted);
+    }
+
+    /// What of a fit users that come alone are believed to be.
+    fn prior_of(&self, fitted: &Fitted) -> Prior {
+        let unexplored = match fitted.found.searched > 0.0 {
+            true => 0.0,
+            false => unexplored(self.fitted_rewards, self.ledger.dim()),
+        };
+        Prior::new(fitted.used().clone(), self.settings.scoring_mode, unexplored)
     }
 
     /// From now on posteriors are carried along: users are served in rounds.

@@ -68,6 +68,8 @@ constants! {
     first_passes: usize = 15, "the same";
     /// Rewards of all before the first fit; in fewer dimensions as many as these.
     first_rewards: f64 = 16.0, "chance at first against few arms that are known";
+    /// Rewards of all, in dimensions, until which newcomers' vectors are drawn, not their mean alone; later ever less is.
+    newcomers_unexplored: f64 = 32.0, "first arms of newcomers against what they teach";
     /// Rewards a user below which a fit starts from nothing, not from the one before …
     fresh_rewards: f64 = 2.0, "time against variances that stay too small";
     /// … and rewards of all, in parts of the dimension.

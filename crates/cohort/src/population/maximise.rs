@@ -11,6 +11,9 @@ use super::{algebra, fit::Scales};
 use crate::linear::Symmetric;
 use crate::linear::symmetric::packed_len;
 
+/// Variances are not below this part of what the sizes of rewards and features suggest.
+const LEAST_PART: f64 = 1e-9;
+
 /// What a maximisation leaves as it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Stays {
@@ -169,13 +172,14 @@ impl Population {
             for p in 0..per_class {
                 let mut value = next[1 + class * per_class + p];
                 let is_level = p + 1 == per_class;
-                if class == 0 && !is_level {
-                    value = value.max(1e-9 * scales.spread());
-                }
                 if class == 1 && !is_level {
                     value = value
                         .min(constants::cohort_tight() * self.variances[0][groups.range(p).start]);
                 }
+                // What users say of a centre is at most one over its variances. Beside more than this, rounding would
+                // say more than the prior does where features never went, and centres would run away.
+                let size = if is_level { scales.noise() } else { scales.spread() };
+                value = value.max(LEAST_PART * size);
                 self.variances[class][groups.range(p)].fill(value);
             }
         }

@@ -16,7 +16,7 @@
 //! | `noise` | how noisy is each of them? |
 //! | [`Belief`] | what follows for one user? |
 //! | `arm_scores`, `lane_beliefs` | … for many arms, for eight users at once? |
-//! | [`Prior`] | … for one that comes alone? |
+//! | [`Prior`] | … for one that comes alone, or for the first time? |
 //! | [`Explanation`] | why that arm? |
 //! | `constants` | which numbers were chosen, and what do they trade? |
 //! | `algebra`, `lanes`, `spare` | how is that done for eight users at once? |
@@ -69,6 +69,6 @@ pub use moments::Moments;
 pub(crate) use panel::Member;
 pub use panel::{Panel, Recall};
 pub use posterior::{Belief, ClassBelief, Guess};
-pub use prior::Prior;
+pub use prior::{Prior, unexplored};
 pub use sample::mean_rewards;
 pub use sums::{ClassSums, PassSums, Sums};

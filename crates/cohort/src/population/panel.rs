@@ -260,7 +260,7 @@ mod tests {
         let population = Population::fit(&ledger, None, &given).unwrap();
         assert!(population.components.len() > 1);
         let mut panel = Panel::new(&ledger);
-        let prior = Prior::new(population.clone(), scoring_mode);
+        let prior = Prior::new(population.clone(), scoring_mode, 0.0);
         let mut plain = vec![Vec::new(); 30];
         for turn in 300..400 {
             let (user, x, y) = reward(turn);

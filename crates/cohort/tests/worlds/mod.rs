@@ -22,6 +22,15 @@ pub enum Noise {
     None,
 }
 
+/// What users who come one after the other are offered.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Offers {
+    /// Arms of their own.
+    Own,
+    /// The same to everybody, in a round.
+    Shared,
+}
+
 /// Users and what they are asked.
 pub struct World {
     pub dim: usize,
@@ -30,6 +39,8 @@ pub struct World {
     pub sigma: f64,
     pub noise: Noise,
     pub fixed_contexts: bool,
+    /// Whether features are of two dimensions only, in a plane that is none of the axes'.
+    pub plane: bool,
     /// The arms that were played.
     pub trace: Vec<usize>,
     pub first: Vec<f64>,
@@ -48,7 +59,18 @@ fn world(seed: u64, clusters: Vec<usize>, sigma: f64) -> World {
     let centres: Vec<Vec<f64>> = (0..count).map(|_| on_sphere(&mut rng)).collect();
     let thetas = clusters.iter().flat_map(|c| centres[*c].clone()).collect();
     let (noise, trace, first) = (Noise::Gaussian, Vec::new(), Vec::new());
-    World { dim: DIM, thetas, clusters, sigma, noise, fixed_contexts: false, trace, first, rng }
+    World {
+        dim: DIM,
+        thetas,
+        clusters,
+        sigma,
+        noise,
+        fixed_contexts: false,
+        plane: false,
+        trace,
+        first,
+        rng,
+    }
 }
 
 /// Users of `clusters` kinds.
@@ -89,6 +111,13 @@ impl World {
             return self.first.clone();
         }
         self.first = (0..ARMS * self.dim).map(|_| self.rng.random_range(-bound..bound)).collect();
+        if self.plane {
+            for x in self.first.chunks_exact_mut(self.dim) {
+                let (a, b) = (x[0], x[1]);
+                let along = |k: usize| a * (k as f64 + 1.0).sin() + b * (2.0 * k as f64).cos();
+                x.iter_mut().enumerate().for_each(|(k, x)| *x = along(k));
+            }
+        }
         self.first.clone()
     }
 
@@ -105,6 +134,28 @@ impl World {
             Noise::Coin => f64::from(self.rng.random::<f64>() < 0.5 + 0.5 * mean),
             Noise::None => mean,
         }
+    }
+
+    /// Mean regret per user of users who come one after the other.
+    pub fn play_alone(&mut self, policy: &mut dyn Policy, rounds: usize, offers: Offers) -> f64 {
+        let online = policy.online().unwrap();
+        let mut regret = 0.0;
+        for _ in 0..rounds {
+            let mut values = self.contexts();
+            for user in 0..self.users() {
+                if offers == Offers::Own && user > 0 {
+                    values = self.contexts();
+                }
+                let contexts = Contexts::new(&values, self.dim).unwrap();
+                let arm = online.decide(user, &contexts);
+                let means: Vec<f64> = contexts.iter().map(|x| dot(x, self.theta(user))).collect();
+                regret += means.iter().copied().fold(f64::NEG_INFINITY, f64::max) - means[arm];
+                self.trace.push(arm);
+                let reward = self.reward(user, contexts.arm(arm));
+                online.learn_one(user, contexts.arm(arm), reward);
+            }
+        }
+        regret / self.users() as f64
     }
 
     /// Mean regret per user.

@@ -3,21 +3,33 @@
 use crate::population::constants;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
 
 use super::{Cohort, DRAWS, FIRST_RETIRED, RETIRED_BYTES, saved};
+use crate::linear::argmax;
 use crate::population::{Belief, Extent, Fitted, mean_rewards};
 use crate::{Arm, Contexts, Error, OnlinePolicy, RefitJob, Refits, Score};
 
 impl Cohort {
-    /// What is believed of a user that comes alone, worked out where it is not at hand.
+    /// What is believed of a user that comes alone and has answered, worked out where it is not at hand.
     fn ask(&mut self, user: usize) -> Option<&Belief> {
-        let prior = self.prior.as_ref()?;
-        let Some(slot) = self.ledger.slot_of(user) else { return Some(prior.newcomer()) };
+        let (prior, slot) = (self.prior.as_ref()?, self.ledger.slot_of(user)?);
         if self.carried.get(slot).is_some() {
             return self.carried.get(slot);
         }
         self.ledger.settle();
         Some(self.asked.get_or(slot, || prior.infer(&self.ledger, slot)))
+    }
+
+    /// What is thought of every arm for a user of whom nothing was seen, rewards counted from the origin.
+    fn score_newcomer(&self, user: usize, contexts: &Contexts, width: f64, scores: &mut [Score]) {
+        let Some(prior) = &self.prior else { return };
+        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
+        rng.set_stream(user as u64);
+        // Where no draws of `exploration_rule = thompson` are.
+        rng.set_word_pos(u128::from(u64::MAX) << 4);
+        let normal = || StandardNormal.sample(&mut rng);
+        prior.score_newcomer(contexts, width, normal, scores);
     }
 }
 
@@ -37,7 +49,14 @@ impl OnlinePolicy for Cohort {
             Some(posteriors) if user < posteriors.users() => {
                 posteriors.choose_one(user, contexts, width)
             }
-            _ => self.ask(user).map_or(0, |belief| belief.choose(contexts, width)),
+            _ => match self.ask(user) {
+                Some(belief) => belief.choose(contexts, width),
+                None => {
+                    let mut scores = vec![Score::default(); contexts.arms()];
+                    self.score_newcomer(user, contexts, width, &mut scores);
+                    argmax(scores.iter().map(Score::total))
+                }
+            },
         }
     }
 
@@ -51,11 +70,10 @@ impl OnlinePolicy for Cohort {
             Some(posteriors) if user < posteriors.users() => {
                 posteriors.score(user, contexts, width, scores);
             }
-            _ => {
-                if let Some(belief) = self.ask(user) {
-                    belief.score(contexts, width, scores);
-                }
-            }
+            _ => match self.ask(user) {
+                Some(belief) => belief.score(contexts, width, scores),
+                None => self.score_newcomer(user, contexts, width, scores),
+            },
         }
         for score in scores {
             score.expected += origin;
@@ -174,12 +192,13 @@ impl Cohort {
         let settled = self.fitted.as_ref().is_some_and(Fitted::is_settled);
         let ratio =
             self.settings.refit_ratio.powf(if settled { constants::settled_power() } else { 1.0 });
-        // A refit costs as much as some decisions for every user, the more the larger the dimension.
+        // A refit costs as much as some decisions for every user, the more the larger the dimension. While users come
+        // for the first time there is no waiting for them to come again: newcomers need what others have just told.
         let spared = constants::refit_spacing() * self.ledger.dim() as f64;
         let next = |fitted: f64, spared: f64| (fitted * ratio).max(fitted + spared);
-        if self.fitted_rewards == 0.0
-            || rewards >= next(self.fitted_rewards, spared * self.ledger.answered() as f64)
-        {
+        let answered = self.ledger.answered() as f64;
+        let again = answered.min(rewards - answered).max(0.0);
+        if self.fitted_rewards == 0.0 || rewards >= next(self.fitted_rewards, spared * again) {
             return Some(Extent::Everybody);
         }
         // A few users who come often beside very many who came once are soon worth a refit of their own.

@@ -19,7 +19,7 @@ use super::drift::Watch;
 use super::layout::{self, Layout, Reader, Writer};
 use super::posteriors::Posteriors;
 use super::{Cohort, INFO, old};
-use crate::population::{Fitted, Ledger, Panel, Population, Prior, mean_rewards};
+use crate::population::{Fitted, Ledger, Panel, Population, mean_rewards};
 use crate::saved::{
     check_equal, not_alike, read_array, read_bank, read_count, write_bank, write_count,
     write_header,
@@ -72,12 +72,10 @@ impl Cohort {
     fn take(&mut self, kept: Kept) {
         self.refit = None;
         let Kept { ledger, fitted, draws, learned, panel, watch, carried, posteriors } = kept;
-        let scoring_mode = self.settings.scoring_mode;
-        self.prior =
-            learned.as_ref().map(|learned| Prior::new(learned.used().clone(), scoring_mode));
-        (self.fitted, self.panel, self.watch) = (learned, panel, watch);
         [self.fitted_rewards, self.fitted_each] = fitted;
         (self.ledger, self.draws) = (ledger, draws);
+        self.prior = learned.as_ref().map(|learned| self.prior_of(learned));
+        (self.fitted, self.panel, self.watch) = (learned, panel, watch);
         (self.carried, self.posteriors) = (carried, posteriors);
         self.asked.clear();
     }
