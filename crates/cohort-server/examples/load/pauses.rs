@@ -79,7 +79,9 @@ impl Pausing {
         for item in 0..ITEMS {
             app.apply(What::ItemPut(format!("item-{item:08}"), vec![0.1; DIM]));
         }
-        (0..users).for_each(|user| drop(app.visit(user, &format!("first-{user}"))));
+        for user in 0..users {
+            app.visit(user, &format!("first-{user}"));
+        }
         app
     }
 

@@ -95,11 +95,13 @@ impl<V: Clone> Sorted<V> {
     }
 
     /// All entries, in the order of their names.
+    #[allow(clippy::borrowed_box)]
     pub fn iter(&self) -> impl Iterator<Item = (&Box<str>, &V)> {
         self.pieces.iter().flat_map(|piece| piece.iter().map(|(name, value)| (name, value)))
     }
 
     /// All names, in order.
+    #[allow(clippy::borrowed_box)]
     pub fn keys(&self) -> impl Iterator<Item = &Box<str>> {
         self.iter().map(|(name, _)| name)
     }

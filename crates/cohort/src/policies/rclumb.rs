@@ -182,6 +182,12 @@ impl Saved for Rclumb {
         (self.turns, self.users, self.cuts) = (turns, users, cuts);
         Ok(())
     }
+
+    fn adopt(&mut self, other: Self) -> Result<(), Error> {
+        saved::check_equal(INFO.name, "dimension", other.dim, self.dim)?;
+        (self.turns, self.users, self.edges) = (other.turns, other.users, other.edges);
+        Ok(())
+    }
 }
 
 #[cfg(test)]
