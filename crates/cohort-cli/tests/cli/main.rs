@@ -20,3 +20,4 @@ mod silent;
 mod simulate;
 mod table;
 mod theory;
+mod warm_start;

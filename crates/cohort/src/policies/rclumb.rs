@@ -182,12 +182,6 @@ impl Saved for Rclumb {
         (self.turns, self.users, self.cuts) = (turns, users, cuts);
         Ok(())
     }
-
-    fn adopt(&mut self, other: Self) -> Result<(), Error> {
-        saved::check_equal(INFO.name, "dimension", other.dim, self.dim)?;
-        (self.turns, self.users, self.edges) = (other.turns, other.users, other.edges);
-        Ok(())
-    }
 }
 
 #[cfg(test)]
