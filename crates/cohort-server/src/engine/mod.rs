@@ -7,6 +7,7 @@
 //! | [`refusal`] | what is refused, with which code, and what can the caller do? |
 //! | [`recent`] | what was decided lately, and why? |
 //! | [`choice`] | which item, and with what probability? |
+//! | `follow` | what does a partition take over from its cluster? |
 //! | [`Trouble`] | what is wrong with a single app, while the others go on? |
 //! | [`recovery`] | how does the state come back? |
 //! | [`runtime`] | which threads run it, and when is an answer safe to give? |
@@ -17,6 +18,7 @@
 pub mod choice;
 mod decide;
 mod explained;
+mod follow;
 mod forget;
 mod lookup;
 pub mod recent;
@@ -88,6 +90,10 @@ pub struct Engine {
     consistent: (u32, usize),
     /// Whether windows have ended that are not closed.
     is_behind: bool,
+    /// Up to which event of a cluster's control stream it has come.
+    followed: u64,
+    /// Whether what users have in common is fitted here, from what is known here.
+    fits: bool,
 }
 
 /// What a policy has to do that takes long, such as a refit of what users have in common. Whoever
@@ -120,7 +126,20 @@ impl Engine {
         let (scratch, refits) = (decide::Scratch::default(), Refits::default());
         let (recent, troubles) = (BTreeMap::new(), trouble::Troubles::default());
         let (consistent, is_behind) = ((0, 0), false);
-        Self { state, limits, rng, scratch, refits, recent, troubles, consistent, is_behind }
+        let (followed, fits) = (0, true);
+        Self {
+            state,
+            limits,
+            rng,
+            scratch,
+            refits,
+            recent,
+            troubles,
+            consistent,
+            is_behind,
+            followed,
+            fits,
+        }
     }
 
     /// Refits that have become due since they were last taken; decisions go on meanwhile as before
@@ -150,6 +169,7 @@ impl Engine {
         match request {
             Request::TimePasses => return self.pass_time(now_ms, group),
             Request::ClockSteps { by_ms } => return self.step_clock(now_ms, by_ms, group),
+            Request::Follow { number, events } => return self.follow(now_ms, number, events, group),
             _ => {}
         }
         match request.works_on().map(str::to_owned) {
@@ -273,7 +293,13 @@ impl Engine {
                 }
                 Ok(Answer::Done)
             }
-            Request::TimePasses | Request::ClockSteps { .. } => Ok(Answer::Done),
+            Request::Digest => {
+                let sum = self.state.digest().map_err(|why| Refusal::Bug { why: why.to_string() })?;
+                Ok(Answer::Digest(self.state.last_event(), sum))
+            }
+            Request::TimePasses | Request::ClockSteps { .. } | Request::Follow { .. } => {
+                Ok(Answer::Done)
+            }
         }
     }
 
@@ -385,6 +411,9 @@ impl Engine {
     }
 
     fn start_job_if_due(&mut self, app: &str) -> Result<(), Refusal> {
+        if !self.fits_here(app)? {
+            return Ok(());
+        }
         let waits = |until: &u64| self.app(app).is_ok_and(|app| app.counts().learned() < *until);
         if self.refits.under_way.contains_key(app)
             || self.refits.put_off.get(app).is_some_and(waits)
@@ -423,6 +452,7 @@ impl Engine {
             Refusal::Bug { why: why.to_string() }
         })?;
         self.consistent = group.mark();
+        group.set_control(self.followed);
         Ok(())
     }
 
