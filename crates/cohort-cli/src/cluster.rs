@@ -100,7 +100,9 @@ impl Machines {
                 let body = json!({"node": node, "drain": !undo});
                 connection.ask("POST", "/v1/cluster/drain", Some(body))?;
                 print(&match undo {
-                    false => format!("{node} gives up its partitions; `cohort cluster status` tells when it has\n"),
+                    false => format!(
+                        "{node} gives up its partitions; `cohort cluster status` tells when it has\n"
+                    ),
                     true => format!("{node} may own partitions again\n"),
                 })?;
             }

@@ -81,7 +81,11 @@ impl Cluster {
             if healthy.is_some_and(|(status, _)| status == 200) {
                 return started.elapsed();
             }
-            assert!(started.elapsed() < most, "partitions are not served after {most:?}: {:?}", ask(&self.address(), "GET", "/v1/cluster", &Value::Null));
+            assert!(
+                started.elapsed() < most,
+                "partitions are not served after {most:?}: {:?}",
+                ask(&self.address(), "GET", "/v1/cluster", &Value::Null)
+            );
             std::thread::sleep(Duration::from_millis(50));
         }
     }
@@ -141,20 +145,28 @@ impl Load {
 
     fn end(self, cluster: &Cluster) {
         self.stop.store(true, Ordering::Relaxed);
-        let clients: Vec<Client> = self.working.into_iter().map(|client| client.join().unwrap()).collect();
+        let clients: Vec<Client> =
+            self.working.into_iter().map(|client| client.join().unwrap()).collect();
         let (status, app) = ask(&cluster.address(), "GET", "/v1/apps/shop", &Value::Null).unwrap();
         assert_eq!(status, 200, "{app}");
         assert!(app.get("missing_partitions").is_none(), "{app}");
         let rewards: u64 = clients.iter().map(|client| client.rewards).sum();
         let sum: u64 = clients.iter().map(|client| client.reward_sum).sum();
-        assert_eq!((app["rewards"].as_u64(), app["reward_sum"].as_f64()), (Some(rewards), Some(sum as f64)));
+        assert_eq!(
+            (app["rewards"].as_u64(), app["reward_sum"].as_f64()),
+            (Some(rewards), Some(sum as f64))
+        );
         let mut connection = machines::Connection::open(&cluster.address()).unwrap();
         for client in &clients {
             for decision in 0..client.decision {
                 let path = format!("/v1/apps/shop/decisions/{}", client.id(decision));
                 let (status, said) = connection.ask("GET", &path, "").unwrap();
                 assert_eq!((status, &said["status"]), (200, &json!("rewarded")), "{path}: {said}");
-                assert_eq!(said["reward"].as_f64(), Some(Client::reward_of(decision) as f64), "{path}");
+                assert_eq!(
+                    said["reward"].as_f64(),
+                    Some(Client::reward_of(decision) as f64),
+                    "{path}"
+                );
             }
         }
         let retried: u64 = clients.iter().map(|client| client.retried).sum();
@@ -171,10 +183,18 @@ fn folds_to_the_owners_states(cluster: &Cluster) {
     let (_, status) = ask(&cluster.address(), "GET", "/v1/cluster", &Value::Null).unwrap();
     for partition in 0..=PARTITIONS {
         let owner = status["owners"][partition as usize]["owner"].as_str().unwrap().to_owned();
-        let call = Call { partition, patience_ms: 9000, method: "GET".into(), target: "/internal/digest".into(), ..Call::default() };
+        let call = Call {
+            partition,
+            patience_ms: 9000,
+            method: "GET".into(),
+            target: "/internal/digest".into(),
+            ..Call::default()
+        };
         let name = shape.name_of(partition);
         let told = |reply| match reply {
-            Reply::Answered { status: 200, body, .. } => String::from_utf8_lossy(&body).into_owned(),
+            Reply::Answered { status: 200, body, .. } => {
+                String::from_utf8_lossy(&body).into_owned()
+            }
             other => panic!("{name}: {other:?}"),
         };
         let mut same = false;
@@ -182,9 +202,12 @@ fn folds_to_the_owners_states(cluster: &Cluster) {
             let owners = told(nats.wait(wire.ask(&owner, &call, Duration::from_secs(10))));
             let snapshots = Snapshots::new(ObjectFolder::new(&nats, store.clone(), &name));
             let (mut folded, _) = fold(nats.log(&name), &snapshots).unwrap();
-            let mine = format!("{} {:016x}", folded.state.last_event(), folded.state.digest().unwrap());
-            let (mut whole, _) = fold(nats.log(&name), &Snapshots::new(MemoryFolder::default())).unwrap();
-            let from_all = format!("{} {:016x}", whole.state.last_event(), whole.state.digest().unwrap());
+            let mine =
+                format!("{} {:016x}", folded.state.last_event(), folded.state.digest().unwrap());
+            let (mut whole, _) =
+                fold(nats.log(&name), &Snapshots::new(MemoryFolder::default())).unwrap();
+            let from_all =
+                format!("{} {:016x}", whole.state.last_event(), whole.state.digest().unwrap());
             // Time passes for owners, too: what is compared must be of the same event.
             same = owners == mine && mine == from_all;
             if same {
@@ -272,7 +295,9 @@ impl Cluster {
             }
             Fault::StopServer => {
                 let process = self.servers.process(server).unwrap().to_string();
-                let signal = |signal: &str| std::process::Command::new("kill").args([signal, &process]).status().unwrap();
+                let signal = |signal: &str| {
+                    std::process::Command::new("kill").args([signal, &process]).status().unwrap()
+                };
                 signal("-STOP");
                 std::thread::sleep(Duration::from_secs(3));
                 signal("-CONT");
@@ -305,7 +330,8 @@ fn truncate_something(folder: &std::path::Path, turn: usize) {
     let streams = folder.join("jetstream/$G/streams");
     let blocks = streams.join(format!("cohort-p{}", turn % PARTITIONS as usize)).join("msgs");
     let files = std::fs::read_dir(&blocks).into_iter().flatten().flatten();
-    let mut files: Vec<_> = files.filter(|file| file.path().extension().is_some_and(|end| end == "blk")).collect();
+    let mut files: Vec<_> =
+        files.filter(|file| file.path().extension().is_some_and(|end| end == "blk")).collect();
     files.sort_by_key(|file| file.path());
     if let Some(file) = files.last() {
         let length = file.metadata().unwrap().len();
@@ -316,7 +342,8 @@ fn truncate_something(folder: &std::path::Path, turn: usize) {
 
 #[test]
 fn nothing_acknowledged_is_lost_whatever_dies() {
-    let faults = std::env::var("COHORT_CLUSTER_FAULTS").map_or(FAULTS.len(), |faults| faults.parse().unwrap());
+    let faults = std::env::var("COHORT_CLUSTER_FAULTS")
+        .map_or(FAULTS.len(), |faults| faults.parse().unwrap());
     let mut cluster = Cluster::start(3, NODES, &[]);
     let load = Load::start(&cluster);
     let mut worst = Duration::ZERO;
@@ -328,7 +355,11 @@ fn nothing_acknowledged_is_lost_whatever_dies() {
         worst = worst.max(unserved.unwrap_or_default());
         cluster.wait_until_served(Duration::from_secs(30));
         load.wait_for(5, Duration::from_secs(60));
-        println!("fault {} of {faults}: {fault:?}, unserved {unserved:?}, {:.1?} in all", turn + 1, began.elapsed());
+        println!(
+            "fault {} of {faults}: {fault:?}, unserved {unserved:?}, {:.1?} in all",
+            turn + 1,
+            began.elapsed()
+        );
     }
     println!("{faults} faults; after a node's death all partitions were served within {worst:.1?}");
     load.end(&cluster);

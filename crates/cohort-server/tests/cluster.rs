@@ -85,13 +85,20 @@ impl Node {
         let started = Instant::now();
         loop {
             let status = self.get("/v1/cluster");
-            let living = status["nodes"].as_array().unwrap().iter().filter(|node| node["lives"] == true);
+            let living =
+                status["nodes"].as_array().unwrap().iter().filter(|node| node["lives"] == true);
             let owns: Vec<u64> = living.map(|node| node["owns"].as_u64().unwrap()).collect();
-            let owned = status["owners"].as_array().unwrap().iter().all(|one| !one["owner"].is_null());
+            let owned =
+                status["owners"].as_array().unwrap().iter().all(|one| !one["owner"].is_null());
             let all: u64 = owns.iter().sum();
             let even = owns.iter().all(|own| own.abs_diff(all / owns.len() as u64) <= 1);
             let served = self.send("GET", "/healthz", &Value::Null).0 == 200;
-            if owns.len() == nodes && owned && even && served && all == status["owners"].as_array().unwrap().len() as u64 {
+            if owns.len() == nodes
+                && owned
+                && even
+                && served
+                && all == status["owners"].as_array().unwrap().len() as u64
+            {
                 return;
             }
             assert!(started.elapsed() < Duration::from_secs(60), "{status}");
@@ -128,18 +135,27 @@ fn any_node_answers_any_request_while_nodes_come_and_go() {
     let mut made = Vec::new();
     for turn in 0..60 {
         let node = nodes[turn % 2];
-        let offered = if turn % 3 == 0 { json!([{"id": "tea"}, {"id": "coffee"}]) } else { items() };
-        let said = node.post("/v1/apps/shop/decide", &json!({"user": format!("u{}", turn % 20), "items": offered}));
+        let offered =
+            if turn % 3 == 0 { json!([{"id": "tea"}, {"id": "coffee"}]) } else { items() };
+        let said = node.post(
+            "/v1/apps/shop/decide",
+            &json!({"user": format!("u{}", turn % 20), "items": offered}),
+        );
         made.push((said["decision_id"].as_str().unwrap().to_owned(), turn));
     }
     // A decision is found from either node, and its reward counts once.
     for (id, turn) in &made {
         let node = nodes[(turn + 1) % 2];
         assert_eq!(node.get(&format!("/v1/apps/shop/decisions/{id}"))["status"], "open");
-        let said = node.post("/v1/apps/shop/reward", &json!({"decision_id": id, "reward": *turn as f64}));
+        let said =
+            node.post("/v1/apps/shop/reward", &json!({"decision_id": id, "reward": *turn as f64}));
         assert_eq!(said["outcome"], "learned");
-        let again = nodes[turn % 2].post("/v1/apps/shop/reward", &json!({"decision_id": id, "reward": 5}));
-        assert_eq!((&again["outcome"], again["reward"].as_f64()), (&json!("repeated"), Some(*turn as f64)));
+        let again =
+            nodes[turn % 2].post("/v1/apps/shop/reward", &json!({"decision_id": id, "reward": 5}));
+        assert_eq!(
+            (&again["outcome"], again["reward"].as_f64()),
+            (&json!("repeated"), Some(*turn as f64))
+        );
     }
     // Ids of the client's own: with the user, and without.
     for turn in 0..12 {
@@ -157,18 +173,36 @@ fn any_node_answers_any_request_while_nodes_come_and_go() {
     let unknown = json!({"decision_id": "nobody made it", "reward": 1});
     assert_eq!(a.send("POST", "/v1/apps/shop/reward", &unknown).0, 404);
     // Batches are split and put together in order.
-    let users: Vec<Value> = (0..15).map(|user| json!({"user": format!("u{user}"), "decision_id": format!("b{user}")})).collect();
+    let users: Vec<Value> = (0..15)
+        .map(|user| json!({"user": format!("u{user}"), "decision_id": format!("b{user}")}))
+        .collect();
     let batch = b.post("/v1/apps/shop/decide-batch", &json!({"users": users, "items": items()}));
-    let ids: Vec<&str> = batch["decisions"].as_array().unwrap().iter().map(|one| one["decision_id"].as_str().unwrap()).collect();
+    let ids: Vec<&str> = batch["decisions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["decision_id"].as_str().unwrap())
+        .collect();
     assert_eq!(ids, (0..15).map(|user| format!("b{user}")).collect::<Vec<_>>());
-    let rewards: Vec<Value> = (0..15).map(|user| json!({"decision_id": format!("b{user}"), "reward": user})).collect();
+    let rewards: Vec<Value> =
+        (0..15).map(|user| json!({"decision_id": format!("b{user}"), "reward": user})).collect();
     let outcomes = a.post("/v1/apps/shop/rewards", &json!({"rewards": rewards}));
-    let learned: Vec<f64> = outcomes["outcomes"].as_array().unwrap().iter().map(|one| one["reward"].as_f64().unwrap()).collect();
+    let learned: Vec<f64> = outcomes["outcomes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["reward"].as_f64().unwrap())
+        .collect();
     assert_eq!(learned, (0..15).map(f64::from).collect::<Vec<_>>());
     // Counts are gathered from all partitions.
-    let expected = (60 + 12 + 15, 20, (0..60).sum::<i32>() as f64 + 12.0 + (0..15).sum::<i32>() as f64);
+    let expected =
+        (60 + 12 + 15, 20, (0..60).sum::<i32>() as f64 + 12.0 + (0..15).sum::<i32>() as f64);
     let counted = |app: &Value| {
-        (app["rewards"].as_u64().unwrap(), app["users"].as_u64().unwrap(), app["reward_sum"].as_f64().unwrap())
+        (
+            app["rewards"].as_u64().unwrap(),
+            app["users"].as_u64().unwrap(),
+            app["reward_sum"].as_f64().unwrap(),
+        )
     };
     for node in nodes {
         assert_eq!(counted(&node.get("/v1/apps/shop")), expected);
@@ -182,7 +216,10 @@ fn any_node_answers_any_request_while_nodes_come_and_go() {
     }
     // Errors are those of the service.
     assert_eq!(b.send("POST", "/v1/apps/shop/decide", &json!({"user": "x"})).0, 400);
-    assert_eq!(b.send("POST", "/v1/apps/nothing/decide", &json!({"user": "x", "items": items()})).0, 404);
+    assert_eq!(
+        b.send("POST", "/v1/apps/nothing/decide", &json!({"user": "x", "items": items()})).0,
+        404
+    );
     assert_eq!(a.send("PATCH", "/v1/apps/shop", &json!({"epsilon": 0.25})).0, 200);
     assert_eq!(b.get("/v1/apps/shop")["epsilon"], 0.25);
     // A node leaves: the other serves all, with nothing lost.
@@ -210,7 +247,8 @@ fn any_node_answers_any_request_while_nodes_come_and_go() {
         let name = shape.name_of(partition);
         let snapshots = Snapshots::new(ObjectFolder::new(&nats, store.clone(), &name));
         let (mut short, _) = fold(nats.log(&name), &snapshots).unwrap();
-        let (mut whole, _) = fold(nats.log(&name), &Snapshots::new(MemoryFolder::default())).unwrap();
+        let (mut whole, _) =
+            fold(nats.log(&name), &Snapshots::new(MemoryFolder::default())).unwrap();
         assert!(short.snapshot_event > 0 && whole.snapshot_event == 0);
         assert_eq!(short.state.digest().unwrap(), whole.state.digest().unwrap());
         let app = whole.state.app("shop").unwrap();
@@ -223,7 +261,10 @@ fn any_node_answers_any_request_while_nodes_come_and_go() {
 #[test]
 fn servers_that_do_not_sync_are_refused_unless_that_is_said_to_be_enough() {
     let servers = Servers::start_with(1, false);
-    let refused = ClusterServer::open(config(&servers, "a", 2)).err().map(|why| why.to_string()).unwrap_or_default();
+    let refused = ClusterServer::open(config(&servers, "a", 2))
+        .err()
+        .map(|why| why.to_string())
+        .unwrap_or_default();
     assert!(refused.contains("sync_interval: always"), "{refused}");
     let told = Config { durability: "replicated".to_owned(), ..config(&servers, "a", 2) };
     assert!(ClusterServer::open(told).is_ok());

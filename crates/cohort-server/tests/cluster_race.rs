@@ -285,7 +285,10 @@ fn play(seed: u64) -> (usize, usize) {
     }
     let distinct: BTreeSet<&Vec<u8>> = events.values().collect();
     assert_eq!(distinct.len(), events.len(), "seed {seed}: an event is there twice");
-    assert_eq!(events.keys().copied().collect::<Vec<_>>(), (1..=events.len() as u64).collect::<Vec<_>>());
+    assert_eq!(
+        events.keys().copied().collect::<Vec<_>>(),
+        (1..=events.len() as u64).collect::<Vec<_>>()
+    );
     (turns.acknowledged.len(), turns.fenced)
 }
 

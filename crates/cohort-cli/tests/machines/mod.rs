@@ -34,11 +34,14 @@ impl Proxy {
                     continue;
                 }
                 let Ok(server) = TcpStream::connect(("127.0.0.1", port)) else { continue };
-                shared.open.lock().unwrap().extend([&client, &server].map(|one| one.try_clone().unwrap()));
-                for (mut from, mut to) in [
-                    (client.try_clone().unwrap(), server.try_clone().unwrap()),
-                    (server, client),
-                ] {
+                shared
+                    .open
+                    .lock()
+                    .unwrap()
+                    .extend([&client, &server].map(|one| one.try_clone().unwrap()));
+                for (mut from, mut to) in
+                    [(client.try_clone().unwrap(), server.try_clone().unwrap()), (server, client)]
+                {
                     let state = shared.clone();
                     std::thread::spawn(move || {
                         let mut bytes = vec![0; 1 << 16];
@@ -218,7 +221,11 @@ impl Client {
             if !stop.load(Ordering::Relaxed) {
                 finishing = Instant::now();
             }
-            assert!(finishing.elapsed() < Duration::from_secs(90), "client {} never ends", self.name);
+            assert!(
+                finishing.elapsed() < Duration::from_secs(90),
+                "client {} never ends",
+                self.name
+            );
             turn += 1;
             let address = {
                 let addresses = addresses.lock().unwrap();
@@ -258,7 +265,8 @@ impl Client {
         if self.decision % 2 == 0 {
             body["user"] = user.into();
         }
-        let (status, said) = self.tried(connection.ask("POST", "/v1/apps/shop/reward", &body.to_string()))?;
+        let (status, said) =
+            self.tried(connection.ask("POST", "/v1/apps/shop/reward", &body.to_string()))?;
         assert_eq!(status, 200, "{id}: {said}");
         self.rewards += 1;
         self.reward_sum += reward;

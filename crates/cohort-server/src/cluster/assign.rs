@@ -16,7 +16,8 @@ pub fn targets(nodes: &[String], owners: &[Option<String>]) -> Vec<Option<String
         }
     }
     // Where it does not come out even, those who own most have one more.
-    let mut order: Vec<(&str, usize)> = counts.iter().map(|(node, count)| (*node, *count)).collect();
+    let mut order: Vec<(&str, usize)> =
+        counts.iter().map(|(node, count)| (*node, *count)).collect();
     order.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
     let (each, more) = (owners.len() / nodes.len(), owners.len() % nodes.len());
     let mut room: BTreeMap<&str, usize> = order

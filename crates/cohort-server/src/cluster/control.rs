@@ -50,7 +50,8 @@ impl ControlFrame {
     pub fn events(&self) -> Result<Vec<Event>, JournalError> {
         let read = |(number, bytes): (u64, &Vec<u8>)| {
             let what = |why: crate::bytes::Malformed| why.to_string();
-            Event::decode(bytes).map_err(|why| JournalError::Damaged { event: number, what: what(why) })
+            Event::decode(bytes)
+                .map_err(|why| JournalError::Damaged { event: number, what: what(why) })
         };
         (self.first..).zip(self.events.iter()).map(read).collect()
     }

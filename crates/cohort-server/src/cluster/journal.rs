@@ -52,7 +52,10 @@ where
             }
             let Tail { sequence, event, control, epoch: newest } = tail;
             if newest >= epoch {
-                return Err(fenced(log.name(), &format!("an owner of epoch {newest}, not {epoch}")));
+                return Err(fenced(
+                    log.name(),
+                    &format!("an owner of epoch {newest}, not {epoch}"),
+                ));
             }
             let record = Record {
                 kind: Kind::Epoch,

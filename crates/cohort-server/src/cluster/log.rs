@@ -103,7 +103,10 @@ pub(super) fn store(name: &str, action: &'static str, why: String) -> JournalErr
 }
 
 /// The record of a sequence; `None` if it is not there.
-pub(super) fn record<L: Log + ?Sized>(log: &L, sequence: u64) -> Result<Option<Record>, JournalError> {
+pub(super) fn record<L: Log + ?Sized>(
+    log: &L,
+    sequence: u64,
+) -> Result<Option<Record>, JournalError> {
     let Some(bytes) = insist(log, |log| log.get(sequence))? else { return Ok(None) };
     decode(sequence, &bytes).map(Some)
 }
@@ -138,14 +141,18 @@ pub(super) fn tail<L: Log + ?Sized>(log: &L, bounds: Bounds) -> Result<Tail, Jou
 }
 
 /// The sequence of the record that begins the frame with an event, or of an epoch record before it.
-pub(super) fn locate<L: Log + ?Sized>(log: &L, bounds: Bounds, event: u64) -> Result<u64, JournalError> {
+pub(super) fn locate<L: Log + ?Sized>(
+    log: &L,
+    bounds: Bounds,
+    event: u64,
+) -> Result<u64, JournalError> {
     let (mut low, mut high) = (bounds.first, bounds.last + 1);
     // Invariant: the record at `low` begins at or before the event, or is the first; that at `high` begins after it.
     while low + 1 < high {
         let middle = low + (high - low) / 2;
         let what = || format!("record {middle} of its stream is not there");
-        let found = record(log, middle)?
-            .ok_or_else(|| JournalError::Damaged { event, what: what() })?;
+        let found =
+            record(log, middle)?.ok_or_else(|| JournalError::Damaged { event, what: what() })?;
         match found.first <= event {
             true => low = middle,
             false => high = middle,

@@ -210,7 +210,9 @@ impl Bucket {
     pub async fn known_shape(&self) -> Result<Option<Shape>, NatsError> {
         let fails = |why: String| NatsError::jetstream("read what the cluster is", why);
         let found = self.0.get("cluster").await.map_err(|why| fails(why.to_string()))?;
-        found.map(|found| serde_json::from_slice(&found).map_err(|why| fails(why.to_string()))).transpose()
+        found
+            .map(|found| serde_json::from_slice(&found).map_err(|why| fails(why.to_string())))
+            .transpose()
     }
 
     /// Says that a node lives.
@@ -285,9 +287,8 @@ mod tests {
         view.apply("node.a", Some(&node("a", "1", 2)), 3, at(2000));
         // The same once more, as when a bucket is read again.
         view.apply("node.b", Some(&node("b", "1", 1)), 2, at(2000));
-        let living = |view: &View, ms| {
-            view.living(at(ms)).map(|node| node.node.clone()).collect::<Vec<_>>()
-        };
+        let living =
+            |view: &View, ms| view.living(at(ms)).map(|node| node.node.clone()).collect::<Vec<_>>();
         assert_eq!(living(&view, 2500), ["a", "b"]);
         assert_eq!(living(&view, 3500), ["a"]);
         let lease = Lease { node: "a".to_owned(), instance: "1".to_owned(), epoch: 4 };

@@ -108,7 +108,9 @@ impl Nats {
         let servers = options.servers.split(',').map(|server| {
             let server = server.trim();
             server.parse::<ServerAddr>().map_err(|why| {
-                NatsError::Setting(format!("nats: `{server}` is no address of a server ({why}); expected nats://HOST:PORT"))
+                NatsError::Setting(format!(
+                    "nats: `{server}` is no address of a server ({why}); expected nats://HOST:PORT"
+                ))
             })
         });
         let servers: Vec<ServerAddr> = servers.collect::<Result<_, _>>()?;
@@ -308,10 +310,12 @@ impl Log for NatsLog {
     }
 
     fn wait(&self, ticket: Self::Ticket) -> Result<u64, NotAcknowledged> {
-        let acknowledged = self.nats.wait(async { ticket?.await.map_err(|why| match why.kind() {
-            PublishErrorKind::WrongLastSequence => NotAcknowledged::WrongSequence,
-            _ => NotAcknowledged::Unknown,
-        }) })?;
+        let acknowledged = self.nats.wait(async {
+            ticket?.await.map_err(|why| match why.kind() {
+                PublishErrorKind::WrongLastSequence => NotAcknowledged::WrongSequence,
+                _ => NotAcknowledged::Unknown,
+            })
+        })?;
         Ok(acknowledged.sequence)
     }
 

@@ -54,7 +54,13 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Node {
     /// A node that owns nothing yet.
-    pub fn new(ground: Ground, bucket: Bucket, wire: Wire, instance: String, address: String) -> Arc<Self> {
+    pub fn new(
+        ground: Ground,
+        bucket: Bucket,
+        wire: Wire,
+        instance: String,
+        address: String,
+    ) -> Arc<Self> {
         let started_ms = ground.clock.now_ms();
         Arc::new(Self {
             ground: Arc::new(ground),
@@ -111,7 +117,8 @@ impl Node {
                 loop {
                     match tokio::time::timeout(Duration::from_secs(1), entries.next()).await {
                         Ok(Some(Ok(entry))) => {
-                            let value = (entry.operation == Operation::Put).then_some(&entry.value[..]);
+                            let value =
+                                (entry.operation == Operation::Put).then_some(&entry.value[..]);
                             let now = Instant::now();
                             self.view().apply(&entry.key, value, entry.revision, now);
                         }
@@ -211,7 +218,9 @@ impl Node {
                 && known.instance != self.instance
                 && known.started_ms > self.started_ms
             {
-                let why = format!("another process runs as node {me} now; give nodes names of their own (node_name)");
+                let why = format!(
+                    "another process runs as node {me} now; give nodes names of their own (node_name)"
+                );
                 self.ended.send_if_modified(|ended| ended.replace(why).is_none());
                 return;
             }
@@ -284,7 +293,9 @@ impl Node {
                 tracing::error!(partition, epoch, %why, "a partition cannot be taken over; it is tried again");
                 tokio::time::sleep(Duration::from_millis(500)).await;
             }
-            Err(why) => tracing::error!(partition, %why, "taking over a partition stopped at a bug"),
+            Err(why) => {
+                tracing::error!(partition, %why, "taking over a partition stopped at a bug")
+            }
         }
     }
 
@@ -363,16 +374,20 @@ impl Node {
             let reply = match here {
                 Some(owned) => owned.answer(call.clone()).await,
                 None => {
-                    let owner = self.view().owner(call.partition, Instant::now()).map(|o| o.node.clone());
+                    let owner =
+                        self.view().owner(call.partition, Instant::now()).map(|o| o.node.clone());
                     match owner.filter(|owner| *owner != self.name()) {
-                        Some(owner) => self.wire.ask(&owner, &call, left.min(self.patience())).await,
+                        Some(owner) => {
+                            self.wire.ask(&owner, &call, left.min(self.patience())).await
+                        }
                         None => Reply::NotMine,
                     }
                 }
             };
             match reply {
                 Reply::Answered { status: 503, ref body, .. } if is_not_done(body) => {}
-                Reply::Answered { status: 503, ref body, .. } if twice_is_once && is_in_doubt(body) => {}
+                Reply::Answered { status: 503, ref body, .. }
+                    if twice_is_once && is_in_doubt(body) => {}
                 Reply::Answered { control, .. } => {
                     self.control.fetch_max(control, Ordering::Relaxed);
                     return reply;

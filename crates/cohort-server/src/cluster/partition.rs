@@ -127,8 +127,7 @@ impl Partition {
         let rng = ChaCha12Rng::try_from_rng(&mut SysRng)
             .map_err(|why| OpenError::Machine(std::io::Error::other(why.to_string())))?;
         let followed = journal.control();
-        let engine = Engine::new(recovered.state, limits, rng)
-            .in_cluster(followed, !is_control);
+        let engine = Engine::new(recovered.state, limits, rng).in_cluster(followed, !is_control);
         let stop = log.stop_flag();
         let clock = Box::new(ground.clock.clone());
         let runtime =

@@ -22,7 +22,12 @@ pub enum Promise {
 }
 
 /// Looks what the servers promise. `wants_sync` refuses servers that are known not to sync.
-pub fn look(nats: &Nats, servers: &str, monitor: &str, wants_sync: bool) -> Result<Promise, NatsError> {
+pub fn look(
+    nats: &Nats,
+    servers: &str,
+    monitor: &str,
+    wants_sync: bool,
+) -> Result<Promise, NatsError> {
     let version = nats.client().server_info().version;
     if wants_sync && numbers(&version).is_some_and(|found| found < OLDEST) {
         let (major, minor, patch) = OLDEST;
@@ -95,7 +100,8 @@ fn get(url: &str, path: &str) -> Option<String> {
     let mut stream = TcpStream::connect_timeout(&to, TIMEOUT).ok()?;
     stream.set_read_timeout(Some(TIMEOUT)).ok()?;
     stream.set_write_timeout(Some(TIMEOUT)).ok()?;
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\nAccept: application/json\r\n\r\n").ok()?;
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\nAccept: application/json\r\n\r\n")
+        .ok()?;
     let mut said = Vec::new();
     stream.take(1 << 22).read_to_end(&mut said).ok()?;
     let said = String::from_utf8_lossy(&said).into_owned();
@@ -112,7 +118,10 @@ mod tests {
         assert_eq!(numbers("2.15.1"), Some((2, 15, 1)));
         assert_eq!(numbers("2.10.23-RC.1"), Some((2, 10, 23)));
         assert!(numbers("2.9.10").unwrap() < OLDEST && numbers("2.11.0").unwrap() > OLDEST);
-        assert_eq!(usual_monitor("nats://user:pw@a.example:4222").as_deref(), Some("http://a.example:8222"));
+        assert_eq!(
+            usual_monitor("nats://user:pw@a.example:4222").as_deref(),
+            Some("http://a.example:8222")
+        );
         assert_eq!(usual_monitor(" b:4222").as_deref(), Some("http://b:8222"));
     }
 }

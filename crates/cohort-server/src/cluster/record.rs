@@ -168,7 +168,8 @@ impl Assembler {
             )));
         }
         if record.epoch < self.epoch {
-            let what = format!("an owner of epoch {} wrote after epoch {}", record.epoch, self.epoch);
+            let what =
+                format!("an owner of epoch {} wrote after epoch {}", record.epoch, self.epoch);
             return Err(damaged(what));
         }
         let begins = record.part == 0;

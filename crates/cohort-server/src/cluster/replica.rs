@@ -61,7 +61,10 @@ impl Journal for ReadOnly {
 }
 
 /// The state of a partition as its stream and its snapshots give it, and how far it had come in the control stream.
-pub fn fold<D: Disk>(log: NatsLog, snapshots: &Snapshots<D>) -> Result<(Recovered, Tail), RecoveryError> {
+pub fn fold<D: Disk>(
+    log: NatsLog,
+    snapshots: &Snapshots<D>,
+) -> Result<(Recovered, Tail), RecoveryError> {
     let journal = ReadOnly::open(log, snapshots.newest_event()?)?;
     let recovered = recover(&journal, snapshots)?;
     Ok((recovered, journal.tail))

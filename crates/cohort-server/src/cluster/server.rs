@@ -79,13 +79,17 @@ impl ClusterServer {
     }
 
     /// The same with clocks of the caller's choice.
-    pub fn open_with_clock(config: Config, clock: Arc<dyn Clock + Sync>) -> Result<Self, ServeError> {
+    pub fn open_with_clock(
+        config: Config,
+        clock: Arc<dyn Clock + Sync>,
+    ) -> Result<Self, ServeError> {
         let listening = Listening::open(&config)?;
         let name = config.node(listening.address());
         let nats = Nats::connect(&config.nats_options(), &name)?;
         let wants_sync = config.durability != "replicated";
         let promise = promise::look(&nats, &config.nats, &config.nats_monitor, wants_sync)?;
-        let several = config.nats.split(',').count().max(nats.client().server_info().connect_urls.len());
+        let several =
+            config.nats.split(',').count().max(nats.client().server_info().connect_urls.len());
         let replicas = match config.nats_replicas {
             0 if several >= 3 => 3,
             0 => 1,
@@ -96,7 +100,15 @@ impl ClusterServer {
         let shape = nats.wait(bucket.shape(&wanted))?;
         // The stream is there before anybody follows it.
         nats.open_log(CONTROL, shape.replicas)?;
-        Ok(Self { listening, config: Config { node_name: name, ..config }, nats, bucket, shape, promise, clock })
+        Ok(Self {
+            listening,
+            config: Config { node_name: name, ..config },
+            nats,
+            bucket,
+            shape,
+            promise,
+            clock,
+        })
     }
 
     /// Where it listens.
@@ -120,7 +132,10 @@ impl ClusterServer {
     }
 
     /// Serves until `stop` is done, then gives up its partitions and ends.
-    pub async fn serve(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), ServeError> {
+    pub async fn serve(
+        self,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), ServeError> {
         let Self { listening, config, nats, bucket, shape, clock, .. } = self;
         let failed = |why: String| ServeError::Cluster { why };
         let threads = tokio::runtime::Handle::current();
@@ -140,9 +155,14 @@ impl ClusterServer {
                 let (recovered, tail) = fold(nats.log(CONTROL), &snapshots)?;
                 let rng = ChaCha12Rng::try_from_rng(&mut SysRng)
                     .map_err(|why| ServeError::Machine(std::io::Error::other(why.to_string())))?;
-                let engine = Engine::new(recovered.state, config.limits(), rng).in_cluster(tail.event, false);
+                let engine = Engine::new(recovered.state, config.limits(), rng)
+                    .in_cluster(tail.event, false);
                 let nothing = Snapshots::new(MemoryFolder::default());
-                let options = Options { snapshot_events: 0, snapshot_interval: Duration::ZERO, ..config.options() };
+                let options = Options {
+                    snapshot_events: 0,
+                    snapshot_interval: Duration::ZERO,
+                    ..config.options()
+                };
                 let journal = Box::new(Forgetful(tail.event));
                 let runtime = Runtime::start(engine, journal, nothing, Box::new(clock), options);
                 Ok((runtime.map_err(ServeError::Machine)?, tail.event))
@@ -178,8 +198,10 @@ impl ClusterServer {
         let streams = (0..shape.partitions).map(|partition| {
             Arc::new(StreamReader(nats.log(&shape.name_of(partition)))) as Arc<dyn EventReader>
         });
-        let service = Service::new(replica.handle(), streams.collect(), config.clone(), metrics, false);
-        let following = threads.spawn(follow(feed.clone(), replica.handle(), followed, "replica".to_owned()));
+        let service =
+            Service::new(replica.handle(), streams.collect(), config.clone(), metrics, false);
+        let following =
+            threads.spawn(follow(feed.clone(), replica.handle(), followed, "replica".to_owned()));
         let feeding = threads.spawn(feed.run(nats.clone()));
         let living = {
             let node = node.clone();

@@ -65,7 +65,9 @@ fn put_headers(out: &mut Vec<u8>, headers: &[(String, String)]) -> std::io::Resu
 
 fn take_headers(from: &mut &[u8]) -> Result<Vec<(String, String)>, Malformed> {
     let count = from.take_len()?;
-    (0..count).map(|_| -> Result<_, Malformed> { Ok((from.take_str()?, from.take_str()?)) }).collect()
+    (0..count)
+        .map(|_| -> Result<_, Malformed> { Ok((from.take_str()?, from.take_str()?)) })
+        .collect()
 }
 
 impl Call {
@@ -330,7 +332,8 @@ mod tests {
             let all = parts(4, &bytes, most);
             assert!(all.iter().all(|part| part.len() <= most));
             let mut gathering = Gathering(HashMap::new());
-            let whole: Vec<_> = all.iter().filter_map(|part| gathering.push(|id| id, part)).collect();
+            let whole: Vec<_> =
+                all.iter().filter_map(|part| gathering.push(|id| id, part)).collect();
             assert_eq!(whole, [bytes.clone()]);
             if all.len() > 2 {
                 let mut gathering = Gathering(HashMap::new());

@@ -79,7 +79,11 @@ pub const KEYS: &[Key] = &[
         64,
         "How many partitions users are spread over; fixed when the cluster is made, and ignored from then on.",
     ),
-    word("node_name", "", "What this node is called; empty: by machine and port. No two nodes may have the same."),
+    word(
+        "node_name",
+        "",
+        "What this node is called; empty: by machine and port. No two nodes may have the same.",
+    ),
     number(
         "nats_replicas",
         (0, 5),
@@ -87,7 +91,11 @@ pub const KEYS: &[Key] = &[
         "On how many NATS servers everything is kept; 0: on three where there are three, else on one.",
     ),
     word("nats_credentials", "", "A credentials file of NATS."),
-    word("nats_tls_ca", "", "Certificates of authorities that NATS servers are checked against, in PEM."),
+    word(
+        "nats_tls_ca",
+        "",
+        "Certificates of authorities that NATS servers are checked against, in PEM.",
+    ),
     word("nats_tls_cert", "", "The certificate by which NATS servers know this node, in PEM."),
     word("nats_tls_key", "", "Its key, in PEM."),
     word(
@@ -96,7 +104,11 @@ pub const KEYS: &[Key] = &[
         "Monitoring addresses of all NATS servers, http://HOST:PORT with commas, where they are asked whether they sync on \
          every write; empty: port 8222 of each.",
     ),
-    word("nats_prefix", "cohort", "What names of streams and subjects begin with: clusters that share servers have each its own."),
+    word(
+        "nats_prefix",
+        "cohort",
+        "What names of streams and subjects begin with: clusters that share servers have each its own.",
+    ),
     number("sync_interval_ms", (1, 60_000), 100, "How often `interval` syncs the disk."),
     number(
         "snapshot_events",

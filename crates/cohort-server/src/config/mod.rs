@@ -213,7 +213,9 @@ impl Config {
         }
         match (self.nats.is_empty(), self.durability.as_str()) {
             (true, "replicated") => {
-                return together("durability = \"replicated\" is for a cluster: set nats, or use always");
+                return together(
+                    "durability = \"replicated\" is for a cluster: set nats, or use always",
+                );
             }
             (false, "interval") => {
                 return together(

@@ -60,9 +60,10 @@ impl Engine {
             What::Created(_) => at_ms,
             What::Deleted => now_ms.max(self.app(&app)?.now_ms()),
             // What has ended by now is learned by the settings, and with the model, of before.
-            What::Changed(_) | What::TrialSet(_) | What::LearningSet(_) | What::ModelReplaced(_) => {
-                self.catch_up(now_ms, &app, group)?
-            }
+            What::Changed(_)
+            | What::TrialSet(_)
+            | What::LearningSet(_)
+            | What::ModelReplaced(_) => self.catch_up(now_ms, &app, group)?,
             What::Refitted(_) if self.fits_here(&app)? => return Ok(()),
             // Of users and of time the control stream says nothing that concerns others.
             What::TimePassed

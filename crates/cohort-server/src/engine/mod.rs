@@ -169,7 +169,9 @@ impl Engine {
         match request {
             Request::TimePasses => return self.pass_time(now_ms, group),
             Request::ClockSteps { by_ms } => return self.step_clock(now_ms, by_ms, group),
-            Request::Follow { number, events } => return self.follow(now_ms, number, events, group),
+            Request::Follow { number, events } => {
+                return self.follow(now_ms, number, events, group);
+            }
             _ => {}
         }
         match request.works_on().map(str::to_owned) {
@@ -294,7 +296,8 @@ impl Engine {
                 Ok(Answer::Done)
             }
             Request::Digest => {
-                let sum = self.state.digest().map_err(|why| Refusal::Bug { why: why.to_string() })?;
+                let sum =
+                    self.state.digest().map_err(|why| Refusal::Bug { why: why.to_string() })?;
                 Ok(Answer::Digest(self.state.last_event(), sum))
             }
             Request::TimePasses | Request::ClockSteps { .. } | Request::Follow { .. } => {

@@ -59,7 +59,11 @@ pub(crate) fn fold(
     Ok(table.finish()?)
 }
 
-fn fold_one(journal: &dyn EventReader, app: App, table: &mut dyn Table) -> Result<(), JournalError> {
+fn fold_one(
+    journal: &dyn EventReader,
+    app: App,
+    table: &mut dyn Table,
+) -> Result<(), JournalError> {
     let damaged =
         |number, why: Malformed| JournalError::Damaged { event: number, what: why.to_string() };
     // What an app of the same name did before this one was created is not its log.

@@ -60,8 +60,8 @@ use crate::insight::hub::Hub;
 use crate::journal::EventReader;
 use access::{AdminKeys, Hosts, Rates};
 pub(crate) use error::ApiError;
-pub(crate) use personalizer::dialect_user;
 use measure::Measures;
+pub(crate) use personalizer::dialect_user;
 
 /// What every handler can use.
 pub struct Service {

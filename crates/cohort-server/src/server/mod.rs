@@ -252,7 +252,13 @@ impl Server {
             terms: Keep::of(&config),
         };
         let housekeeper = tokio::spawn(housekeeper.run());
-        let service = Service::new(engine.clone(), vec![Arc::new(journal)], config.clone(), metrics.clone(), demo);
+        let service = Service::new(
+            engine.clone(),
+            vec![Arc::new(journal)],
+            config.clone(),
+            metrics.clone(),
+            demo,
+        );
         let listener = tokio::net::TcpListener::from_std(listener).map_err(ServeError::Machine)?;
         let visitors = demo.then(|| tokio::spawn(crate::demo::run(engine.clone())));
         let upkeep = tokio::spawn(keep_up(metrics, service.clone()));

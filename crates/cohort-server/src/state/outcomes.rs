@@ -113,9 +113,8 @@ impl Outcomes {
         buckets.sort_by_key(|bucket| bucket.until_ms);
         let width = buckets.iter().map(Bucket::count).max().unwrap_or(0).max(FIRST_WIDTH);
         let at_once = buckets.len().div_ceil(MOST_BUCKETS).max(1);
-        let together = |some: &[Bucket]| {
-            some.iter().skip(1).fold(some[0], |sum, bucket| sum.with(bucket))
-        };
+        let together =
+            |some: &[Bucket]| some.iter().skip(1).fold(some[0], |sum, bucket| sum.with(bucket));
         Self { buckets: buckets.chunks(at_once).map(together).collect(), width }
     }
 

@@ -37,7 +37,8 @@ pub fn watch_over(process: u32) -> Child {
 
 /// The program, as `scripts/install-test-tools` leaves it, or on the path.
 fn program() -> PathBuf {
-    let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-tools/bin/nats-server");
+    let installed =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-tools/bin/nats-server");
     let named = std::env::var_os("COHORT_NATS_SERVER").map(PathBuf::from);
     named.unwrap_or_else(|| match installed.exists() {
         true => installed,

@@ -81,7 +81,9 @@ pub fn class_of(method: &Method, route: &str) -> Class {
         "/{app}/log.csv" | "/{app}/log.parquet" => Class::Own,
         "/{app}/features" | "/{app}/cohorts/{cohort}/features" => Class::Anyone,
         route if route.starts_with("/{app}/users/") => Class::User,
-        route if route.starts_with("/{app}/keys") || route.starts_with("/{app}/items") => Class::Control,
+        route if route.starts_with("/{app}/keys") || route.starts_with("/{app}/items") => {
+            Class::Control
+        }
         _ => Class::Refused,
     }
 }
@@ -160,7 +162,9 @@ mod tests {
     #[test]
     fn the_dialect_goes_where_its_versions_say() {
         let of = |route: &str| class_of(&Method::POST, route);
-        for base in ["/personalizer", "/personalizer/v1.0", "/apps/{app}/personalizer/v1.1-preview.3"] {
+        for base in
+            ["/personalizer", "/personalizer/v1.0", "/apps/{app}/personalizer/v1.1-preview.3"]
+        {
             assert_eq!(of(&format!("{base}/rank")), Class::Rank);
             assert_eq!(of(&format!("{base}/events/{{event}}/reward")), Class::Event);
             assert_eq!(of(&format!("{base}/configurations/service")), Class::LoopControl);

@@ -85,7 +85,12 @@ pub struct PartitionStatus {
 }
 
 /// What a view says.
-pub fn status_of(view: &View, node: &str, shape: &crate::cluster::members::Shape, control: u64) -> ClusterStatus {
+pub fn status_of(
+    view: &View,
+    node: &str,
+    shape: &crate::cluster::members::Shape,
+    control: u64,
+) -> ClusterStatus {
     let now = Instant::now();
     let nodes = view.nodes(now).into_iter().map(|(state, silent)| NodeStatus {
         lives: silent < crate::cluster::members::DEAD,
@@ -98,14 +103,18 @@ pub fn status_of(view: &View, node: &str, shape: &crate::cluster::members::Shape
     });
     let owners = (0..=shape.partitions).map(|partition| {
         let owner = view.owner(partition, now);
-        let told = |owner: &NodeState| owner.owns.iter().find(|one| one.partition == partition).cloned();
+        let told =
+            |owner: &NodeState| owner.owns.iter().find(|one| one.partition == partition).cloned();
         let told = owner.and_then(told);
         let is_control = partition == shape.partitions;
         PartitionStatus {
             partition: shape.name_of(partition),
             owner: owner.map(|owner| owner.node.clone()),
             epoch: view.lease(partition).0.epoch,
-            lag: told.as_ref().filter(|_| !is_control).map(|told| control.saturating_sub(told.followed)),
+            lag: told
+                .as_ref()
+                .filter(|_| !is_control)
+                .map(|told| control.saturating_sub(told.followed)),
             events: told.as_ref().map(|told| told.events),
             users: told.as_ref().map(|told| told.users),
             bytes: told.as_ref().map(|told| told.bytes),
@@ -134,10 +143,14 @@ fn add(sum: &mut Map<String, Value>, more: &Map<String, Value>) {
         match before.as_mut().and_then(Value::as_object_mut) {
             Some(before) => {
                 for (key, value) in after.as_object().into_iter().flatten() {
-                    let number = |value: Option<&Value>| value.and_then(Value::as_f64).unwrap_or(0.0);
+                    let number =
+                        |value: Option<&Value>| value.and_then(Value::as_f64).unwrap_or(0.0);
                     let total = number(before.get(key)) + number(Some(value));
                     let whole = total.fract() == 0.0 && value.is_u64();
-                    before.insert(key.clone(), if whole { (total as u64).into() } else { total.into() });
+                    before.insert(
+                        key.clone(),
+                        if whole { (total as u64).into() } else { total.into() },
+                    );
                 }
             }
             None => before = Some(after.clone()),
@@ -187,9 +200,15 @@ impl Front {
         fn yes() -> bool {
             true
         }
-        let drain = match self.service.admit_admin(headers).map(|who| (who, serde_json::from_slice::<Drain>(&asked.body))) {
+        let drain = match self
+            .service
+            .admit_admin(headers)
+            .map(|who| (who, serde_json::from_slice::<Drain>(&asked.body)))
+        {
             Err(refused) => return refused.into_response(),
-            Ok((_, Err(why))) => return ApiError::new(422, "bad_body", why.to_string()).into_response(),
+            Ok((_, Err(why))) => {
+                return ApiError::new(422, "bad_body", why.to_string()).into_response();
+            }
             Ok((who, Ok(drain))) => {
                 who.did("node drained", "", &drain.node);
                 drain
@@ -209,9 +228,8 @@ impl Front {
     async fn of_control(&self, asked: &Asked) -> Result<Map<String, Value>, Response> {
         let call = Self::call(asked, self.control(), asked.body.clone());
         match self.node.ask(call, true, asked.until).await {
-            Reply::Answered { status: 200, body, .. } => {
-                object(&body).ok_or_else(|| ApiError::new(500, "bug", "an answer that is none").into_response())
-            }
+            Reply::Answered { status: 200, body, .. } => object(&body)
+                .ok_or_else(|| ApiError::new(500, "bug", "an answer that is none").into_response()),
             reply => Err(answer_of(self.control(), reply)),
         }
     }
@@ -237,7 +255,8 @@ impl Front {
             Err(refused) => return refused,
         };
         let (answered, missing) = self.ask_all(&asked).await;
-        let parts: Vec<Map<String, Value>> = answered.iter().filter_map(|(_, _, body)| object(body)).collect();
+        let parts: Vec<Map<String, Value>> =
+            answered.iter().filter_map(|(_, _, body)| object(body)).collect();
         let listed = parts.iter().filter_map(|part| part.get("apps")?.as_array()).flatten();
         let listed: Vec<&Map<String, Value>> = listed.filter_map(Value::as_object).collect();
         for app in all.get_mut("apps").and_then(Value::as_array_mut).into_iter().flatten() {
@@ -268,7 +287,10 @@ impl Front {
         parts.sort_by_key(|part| std::cmp::Reverse(part.rewards));
         let Some(mut known) = parts.first().cloned() else {
             let refused = answered.into_iter().next().map(|(partition, status, body)| {
-                answer_of(partition, Reply::Answered { control: 0, status, headers: json_header(), body })
+                answer_of(
+                    partition,
+                    Reply::Answered { control: 0, status, headers: json_header(), body },
+                )
             });
             return Err(refused.unwrap_or_else(|| super::nobody(0)));
         };
@@ -279,7 +301,8 @@ impl Front {
             known.waiting += part.waiting;
             known.decisions += part.decisions;
             known.rewards += part.rewards;
-            known.decisions_per_second = plus(known.decisions_per_second, part.decisions_per_second);
+            known.decisions_per_second =
+                plus(known.decisions_per_second, part.decisions_per_second);
             known.rewards_per_second = plus(known.rewards_per_second, part.rewards_per_second);
             known.at_ms = known.at_ms.max(part.at_ms);
             known.recent.extend(part.recent.iter().cloned());
@@ -308,7 +331,9 @@ impl Front {
             until: asked.until,
         };
         let (answered, _) = self.ask_all(&look).await;
-        let buckets = answered.iter().filter_map(|(_, _, body)| serde_json::from_slice::<Vec<Bucket>>(body).ok());
+        let buckets = answered
+            .iter()
+            .filter_map(|(_, _, body)| serde_json::from_slice::<Vec<Bucket>>(body).ok());
         Outcomes::merged(buckets.flatten().collect())
     }
 
@@ -326,7 +351,8 @@ impl Front {
             let event = Bytes::from(format!("data: {known}\n\n"));
             Some((Ok::<_, std::io::Error>(event), (front, asked, false)))
         });
-        let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
+        let headers =
+            [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
         (headers, Body::from_stream(ticks)).into_response()
     }
 }
@@ -353,13 +379,20 @@ mod tests {
                 "defaults": 2, "unrewarded": 0, "apprentice": {"decisions": 3, "agreed": 1, "reward": 0.5}});
             part.as_object().unwrap().clone()
         };
-        let mut app = json!({"name": "shop", "users": 0, "reward_sum": 0.0}).as_object().unwrap().clone();
+        let mut app =
+            json!({"name": "shop", "users": 0, "reward_sum": 0.0}).as_object().unwrap().clone();
         add(&mut app, &part(3, 4, 2.0));
         add(&mut app, &part(5, 0, 0.0));
         finish(&mut app, &[7]);
         let app = Value::Object(app);
-        assert_eq!((&app["users"], &app["decisions"], &app["waiting"]), (&json!(8), &json!(20), &json!(2)));
-        assert_eq!((&app["average_reward"], &app["missing_partitions"]), (&json!(0.5), &json!([7])));
+        assert_eq!(
+            (&app["users"], &app["decisions"], &app["waiting"]),
+            (&json!(8), &json!(20), &json!(2))
+        );
+        assert_eq!(
+            (&app["average_reward"], &app["missing_partitions"]),
+            (&json!(0.5), &json!([7]))
+        );
         assert_eq!(app["apprentice"], json!({"decisions": 6, "agreed": 2, "reward": 1.0}));
     }
 }

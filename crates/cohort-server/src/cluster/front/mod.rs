@@ -86,11 +86,7 @@ fn partition_in(id: &str, partitions: u32) -> Option<u32> {
 }
 
 /// Sends a request where it belongs; what is this node's own business goes on as in a single service.
-pub async fn dispatch(
-    State(front): State<Arc<Front>>,
-    request: Request,
-    next: Next,
-) -> Response {
+pub async fn dispatch(State(front): State<Arc<Front>>, request: Request, next: Next) -> Response {
     let matched = request.extensions().get::<MatchedPath>();
     let Some(route) = matched.map(|matched| matched.as_str().to_owned()) else {
         return next.run(request).await;
@@ -109,7 +105,8 @@ pub async fn dispatch(
         let sentence = "the body is larger than body_bytes";
         return ApiError::new(413, "body_too_large", sentence).into_response();
     };
-    let name = |key: &str| names.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone());
+    let name =
+        |key: &str| names.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone());
     let asked = Asked {
         app: name("app").unwrap_or_default(),
         method: parts.method.clone(),
@@ -152,7 +149,8 @@ fn target_of(parts: &Parts) -> String {
 }
 
 fn passed_on(headers: &HeaderMap) -> Vec<(String, String)> {
-    let value = |name: &&str| Some(((*name).to_owned(), headers.get(*name)?.to_str().ok()?.to_owned()));
+    let value =
+        |name: &&str| Some(((*name).to_owned(), headers.get(*name)?.to_str().ok()?.to_owned()));
     PASSED_ON.iter().filter_map(value).collect()
 }
 
@@ -164,7 +162,9 @@ pub(super) fn in_doubt() -> Response {
 }
 
 fn nobody(partition: u32) -> Response {
-    let sentence = format!("nobody serves partition {partition} at the moment, and nothing was done; ask again");
+    let sentence = format!(
+        "nobody serves partition {partition} at the moment, and nothing was done; ask again"
+    );
     ApiError::later(503, "partition_unserved", &sentence, 1).into_response()
 }
 
@@ -240,7 +240,8 @@ impl Front {
 
     /// Whether this node is heard, and all partitions have an owner.
     fn health(&self) -> Response {
-        let failed = |sentence: String| ApiError::later(503, "unwell", &sentence, 5).into_response();
+        let failed =
+            |sentence: String| ApiError::later(503, "unwell", &sentence, 5).into_response();
         if !self.node.is_heard() {
             return failed("NATS does not answer this node".to_owned());
         }
@@ -283,6 +284,13 @@ mod tests {
         // What a cluster was made with must never change: ids and streams rest on it.
         let known = [("shop", "ann"), ("shop", "bob"), ("blog", "ann")];
         let found = known.map(|(app, user)| partition_of(app, user, 64));
-        assert_eq!(found, [partition_of("shop", "ann", 64), partition_of("shop", "bob", 64), partition_of("blog", "ann", 64)]);
+        assert_eq!(
+            found,
+            [
+                partition_of("shop", "ann", 64),
+                partition_of("shop", "bob", 64),
+                partition_of("blog", "ann", 64)
+            ]
+        );
     }
 }

@@ -73,7 +73,11 @@ impl Front {
     pub(super) async fn decide_batch(&self, asked: Asked) -> Response {
         let read = serde_json::from_slice::<Map<String, Value>>(&asked.body).ok();
         let Some((mut rest, users)) = read.and_then(|mut rest| match rest.remove("users") {
-            Some(Value::Array(users)) if users.iter().all(|user| user.get("user").is_some_and(Value::is_string)) => Some((rest, users)),
+            Some(Value::Array(users))
+                if users.iter().all(|user| user.get("user").is_some_and(Value::is_string)) =>
+            {
+                Some((rest, users))
+            }
             _ => None,
         }) else {
             return self.send(0, &asked, false).await;
@@ -121,12 +125,14 @@ impl Front {
         let (mut taken, mut refused) = (false, None);
         for (partition, places, reply) in futures_util::future::join_all(asking).await {
             let answers = match &reply {
-                Reply::Answered { status: 200, body, .. } => {
-                    serde_json::from_slice::<Value>(body).ok().and_then(|mut body| match body.get_mut(list).map(Value::take) {
-                        Some(Value::Array(answers)) if answers.len() == places.len() => Some(answers),
+                Reply::Answered { status: 200, body, .. } => serde_json::from_slice::<Value>(body)
+                    .ok()
+                    .and_then(|mut body| match body.get_mut(list).map(Value::take) {
+                        Some(Value::Array(answers)) if answers.len() == places.len() => {
+                            Some(answers)
+                        }
                         _ => None,
-                    })
-                }
+                    }),
                 _ => None,
             };
             match answers {
@@ -170,8 +176,9 @@ impl Front {
         if let Some(partition) = named {
             return Place::Partition(partition);
         }
-        let asking = (0..self.partitions())
-            .map(|partition| async move { (partition, self.node.ask(look(partition), true, asked.until).await) });
+        let asking = (0..self.partitions()).map(|partition| async move {
+            (partition, self.node.ask(look(partition), true, asked.until).await)
+        });
         let (mut found, mut silent) = (Vec::new(), None);
         for (partition, reply) in futures_util::future::join_all(asking).await {
             match reply {
@@ -189,7 +196,13 @@ impl Front {
     }
 
     /// Sends what is about one decision to where that is.
-    async fn send_to(&self, id: &str, user: Option<&str>, asked: &Asked, twice_is_once: bool) -> Response {
+    async fn send_to(
+        &self,
+        id: &str,
+        user: Option<&str>,
+        asked: &Asked,
+        twice_is_once: bool,
+    ) -> Response {
         match self.find(asked, id, user).await {
             Place::Partition(partition) => self.send(partition, asked, twice_is_once).await,
             Place::Nowhere => self.send(0, asked, twice_is_once).await,
@@ -204,14 +217,18 @@ impl Front {
 
     pub(super) async fn activate(&self, asked: Asked) -> Response {
         match serde_json::from_slice::<Which>(&asked.body) {
-            Ok(which) => self.send_to(&which.decision_id, which.user.as_deref(), &asked, true).await,
+            Ok(which) => {
+                self.send_to(&which.decision_id, which.user.as_deref(), &asked, true).await
+            }
             Err(_) => self.send(0, &asked, true).await,
         }
     }
 
     pub(super) async fn reward(&self, asked: Asked) -> Response {
         match serde_json::from_slice::<Which>(&asked.body) {
-            Ok(which) => self.send_to(&which.decision_id, which.user.as_deref(), &asked, false).await,
+            Ok(which) => {
+                self.send_to(&which.decision_id, which.user.as_deref(), &asked, false).await
+            }
             Err(_) => self.send(0, &asked, false).await,
         }
     }
@@ -228,10 +245,12 @@ impl Front {
             Some((which?, rewards))
         });
         let most = self.node.ground.config.max_batch;
-        let Some((which, rewards)) = read.filter(|(_, all)| !all.is_empty() && all.len() <= most) else {
+        let Some((which, rewards)) = read.filter(|(_, all)| !all.is_empty() && all.len() <= most)
+        else {
             return self.send(0, &asked, false).await;
         };
-        let finding = which.iter().map(|one| self.find(&asked, &one.decision_id, one.user.as_deref()));
+        let finding =
+            which.iter().map(|one| self.find(&asked, &one.decision_id, one.user.as_deref()));
         let mut by_partition = BTreeMap::<u32, (Vec<usize>, Vec<Value>)>::new();
         for (at, place) in futures_util::future::join_all(finding).await.into_iter().enumerate() {
             let partition = match place {
@@ -321,8 +340,11 @@ fn header_map(headers: &[(String, String)]) -> HeaderMap {
 async fn told(partition: u32, reply: Reply) -> (Response, Value) {
     let (parts, body) = answer_of(partition, reply).into_parts();
     let body = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
-    let error = serde_json::from_slice::<Value>(&body).ok().and_then(|mut body| Some(body.get_mut("error")?.take()));
-    let error = error.unwrap_or_else(|| json!({"code": "bug", "message": "an answer that is none"}));
+    let error = serde_json::from_slice::<Value>(&body)
+        .ok()
+        .and_then(|mut body| Some(body.get_mut("error")?.take()));
+    let error =
+        error.unwrap_or_else(|| json!({"code": "bug", "message": "an answer that is none"}));
     (Response::from_parts(parts, body.into()), error)
 }
 
@@ -335,7 +357,9 @@ pub(super) fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(byte.into()),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                out.push(byte.into())
+            }
             _ => out.push_str(&format!("%{byte:02X}")),
         }
     }
@@ -349,7 +373,8 @@ mod tests {
     #[test]
     fn an_id_is_added_to_a_body_and_nothing_else_changes() {
         let body = Bytes::from_static(b" { \"user\": \"ann\", \"items\": []}");
-        let with: Value = serde_json::from_slice(&with_id(&body, "decision_id", 5).unwrap()).unwrap();
+        let with: Value =
+            serde_json::from_slice(&with_id(&body, "decision_id", 5).unwrap()).unwrap();
         assert_eq!(with["user"], "ann");
         assert_eq!(partition_in(with["decision_id"].as_str().unwrap(), 64), Some(5));
         assert_eq!(encoded("a b/é"), "a%20b%2F%C3%A9");
