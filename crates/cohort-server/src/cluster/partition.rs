@@ -129,9 +129,11 @@ impl Partition {
         let followed = journal.control();
         let engine = Engine::new(recovered.state, limits, rng).in_cluster(followed, !is_control);
         let stop = log.stop_flag();
+        let mut options = config.options();
+        // Partitions that are behind still have to follow what is in the control stream.
+        options.prunes &= !is_control;
         let clock = Box::new(ground.clock.clone());
-        let runtime =
-            Runtime::start(engine, Box::new(journal), snapshots, clock, config.options())?;
+        let runtime = Runtime::start(engine, Box::new(journal), snapshots, clock, options)?;
         let handle = runtime.handle();
         let reader: Arc<dyn EventReader> = Arc::new(StreamReader(log.clone()));
         let service_config = Config { rate_per_second: 0, ..config.clone() };
