@@ -1,13 +1,15 @@
-//! `cohort cluster`: MAXIMAL-CLUSTER on points from a file.
+//! `cohort cluster`: MAXIMAL-CLUSTER on points from a file; `cohort cluster status` and `drain`: the nodes of a service on
+//! several machines.
 
 use std::path::PathBuf;
 use std::time::Instant;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use cohort::cluster::{maximal_cluster, partition};
 use cohort_lab::{npy, results};
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::connection::Connection;
 use crate::failure::{Done, Failure, print};
 
 const EXAMPLES: &str = "\
@@ -15,12 +17,48 @@ Examples:
   cohort cluster --points P.npy --gamma 0.3
       how many clusters there are at distance 0.3, and their sizes
   cohort cluster --points P.npy --gamma 0.3 --min-share 0.01 --labels L.npy
-      clusters with fewer than 1 % of all points are merged; writes the cluster of every point";
+      clusters with fewer than 1 % of all points are merged; writes the cluster of every point
+  cohort cluster status --url http://a:7700
+      nodes and partitions of a service on several machines
+  cohort cluster drain b --url http://a:7700
+      node b gives up its partitions; then it can be stopped";
 
-/// Find the connected components of points: MAXIMAL-CLUSTER, Algorithm 3 of the paper
+/// Find the connected components of points: MAXIMAL-CLUSTER, Algorithm 3 of the paper; or look at a cluster of machines
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Cluster {
+    #[command(subcommand)]
+    machines: Option<Machines>,
+    #[command(flatten)]
+    points: Option<Points>,
+}
+
+/// What can be asked of a service on several machines.
+#[derive(Subcommand)]
+enum Machines {
+    /// Nodes, partitions, who owns which, how far each is behind, how large it is
+    Status {
+        #[command(flatten)]
+        connection: Connection,
+        /// Print JSON, and nothing else
+        #[arg(long)]
+        json: bool,
+    },
+    /// Let a node give up its partitions, so that it can be stopped without anybody waiting
+    Drain {
+        /// The node
+        node: String,
+        /// Let it own partitions again
+        #[arg(long)]
+        undo: bool,
+        #[command(flatten)]
+        connection: Connection,
+    },
+}
+
+/// What MAXIMAL-CLUSTER needs.
+#[derive(Args)]
+struct Points {
     /// The points, (N, d) float64
     #[arg(long, value_name = "P.npy")]
     points: PathBuf,
@@ -39,8 +77,95 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Reads, clusters, writes, prints.
+    /// Clusters points, or looks at machines.
     pub fn run(self) -> Result<Done, Failure> {
+        match (self.machines, self.points) {
+            (Some(machines), _) => machines.run(),
+            (None, Some(points)) => points.run(),
+            (None, None) => {
+                Err(Failure::bad_input("expected --points and --gamma, or one of: status, drain"))
+            }
+        }
+    }
+}
+
+impl Machines {
+    fn run(self) -> Result<Done, Failure> {
+        match self {
+            Self::Status { connection, json } => {
+                let status = connection.ask("GET", "/v1/cluster", None)?;
+                print(&if json { format!("{status}\n") } else { told(&status) })?;
+            }
+            Self::Drain { node, undo, connection } => {
+                let body = json!({"node": node, "drain": !undo});
+                connection.ask("POST", "/v1/cluster/drain", Some(body))?;
+                print(&match undo {
+                    false => format!(
+                        "{node} gives up its partitions; `cohort cluster status` tells when it has\n"
+                    ),
+                    true => format!("{node} may own partitions again\n"),
+                })?;
+            }
+        }
+        Ok(Done::Complete)
+    }
+}
+
+/// A status for people.
+fn told(status: &Value) -> String {
+    let text = |value: &Value| match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let mut said = format!(
+        "{} partitions on {} servers, control event {}\n\n{:<20} {:<22} {:<8} {:>5}  {}\n",
+        text(&status["partitions"]),
+        text(&status["replicas"]),
+        text(&status["control"]),
+        "node",
+        "address",
+        "version",
+        "owns",
+        "state"
+    );
+    let list = |key: &str| status[key].as_array().cloned().unwrap_or_default();
+    for node in list("nodes") {
+        let state = match (node["lives"] == true, node["drains"] == true) {
+            (false, _) => format!("silent for {} ms", text(&node["silent_ms"])),
+            (true, true) => "drains".to_owned(),
+            (true, false) => "lives".to_owned(),
+        };
+        said.push_str(&format!(
+            "{:<20} {:<22} {:<8} {:>5}  {state}\n",
+            text(&node["node"]),
+            text(&node["address"]),
+            text(&node["version"]),
+            text(&node["owns"]),
+        ));
+    }
+    said.push_str(&format!(
+        "\n{:<10} {:<20} {:>6} {:>12} {:>6} {:>10} {:>14}\n",
+        "partition", "owner", "epoch", "events", "lag", "users", "bytes"
+    ));
+    for partition in list("owners") {
+        said.push_str(&format!(
+            "{:<10} {:<20} {:>6} {:>12} {:>6} {:>10} {:>14}\n",
+            text(&partition["partition"]),
+            text(&partition["owner"]),
+            text(&partition["epoch"]),
+            text(&partition["events"]),
+            text(&partition["lag"]),
+            text(&partition["users"]),
+            text(&partition["bytes"]),
+        ));
+    }
+    said
+}
+
+impl Points {
+    /// Reads, clusters, writes, prints.
+    fn run(self) -> Result<Done, Failure> {
         self.labels.as_deref().map_or(Ok(()), results::check_place)?;
         let points = npy::read::<f64>(&self.points, &["points", "coordinates"])?;
         let started = Instant::now();

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use cohort_server::cluster::promise::Promise;
+use cohort_server::cluster::server::ClusterServer;
 use cohort_server::config::Config;
 use cohort_server::config::keys::{KEYS, VARIABLE_PREFIX, example};
 use cohort_server::demo;
@@ -43,6 +45,9 @@ impl Serve {
             config.data_dir = config.data_dir.with_file_name(demo::FOLDER);
         }
         server::log(&config);
+        if !config.nats.is_empty() {
+            return serve_in_cluster(config, self.demo);
+        }
         let keyless = !config.needs_keys();
         let scheme = if config.tls_cert.as_os_str().is_empty() { "http" } else { "https" };
         let failed = |why: server::ServeError| Failure::failed(why.to_string());
@@ -67,6 +72,41 @@ impl Serve {
         runtime.block_on(server.serve(asked_to_stop())).map_err(failed)?;
         Ok(Done::Complete)
     }
+}
+
+/// A node of a cluster.
+fn serve_in_cluster(config: Config, demo: bool) -> Result<Done, Failure> {
+    if demo {
+        let sentence = "--demo is for a single service; scripts/cluster-demo starts a cluster with made-up users";
+        return Err(Failure::bad_input(sentence));
+    }
+    let failed = |why: server::ServeError| Failure::failed(why.to_string());
+    let scheme = if config.tls_cert.as_os_str().is_empty() { "http" } else { "https" };
+    let keyless = !config.needs_keys();
+    let server = ClusterServer::open(config).map_err(failed)?;
+    let address = format!("{scheme}://{}", server.address());
+    let shape = server.shape();
+    let mut said = format!(
+        "cohort is listening on {address}\nthis is node {} of a cluster with {} partitions, kept on {} server{}\n",
+        server.node(),
+        shape.partitions,
+        shape.replicas,
+        if shape.replicas == 1 { "" } else { "s" },
+    );
+    match server.promise() {
+        Promise::Synced => said.push_str("an answer is given when a quorum of servers has synced it\n"),
+        Promise::Replicated(why) => said.push_str(&format!(
+            "an answer is given when a quorum of servers has it, which may not have synced it: {why}\n"
+        )),
+    }
+    if keyless {
+        said.push_str("no admin_key is set: whoever is on this machine may ask anything\n");
+    }
+    print(&said)?;
+    let runtime = server::request_threads();
+    let runtime = runtime.map_err(|why| Failure::failed(format!("no threads: {why}")))?;
+    runtime.block_on(server.serve(asked_to_stop())).map_err(failed)?;
+    Ok(Done::Complete)
 }
 
 /// The environment variables of the service. Other variables may hold anything.

@@ -10,6 +10,7 @@
 //! | [`trial`] | how can it be known whether the policy helps? |
 //! | [`snapshot`] | how is a restart made short? |
 //! | [`backup`] | how is all of it copied while it is used? |
+//! | [`cluster`] | how do several machines do it together? |
 //! | [`engine`] | what is done with a request? |
 //! | [`export`] | how does the log get out? |
 //! | [`insight`] | what does it know, why did it decide so, does it help? |
@@ -34,6 +35,8 @@ pub mod boundaries;
 pub mod bytes;
 #[cfg(feature = "service")]
 pub mod clock;
+#[cfg(feature = "service")]
+pub mod cluster;
 #[cfg(feature = "service")]
 pub mod config;
 #[cfg(feature = "service")]

@@ -2,7 +2,15 @@
 //! crash; what is damaged is named.
 #![allow(missing_docs)]
 
+mod nats;
+
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cohort_server::cluster::journal::StreamJournal;
+use cohort_server::cluster::memory::MemoryStream;
+use cohort_server::cluster::nats::{Nats, NatsLog};
 
 use cohort_server::journal::faulty::{Fault, FaultyJournal};
 use cohort_server::journal::memory::{MemoryDisk, MemoryJournal};
@@ -64,6 +72,40 @@ impl Place for Faultless {
     }
     fn open(&self) -> Result<Self::Journal, JournalError> {
         Ok(FaultyJournal::new(MemoryJournal::open(&self.0)?, usize::MAX, Fault::Before))
+    }
+}
+
+/// In a replicated stream that is simulated, whose messages are so small that frames are cut.
+struct InAStream(MemoryStream, AtomicU64);
+/// In a stream of a real NATS server.
+struct InJetStream(NatsLog, AtomicU64);
+
+impl Place for InAStream {
+    type Journal = StreamJournal<MemoryStream>;
+    fn new() -> Self {
+        Self(MemoryStream::default(), AtomicU64::new(0))
+    }
+    fn open(&self) -> Result<Self::Journal, JournalError> {
+        let epoch = self.1.fetch_add(1, Ordering::Relaxed) + 1;
+        StreamJournal::open(self.0.clone(), epoch, "test", 0)
+    }
+}
+
+impl Place for InJetStream {
+    type Journal = StreamJournal<NatsLog>;
+    fn new() -> Self {
+        static SERVERS: LazyLock<(nats::Servers, Nats)> = LazyLock::new(|| {
+            let servers = nats::Servers::start(1);
+            let nats = servers.connect();
+            (servers, nats)
+        });
+        static STREAMS: AtomicU64 = AtomicU64::new(0);
+        let name = format!("p{}", STREAMS.fetch_add(1, Ordering::Relaxed));
+        Self(SERVERS.1.open_log(&name, 1).unwrap(), AtomicU64::new(0))
+    }
+    fn open(&self) -> Result<Self::Journal, JournalError> {
+        let epoch = self.1.fetch_add(1, Ordering::Relaxed) + 1;
+        StreamJournal::open(self.0.clone(), epoch, "test", 0)
     }
 }
 
@@ -182,6 +224,8 @@ suite!(memory, InMemory, 64);
 suite!(faulty, Faultless, 64);
 suite!(folder, InAFolder, 8);
 suite!(small_files, InSmallFiles, 8);
+suite!(stream, InAStream, 64);
+suite!(jetstream, InJetStream, 8);
 
 #[test]
 fn power_lost_before_a_sync_takes_what_was_not_synced_and_nothing_else() {

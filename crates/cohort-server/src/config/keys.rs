@@ -61,11 +61,53 @@ pub const KEYS: &[Key] = &[
     word("data_dir", "cohort-data", "Folder of the journal and the snapshots; made if not there."),
     choice(
         "durability",
-        &["always", "interval"],
+        &["always", "interval", "replicated"],
         "When an answer is given. `always`: when what it acknowledges would survive a loss of \
-         power. `interval`: when it would survive the end of the process; a loss of power takes \
+         power. `replicated`, in a cluster alone: when a quorum of servers has it, synced or not. `interval`: when it would survive the end of the process; a loss of power takes \
          at most the last sync_interval_ms of what was acknowledged, and what was while one request \
          took longer.",
+    ),
+    word(
+        "nats",
+        "",
+        "Addresses of NATS servers with JetStream, nats://HOST:PORT, several with commas: the service is a node of a cluster \
+         then, and data_dir is not used. Empty: a single service.",
+    ),
+    number(
+        "partitions",
+        (1, 4096),
+        64,
+        "How many partitions users are spread over; fixed when the cluster is made, and ignored from then on.",
+    ),
+    word(
+        "node_name",
+        "",
+        "What this node is called; empty: by machine and port. No two nodes may have the same.",
+    ),
+    number(
+        "nats_replicas",
+        (0, 5),
+        0,
+        "On how many NATS servers everything is kept; 0: on three where there are three, else on one.",
+    ),
+    word("nats_credentials", "", "A credentials file of NATS."),
+    word(
+        "nats_tls_ca",
+        "",
+        "Certificates of authorities that NATS servers are checked against, in PEM.",
+    ),
+    word("nats_tls_cert", "", "The certificate by which NATS servers know this node, in PEM."),
+    word("nats_tls_key", "", "Its key, in PEM."),
+    word(
+        "nats_monitor",
+        "",
+        "Monitoring addresses of all NATS servers, http://HOST:PORT with commas, where they are asked whether they sync on \
+         every write; empty: port 8222 of each.",
+    ),
+    word(
+        "nats_prefix",
+        "cohort",
+        "What names of streams and subjects begin with: clusters that share servers have each its own.",
     ),
     number("sync_interval_ms", (1, 60_000), 100, "How often `interval` syncs the disk."),
     number(

@@ -75,6 +75,16 @@ pub struct Config {
     pub listen: String,
     pub data_dir: PathBuf,
     pub durability: String,
+    pub nats: String,
+    pub partitions: u32,
+    pub node_name: String,
+    pub nats_replicas: usize,
+    pub nats_credentials: PathBuf,
+    pub nats_tls_ca: PathBuf,
+    pub nats_tls_cert: PathBuf,
+    pub nats_tls_key: PathBuf,
+    pub nats_monitor: String,
+    pub nats_prefix: String,
     pub sync_interval_ms: u64,
     pub snapshot_events: u64,
     /// What is kept of the journal.
@@ -194,6 +204,25 @@ impl Config {
                 "listen is an address that other machines can reach: set admin_key (and better \
                  tls_cert and tls_key), or listen on 127.0.0.1",
             );
+        }
+        let fits = |name: &str| {
+            name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+        };
+        if !fits(&self.node_name) || !fits(&self.nats_prefix) || self.nats_prefix.is_empty() {
+            return together("node_name and nats_prefix: expected letters, digits, - and _");
+        }
+        match (self.nats.is_empty(), self.durability.as_str()) {
+            (true, "replicated") => {
+                return together(
+                    "durability = \"replicated\" is for a cluster: set nats, or use always",
+                );
+            }
+            (false, "interval") => {
+                return together(
+                    "durability = \"interval\" is not for a cluster: use always, or replicated",
+                );
+            }
+            _ => {}
         }
         if self.tls_cert.as_os_str().is_empty() != self.tls_key.as_os_str().is_empty() {
             return together("tls_cert and tls_key go together: set both or none");
@@ -376,7 +405,7 @@ mod tests {
         }
         assert!(said(&[], &[("admin_key", "short")]).contains("16 characters"));
         assert!(said(&[], &[("tls_key", "k.pem")]).contains("go together"));
-        assert!(said(&[], &[("durability", "never")]).contains("always or interval"));
+        assert!(said(&[], &[("durability", "never")]).contains("always"));
         let syntax = Config::from_text("c.toml", "queue = = 3").unwrap_err().to_string();
         assert!(syntax.contains("c.toml") && !syntax.contains('\n'), "{syntax}");
     }

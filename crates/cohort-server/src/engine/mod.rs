@@ -11,6 +11,7 @@
 //! | [`items`] | which items come and go? |
 //! | `catalogue` | which of all items, where none are listed? |
 //! | `slate` | what in several places at once? |
+//! | `follow` | what does a partition take over from its cluster? |
 //! | [`Trouble`] | what is wrong with a single app, while the others go on? |
 //! | [`recovery`] | how does the state come back? |
 //! | [`runtime`] | which threads run it, and when is an answer safe to give? |
@@ -22,6 +23,7 @@ mod catalogue;
 pub mod choice;
 mod decide;
 mod explained;
+mod follow;
 mod forget;
 pub mod history;
 pub mod items;
@@ -100,6 +102,10 @@ pub struct Engine {
     is_behind: bool,
     /// Whether users or apps went of whom something is on disk.
     has_erased: bool,
+    /// Up to which event of a cluster's control stream it has come.
+    followed: u64,
+    /// Whether what users have in common is fitted here, from what is known here.
+    fits: bool,
 }
 
 /// What a policy has to do that takes long, such as a refit of what users have in common. Whoever
@@ -133,6 +139,7 @@ impl Engine {
         let (recent, troubles) = (BTreeMap::new(), trouble::Troubles::default());
         // Nobody knows what was erased before this process began.
         let (consistent, is_behind, has_erased) = ((0, 0), false, true);
+        let (followed, fits) = (0, true);
         Self {
             state,
             limits,
@@ -144,6 +151,8 @@ impl Engine {
             consistent,
             is_behind,
             has_erased,
+            followed,
+            fits,
         }
     }
 
@@ -174,6 +183,9 @@ impl Engine {
         match request {
             Request::TimePasses => return self.pass_time(now_ms, group),
             Request::ClockSteps { by_ms } => return self.step_clock(now_ms, by_ms, group),
+            Request::Follow { number, events } => {
+                return self.follow(now_ms, number, events, group);
+            }
             _ => {}
         }
         match request.works_on().map(str::to_owned) {
@@ -306,7 +318,14 @@ impl Engine {
                 self.record(group, "", now_ms, What::Rested)?;
                 Ok(Answer::Done)
             }
-            Request::TimePasses | Request::ClockSteps { .. } => Ok(Answer::Done),
+            Request::Digest => {
+                let sum =
+                    self.state.digest().map_err(|why| Refusal::Bug { why: why.to_string() })?;
+                Ok(Answer::Digest(self.state.last_event(), sum))
+            }
+            Request::TimePasses | Request::ClockSteps { .. } | Request::Follow { .. } => {
+                Ok(Answer::Done)
+            }
         }
     }
 
@@ -394,6 +413,9 @@ impl Engine {
     }
 
     fn start_job_if_due(&mut self, app: &str) -> Result<(), Refusal> {
+        if !self.fits_here(app)? {
+            return Ok(());
+        }
         let waits = |until: &u64| self.app(app).is_ok_and(|app| app.counts().learned() < *until);
         if self.refits.under_way.contains_key(app)
             || self.refits.put_off.get(app).is_some_and(waits)
@@ -434,6 +456,7 @@ impl Engine {
         })?;
         self.consistent = group.mark();
         self.has_erased |= erases;
+        group.set_control(self.followed);
         Ok(())
     }
 

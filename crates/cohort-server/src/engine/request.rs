@@ -9,7 +9,7 @@ use super::Refusal;
 use super::history::PastDecision;
 use super::items::ListedItem;
 use super::recent::Recent;
-use crate::event::{Decided, Key, Ranking};
+use crate::event::{Decided, Event, Key, Ranking};
 use crate::learning::{Apprenticeship, Learning};
 use crate::settings::AppSettings;
 use crate::state::{App, Counts, Filter, Status};
@@ -190,6 +190,15 @@ pub enum Request {
         /// The refit's number.
         ticket: u64,
     },
+    /// Take over what a cluster's control stream says, up to an event of it.
+    Follow {
+        /// The number of the last of these events in the control stream.
+        number: u64,
+        /// What happened there, to any app.
+        events: Vec<Event>,
+    },
+    /// A checksum of the state, all of it: two states with the same are the same, bit by bit.
+    Digest,
     /// Nothing but time.
     TimePasses,
     /// Nothing happened for long, and there is something to forget on disk.
@@ -228,6 +237,8 @@ impl Request {
             | Self::ListApps
             | Self::ListItems { .. }
             | Self::ShowDecision { .. }
+            | Self::Follow { .. }
+            | Self::Digest
             | Self::TimePasses
             | Self::Rests
             | Self::ClockSteps { .. } => None,
@@ -329,6 +340,7 @@ impl Request {
                 | Self::DeleteApp { .. }
                 | Self::AddKey { .. }
                 | Self::RemoveKey { .. }
+                | Self::Follow { .. }
         )
     }
 }
@@ -431,6 +443,8 @@ pub enum Answer {
     Rewarded(Vec<Result<RewardOutcome, Refusal>>),
     /// One decision.
     Decision(DecisionView),
+    /// The last event, and the checksum of the state after it.
+    Digest(u64, u64),
 }
 
 /// A decision as it is answered.

@@ -32,8 +32,7 @@ use std::io::{self, Write};
 
 use rows::{App, ExportRow};
 
-use crate::journal::JournalError;
-use crate::journal::segments::Reader;
+use crate::journal::{EventReader, JournalError};
 
 /// In which form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,16 +49,16 @@ pub(crate) trait Table {
     fn finish(&mut self) -> io::Result<()>;
 }
 
-/// Writes the log of an app.
+/// Writes the log of an app: of a cluster, partition by partition.
 pub fn export(
-    journal: &Reader,
+    journals: &[&dyn EventReader],
     app: App,
     format: Format,
     to: &mut (impl Write + Send),
 ) -> Result<(), JournalError> {
     match format {
-        Format::Csv => rows::fold(journal, app, &mut csv::CsvTable::new(to)?),
-        Format::Parquet => rows::fold(journal, app, &mut parquet::ParquetTable::new(to)?),
+        Format::Csv => rows::fold(journals, app, &mut csv::CsvTable::new(to)?),
+        Format::Parquet => rows::fold(journals, app, &mut parquet::ParquetTable::new(to)?),
     }
 }
 

@@ -6,8 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::Table;
 use crate::bytes::Malformed;
 use crate::event::{CatalogueDecision, Decided, Event, What, peek};
-use crate::journal::JournalError;
-use crate::journal::segments::Reader;
+use crate::journal::{EventReader, JournalError};
 use crate::learning::{Aggregation, Learning};
 use crate::settings::AppSettings;
 use crate::trial::TrialDecision;
@@ -33,6 +32,7 @@ pub struct ExportRow {
 }
 
 /// Whose log it is.
+#[derive(Clone)]
 pub struct App {
     /// Its name.
     pub name: String,
@@ -51,8 +51,23 @@ struct Waiting {
     gathered: HashMap<String, Vec<f64>>,
 }
 
-/// Reads the journal from its beginning and hands on every decision of the app.
-pub(crate) fn fold(journal: &Reader, app: App, table: &mut dyn Table) -> Result<(), JournalError> {
+/// Reads journals from their beginnings and hands on every decision of the app.
+pub(crate) fn fold(
+    journals: &[&dyn EventReader],
+    app: App,
+    table: &mut dyn Table,
+) -> Result<(), JournalError> {
+    for journal in journals {
+        fold_one(*journal, app.clone(), table)?;
+    }
+    Ok(table.finish()?)
+}
+
+fn fold_one(
+    journal: &dyn EventReader,
+    app: App,
+    table: &mut dyn Table,
+) -> Result<(), JournalError> {
     let damaged =
         |number, why: Malformed| JournalError::Damaged { event: number, what: why.to_string() };
     // What an app of the same name did before this one was created is not its log.
@@ -78,11 +93,15 @@ pub(crate) fn fold(journal: &Reader, app: App, table: &mut dyn Table) -> Result<
     for row in open {
         table.add(row)?;
     }
-    Ok(table.finish()?)
+    Ok(())
 }
 
 /// Every decision for a user.
-pub fn of_user(journal: &Reader, app: App, user: &str) -> Result<Vec<ExportRow>, JournalError> {
+pub fn of_user(
+    journals: &[&dyn EventReader],
+    app: App,
+    user: &str,
+) -> Result<Vec<ExportRow>, JournalError> {
     struct Theirs<'a>(&'a str, Vec<ExportRow>);
     impl Table for Theirs<'_> {
         fn add(&mut self, row: ExportRow) -> std::io::Result<()> {
@@ -96,7 +115,7 @@ pub fn of_user(journal: &Reader, app: App, user: &str) -> Result<Vec<ExportRow>,
         }
     }
     let mut theirs = Theirs(user, Vec::new());
-    fold(journal, app, &mut theirs)?;
+    fold(journals, app, &mut theirs)?;
     Ok(theirs.1)
 }
 

@@ -18,11 +18,11 @@ use crate::auth::{KeyHash, Scopes};
 use crate::clock::{Clock, SystemClock};
 
 /// Who asks, for the audit: `admin`, `key ID`, or `anybody` where no keys are needed.
-pub(super) struct Who(String);
+pub(crate) struct Who(String);
 
 impl Who {
     /// Says that this asker has changed something: who, what, and by the log when.
-    pub(super) fn did(&self, what: &'static str, app: &str, detail: &str) {
+    pub(crate) fn did(&self, what: &'static str, app: &str, detail: &str) {
         tracing::info!(target: "cohort_server::audit", who = self.0, what, app, detail, "changed");
     }
 }
@@ -66,7 +66,7 @@ impl<const SCOPE: u8> FromRequestParts<Arc<Service>> for Client<SCOPE> {
 
 impl Service {
     /// Lets the admin pass.
-    fn admit_admin(&self, headers: &HeaderMap) -> Result<Who, ApiError> {
+    pub(crate) fn admit_admin(&self, headers: &HeaderMap) -> Result<Who, ApiError> {
         let key = key_in(headers);
         match self.admin.asks(key.as_ref()) {
             Some(who) => Ok(who),

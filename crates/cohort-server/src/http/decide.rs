@@ -349,6 +349,23 @@ impl Wanted {
     }
 }
 
+/// Whether a decision is known here, for another node: not a part of the interface.
+pub(super) async fn knows(
+    State(service): Shared,
+    Path((app, id)): Path<(String, String)>,
+) -> Result<StatusCode, ApiError> {
+    let look = move |app: &mut crate::state::App, _: &crate::engine::recent::Recent| {
+        app.decisions().get(&id).is_some()
+    };
+    match crate::insight::inspect(&service.engine, &app, look).await {
+        Ok(true) => Ok(StatusCode::NO_CONTENT),
+        Ok(false) | Err(Refusal::AppUnknown { .. } | Refusal::AppDeleted { .. }) => {
+            Ok(StatusCode::NOT_FOUND)
+        }
+        Err(why) => Err(why.into()),
+    }
+}
+
 impl Service {
     /// Candidates that are listed, or to be found in the catalogue.
     pub(super) fn wanted(&self, wanted: Wanted) -> Result<Offer, ApiError> {

@@ -18,6 +18,7 @@ use crate::auth::Scopes;
 use crate::insight::hub::Tick;
 use crate::insight::maker;
 use crate::insight::view::{AppInsight, UserInsight};
+use crate::state::Bucket;
 
 /// The service itself.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
@@ -75,6 +76,17 @@ async fn next_event(
     ticks.changed().await.ok()?;
     let tick = ticks.borrow_and_update().clone()?;
     Some((Ok(tick.event), ticks))
+}
+
+/// What came of decisions, for another node to add up: not a part of the interface.
+pub(super) async fn outcomes(
+    State(service): Shared,
+    Client(app, _): Client<{ Scopes::READ }>,
+) -> Result<Json<Vec<Bucket>>, ApiError> {
+    let look = |app: &mut crate::state::App, _: &crate::engine::recent::Recent| {
+        app.outcomes().buckets().to_vec()
+    };
+    Ok(Json(crate::insight::inspect(&service.engine, &app, look).await?))
 }
 
 /// What is known of a user: its estimate, its cohorts, its newest decisions.

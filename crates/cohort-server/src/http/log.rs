@@ -68,11 +68,12 @@ impl Service {
         let app = rows::App { name: name.clone(), settings, learning };
         let permit = self.permit_to_read()?;
         let (chunks, received) = mpsc::channel(CHUNKS_WAITING);
-        let journal = self.journal.clone();
+        let journals = self.journals.clone();
         tokio::task::spawn_blocking(move || {
             let _permit = permit;
             let mut to = Chunks { chunks, chunk: Vec::with_capacity(CHUNK_BYTES) };
-            let done = export(&journal, app, format, &mut to).and_then(|()| Ok(to.flush()?));
+            let done = export(&Self::readers(&journals), app, format, &mut to)
+                .and_then(|()| Ok(to.flush()?));
             if let Err(why) = done {
                 // The reader sees a file that ends before its end.
                 tracing::warn!(%why, app = name, "the log was not exported to its end");

@@ -60,13 +60,15 @@ use utoipa::{Modify, OpenApi, openapi};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::cluster::front::Front;
 use crate::config::Config;
 use crate::engine::runtime::Handle;
 use crate::insight::hub::Hub;
-use crate::journal::segments::Reader;
+use crate::journal::EventReader;
 use access::{AdminKeys, Hosts, Rates};
-use error::ApiError;
+pub(crate) use error::ApiError;
 use measure::Measures;
+pub(crate) use personalizer::dialect_user;
 
 /// What every handler can use.
 pub struct Service {
@@ -77,7 +79,8 @@ pub struct Service {
     metrics: PrometheusHandle,
     openapi: std::sync::OnceLock<String>,
     hub: Hub,
-    journal: Reader,
+    /// The journal; in a cluster those of all partitions.
+    journals: Vec<Arc<dyn EventReader>>,
     /// For each log that is being read: it takes a thread, of which there are not many.
     exports: Arc<tokio::sync::Semaphore>,
     demo: bool,
@@ -93,7 +96,7 @@ impl Service {
     /// A service on a running engine.
     pub fn new(
         engine: Handle,
-        journal: Reader,
+        journals: Vec<Arc<dyn EventReader>>,
         config: Config,
         metrics: PrometheusHandle,
         demo: bool,
@@ -106,7 +109,7 @@ impl Service {
             config,
             openapi: std::sync::OnceLock::new(),
             hub: Hub::default(),
-            journal,
+            journals,
             exports: Arc::new(tokio::sync::Semaphore::new(MOST_EXPORTS)),
             demo,
         })
@@ -114,6 +117,11 @@ impl Service {
 }
 
 impl Service {
+    /// The journals, to be read.
+    fn readers(journals: &[Arc<dyn EventReader>]) -> Vec<&dyn EventReader> {
+        journals.iter().map(|journal| &**journal).collect()
+    }
+
     /// Reads the admin's keys anew, so that they can be changed while the service runs. Where the file
     /// cannot be used those before stay.
     pub(crate) fn reload_admin_keys(&self) {
@@ -187,6 +195,8 @@ fn described_routes() -> OpenApiRouter<Arc<Service>> {
         .routes(routes!(log::parquet))
         .routes(routes!(operations::healthy))
         .routes(routes!(operations::ready))
+        .routes(routes!(operations::cluster))
+        .routes(routes!(operations::drain))
         .routes(routes!(operations::metrics))
 }
 
@@ -203,6 +213,32 @@ pub fn router(service: Arc<Service>) -> Router {
 
 /// Everything that can be asked, and more, which is measured and limited in the same way.
 fn router_with(more: Router<Arc<Service>>, service: Arc<Service>) -> Router {
+    layered(more, service, |router| router, true)
+}
+
+/// What a partition of a cluster is asked by nodes, which have measured it already.
+pub(crate) fn partition_router(service: Arc<Service>) -> Router {
+    let more = Router::new()
+        .route("/internal/outcomes/{app}", axum::routing::get(insight::outcomes))
+        .route("/internal/digest", axum::routing::get(operations::digest))
+        .route("/internal/knows/{app}/{id}", axum::routing::get(decide::knows));
+    layered(more, service, |router| router, false)
+}
+
+/// What a node of a cluster is asked: most of it is for partitions.
+pub(crate) fn cluster_router(front: Arc<Front>, service: Arc<Service>) -> Router {
+    let dispatched = |router: Router<Arc<Service>>| {
+        router.layer(middleware::from_fn_with_state(front, crate::cluster::front::dispatch))
+    };
+    layered(Router::new(), service, dispatched, true)
+}
+
+fn layered(
+    more: Router<Arc<Service>>,
+    service: Arc<Service>,
+    wrap: impl FnOnce(Router<Arc<Service>>) -> Router<Arc<Service>>,
+    is_measured: bool,
+) -> Router {
     let (routes, api) = described_routes().split_for_parts();
     let _ = service.openapi.set(described::finish(&api, &service.config));
     let timeout = Duration::from_millis(service.config.request_timeout_ms);
@@ -212,7 +248,8 @@ fn router_with(more: Router<Arc<Service>>, service: Arc<Service>) -> Router {
         .merge(personalizer::routes())
         .merge(page::routes())
         .fallback(not_found)
-        .method_not_allowed_fallback(wrong_method)
+        .method_not_allowed_fallback(wrong_method);
+    let router = wrap(router)
         .layer(DefaultBodyLimit::max(service.config.body_bytes))
         .layer(middleware::from_fn_with_state(timeout, limit_time));
     let router = match service.config.needs_keys() {
@@ -223,11 +260,17 @@ fn router_with(more: Router<Arc<Service>>, service: Arc<Service>) -> Router {
         }
     };
     // The last is the outermost: what the others refuse is measured too.
-    router
+    let router = router
         .layer(CatchPanicLayer::custom(panicked))
-        .layer(middleware::map_response(add_headers))
-        .layer(middleware::from_fn_with_state(Arc::<Measures>::default(), measure::measure))
-        .with_state(service)
+        .layer(middleware::map_response(add_headers));
+    let router = match is_measured {
+        true => {
+            let measures = Arc::<Measures>::default();
+            router.layer(middleware::from_fn_with_state(measures, measure::measure))
+        }
+        false => router,
+    };
+    router.with_state(service)
 }
 
 /// What a browser must not do with any answer: guess its kind, show it inside another page, tell

@@ -44,6 +44,45 @@ pub(super) async fn ready(State(service): Shared) -> Result<&'static str, ApiErr
     }
 }
 
+/// The nodes and partitions of the cluster that this service is a node of.
+#[utoipa::path(get, path = "/v1/cluster", tag = "operations", security(()), responses(
+    (status = 200, content_type = "application/json", body = Object),
+    (status = 404, body = ErrorBody, description = "it is no node of a cluster"),
+))]
+pub(super) async fn cluster() -> ApiError {
+    // A node answers for itself, before this.
+    ApiError::new(404, "no_cluster", "this service is not a node of a cluster")
+}
+
+/// The last event and the checksum of the state after it, for another node: not a part of the interface.
+pub(super) async fn digest(State(service): Shared) -> Result<String, ApiError> {
+    match service.engine.ask(crate::engine::Request::Digest).await? {
+        crate::engine::Answer::Digest(event, sum) => Ok(format!("{event} {sum:016x}")),
+        _ => Err(super::apps::unexpected()),
+    }
+}
+
+/// Which node is to give up its partitions.
+#[derive(serde::Deserialize, utoipa::ToSchema)]
+#[schema(example = json!({"node": "a", "drain": true}))]
+pub struct DrainBody {
+    /// The node.
+    pub node: String,
+    /// `false` to own again.
+    #[serde(default)]
+    pub drain: bool,
+}
+
+/// Has a node of the cluster give up its partitions, so that it can be stopped without anybody waiting.
+#[utoipa::path(post, path = "/v1/cluster/drain", tag = "operations", security(("admin_key" = [])),
+    request_body = DrainBody, responses(
+    (status = 204), (status = "4XX", body = ErrorBody),
+    (status = 404, body = ErrorBody, description = "no such node, or no cluster"),
+))]
+pub(super) async fn drain(_: Admin) -> ApiError {
+    ApiError::new(404, "no_cluster", "this service is not a node of a cluster")
+}
+
 /// What Prometheus reads. It names apps' routes, not apps; the admin's eyes only where keys are
 /// needed.
 #[utoipa::path(get, path = "/metrics", tag = "operations", security(("admin_key" = [])), responses(

@@ -23,6 +23,9 @@ pub struct RewardBody {
     pub decision_id: String,
     /// How good the answer was: a number from -1e6 to 1e6.
     pub reward: f64,
+    /// Whom the decision was for. A cluster finds a decision whose id it did not make faster by it.
+    #[serde(default, rename = "user")]
+    pub _user: Option<String>,
 }
 
 /// Many rewards.

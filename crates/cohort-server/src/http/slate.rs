@@ -198,10 +198,11 @@ pub async fn slate_rewards(
 ) -> Result<Json<SlateOutcomes>, ApiError> {
     check_count("rewards", body.rewards.len(), MOST_SLOTS)?;
     let slate = &body.slate_id;
-    let rewards = body
-        .rewards
-        .into_iter()
-        .map(|one| RewardBody { decision_id: format!("{slate}/{}", one.slot), reward: one.reward });
+    let rewards = body.rewards.into_iter().map(|one| RewardBody {
+        decision_id: format!("{slate}/{}", one.slot),
+        reward: one.reward,
+        _user: None,
+    });
     let body = RewardsBody { rewards: rewards.collect() };
     Ok(Json(SlateOutcomes { outcomes: rewards_of(&service, app, body).await? }))
 }

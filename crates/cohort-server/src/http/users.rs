@@ -64,11 +64,11 @@ pub async fn export(
     let permit = service.permit_to_read()?;
     let labels = service.hub.labels(&app).await;
     let learned = maker::user(&service.engine, &app, &user, &labels).await?;
-    let (journal, whose) = (service.journal.clone(), user.clone());
+    let (journals, whose) = (service.journals.clone(), user.clone());
     let rows = tokio::task::spawn_blocking(move || {
         let _permit = permit;
         rows::of_user(
-            &journal,
+            &super::Service::readers(&journals),
             rows::App { name: app, settings: view.settings, learning: view.learning },
             &whose,
         )

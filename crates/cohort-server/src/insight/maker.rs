@@ -339,7 +339,8 @@ fn average(of: &Moments) -> Average {
     }
 }
 
-fn curve(outcomes: &Outcomes, control_share: f64) -> Curve {
+/// The averages over time.
+pub fn curve(outcomes: &Outcomes, control_share: f64) -> Curve {
     let (mut policy, mut control) = (Moments::default(), Moments::default());
     let points = outcomes.buckets().iter().map(|bucket| {
         policy = policy.with(&bucket.policy);

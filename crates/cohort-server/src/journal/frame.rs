@@ -21,6 +21,7 @@ pub struct Group {
     events: u32,
     body: Vec<u8>,
     scratch: Vec<u8>,
+    control: u64,
 }
 
 impl Group {
@@ -30,6 +31,16 @@ impl Group {
         encode(&mut self.scratch);
         self.body.put_bytes(&self.scratch).expect("memory takes all bytes");
         self.events += 1;
+    }
+
+    /// Says up to which number of a cluster's control stream the state has come with it.
+    pub fn set_control(&mut self, number: u64) {
+        self.control = number;
+    }
+
+    /// That number; 0 outside a cluster.
+    pub fn control(&self) -> u64 {
+        self.control
     }
 
     /// How many events it has.

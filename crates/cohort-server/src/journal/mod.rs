@@ -56,6 +56,12 @@ pub trait Journal: Send {
     fn read(&self, from: u64, visit: &mut Visit) -> Result<(), JournalError>;
 }
 
+/// A journal that is read beside whoever writes it, from the first event that is there.
+pub trait EventReader: Send + Sync {
+    /// Visits every event that is there when the reading begins, in order, with its number.
+    fn read(&self, visit: &mut Visit) -> Result<(), JournalError>;
+}
+
 /// Forgets events of a journal before a number.
 pub type Pruner = Box<dyn FnMut(u64) -> Result<(), JournalError> + Send>;
 
@@ -95,6 +101,14 @@ pub enum JournalError {
         last: u64,
         /// The last event that must be there.
         expected: u64,
+    },
+    /// Another process writes it now.
+    #[error("the stream {stream} is written by {by} now: this process owns it no longer")]
+    Fenced {
+        /// The stream.
+        stream: String,
+        /// Who writes it.
+        by: String,
     },
     /// It failed before.
     #[error("the journal failed before ({0}) and takes nothing more; restart the service")]

@@ -380,3 +380,9 @@ impl Reader {
         self.0.read(&self.pieces(), 0, visit).map(drop)
     }
 }
+
+impl super::EventReader for Reader {
+    fn read(&self, visit: &mut Visit) -> Result<(), JournalError> {
+        Reader::read(self, visit)
+    }
+}

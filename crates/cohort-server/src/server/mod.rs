@@ -101,6 +101,12 @@ pub enum ServeError {
         /// What failed.
         why: String,
     },
+    /// The cluster cannot be used.
+    #[error("{why}")]
+    Cluster {
+        /// Why not.
+        why: String,
+    },
     /// The machine fails.
     #[error("the machine refuses what the service needs: {0}")]
     Machine(std::io::Error),
@@ -173,18 +179,7 @@ impl Server {
         let metrics = recorder().ok_or_else(|| machine("metrics cannot be set up".to_owned()))?;
         let engine = Engine::new(recovered.state, config.limits(), rng);
         let options = config.options();
-        let listen = |why| ServeError::Listen { address: config.listen.clone(), why };
-        let listener = TcpListener::bind(&config.listen).map_err(listen)?;
-        // Clients that come all at once are queued, not turned away: the standard queue is for 128.
-        #[cfg(unix)]
-        rustix::net::listen(&listener, BACKLOG).map_err(|why| listen(why.into()))?;
-        listener.set_nonblocking(true).map_err(listen)?;
-        let address = listener.local_addr().map_err(listen)?;
-        // A name is what the machine says it is.
-        if !config.needs_keys() && !address.ip().is_loopback() {
-            let why = format!("it is {}, which others can reach; set admin_key", address.ip());
-            return Err(listen(std::io::Error::other(why)));
-        }
+        let (listener, address) = bind(&config)?;
         let reader = journal.reader();
         let journal = Box::new(journal);
         let runtime = Runtime::start(engine, journal, snapshots, Box::new(clock.clone()), options)
@@ -257,7 +252,13 @@ impl Server {
             terms: Keep::of(&config),
         };
         let housekeeper = tokio::spawn(housekeeper.run());
-        let service = Service::new(engine.clone(), journal, config.clone(), metrics.clone(), demo);
+        let service = Service::new(
+            engine.clone(),
+            vec![Arc::new(journal)],
+            config.clone(),
+            metrics.clone(),
+            demo,
+        );
         let listener = tokio::net::TcpListener::from_std(listener).map_err(ServeError::Machine)?;
         let visitors = demo.then(|| tokio::spawn(crate::demo::run(engine.clone())));
         let upkeep = tokio::spawn(keep_up(metrics, service.clone()));
@@ -277,6 +278,73 @@ impl Server {
         drop(folder);
         stopped.map_err(|why| ServeError::Machine(std::io::Error::other(why)))?;
         engine.failure().map_or(Ok(()), |why| Err(ServeError::Ended { why }))
+    }
+}
+
+/// Listens where it is configured.
+fn bind(config: &Config) -> Result<(TcpListener, SocketAddr), ServeError> {
+    let listen = |why| ServeError::Listen { address: config.listen.clone(), why };
+    let listener = TcpListener::bind(&config.listen).map_err(listen)?;
+    // Clients that come all at once are queued, not turned away: the standard queue is for 128.
+    #[cfg(unix)]
+    rustix::net::listen(&listener, BACKLOG).map_err(|why| listen(why.into()))?;
+    listener.set_nonblocking(true).map_err(listen)?;
+    let address = listener.local_addr().map_err(listen)?;
+    // A name is what the machine says it is.
+    if !config.needs_keys() && !address.ip().is_loopback() {
+        let why = format!("it is {}, which others can reach; set admin_key", address.ip());
+        return Err(listen(std::io::Error::other(why)));
+    }
+    Ok((listener, address))
+}
+
+/// What a node of a cluster has in common with a single service: connections, certificates, metrics.
+pub(crate) struct Listening {
+    listener: TcpListener,
+    address: SocketAddr,
+    metrics: PrometheusHandle,
+    certificate: Option<Certificate>,
+    terms: Terms,
+    config: Config,
+}
+
+impl Listening {
+    /// Listens.
+    pub(crate) fn open(config: &Config) -> Result<Self, ServeError> {
+        let certificate = Certificate::open(config)?;
+        let most = for_connections(config.max_connections, descriptors::raise(), SLACK);
+        let (listener, address) = bind(config)?;
+        let no_metrics = || std::io::Error::other("metrics cannot be set up");
+        let metrics = recorder().ok_or_else(|| ServeError::Machine(no_metrics()))?;
+        let (terms, config) = (config.terms(most), config.clone());
+        Ok(Self { listener, address, metrics, certificate, terms, config })
+    }
+
+    /// Where.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What is counted.
+    pub(crate) fn metrics(&self) -> PrometheusHandle {
+        self.metrics.clone()
+    }
+
+    /// Answers until `stop` is done, which says how long what is under way may take.
+    pub(crate) async fn serve(
+        self,
+        router: Router,
+        service: Arc<Service>,
+        stop: impl Future<Output = Duration>,
+    ) -> Result<(), ServeError> {
+        let Self { listener, metrics, certificate, terms, config, .. } = self;
+        let listener = tokio::net::TcpListener::from_std(listener).map_err(ServeError::Machine)?;
+        let upkeep = tokio::spawn(keep_up(metrics, service.clone()));
+        let reload = tokio::spawn(reload_on_hangup(certificate.clone(), config, service));
+        connections::serve(listener, router, certificate, terms, stop).await;
+        upkeep.abort();
+        reload.abort();
+        Ok(())
     }
 }
 

@@ -30,7 +30,7 @@ const VERSION: u32 = 1;
 /// How many are kept.
 pub(crate) const KEPT: usize = 2;
 /// How the name of a file ends that is being written, or was when the service ended.
-const UNFINISHED: &str = ".unfinished";
+pub(crate) const UNFINISHED: &str = ".unfinished";
 /// How the name of one ends that was damaged and is not needed.
 const DAMAGED: &str = ".damaged";
 

@@ -15,6 +15,7 @@ const FIRST_WIDTH: u64 = 16;
 
 /// How many rewards, their sum and the sum of their squares.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "service", derive(serde::Serialize, serde::Deserialize))]
 pub struct Moments {
     /// How many.
     pub count: u64,
@@ -26,6 +27,7 @@ pub struct Moments {
 
 /// Rewards that came one after the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "service", derive(serde::Serialize, serde::Deserialize))]
 pub struct Bucket {
     /// When the last of them came.
     pub until_ms: u64,
@@ -104,6 +106,16 @@ impl Outcomes {
             last.until_ms = at_ms;
             if control { last.control.add(reward) } else { last.policy.add(reward) }
         }
+    }
+
+    /// Those of several partitions together, in the order of time.
+    pub fn merged(mut buckets: Vec<Bucket>) -> Self {
+        buckets.sort_by_key(|bucket| bucket.until_ms);
+        let width = buckets.iter().map(Bucket::count).max().unwrap_or(0).max(FIRST_WIDTH);
+        let at_once = buckets.len().div_ceil(MOST_BUCKETS).max(1);
+        let together =
+            |some: &[Bucket]| some.iter().skip(1).fold(some[0], |sum, bucket| sum.with(bucket));
+        Self { buckets: buckets.chunks(at_once).map(together).collect(), width }
     }
 
     /// In the order in which they came.

@@ -102,6 +102,23 @@ impl State {
         self.freeze()?.write(out)
     }
 
+    /// A checksum of what [`State::save`] writes.
+    pub fn digest(&mut self) -> io::Result<u64> {
+        struct Sum(xxhash_rust::xxh3::Xxh3);
+        impl Write for Sum {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0.update(bytes);
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let mut sum = Sum(xxhash_rust::xxh3::Xxh3::new());
+        self.save(&mut sum)?;
+        Ok(sum.0.digest())
+    }
+
     /// Reads what [`State::save`] wrote.
     pub fn load(mut from: &mut dyn Read) -> Result<Self, Malformed> {
         let mut state = Self { last_event: from.take_u64()?, ..Self::default() };

@@ -1,5 +1,6 @@
 //! When is an answer safe to give? Once its group has been appended and synced, and not before.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -25,6 +26,7 @@ impl Committer {
     pub fn commit(&mut self, batch: Batch) -> Result<(), Failed> {
         match self.write(&batch) {
             Ok(()) => {
+                self.shared.last_event.store(self.journal.last(), Ordering::Relaxed);
                 self.answer(batch);
                 Ok(())
             }
@@ -82,6 +84,9 @@ impl Committer {
     fn answer(&self, batch: Batch) {
         if let Some(directory) = batch.directory {
             *self.shared.directory.write().unwrap_or_else(PoisonError::into_inner) = directory;
+        }
+        if let Some(followed) = batch.followed {
+            self.shared.followed.send_replace(followed);
         }
         for (reply, answer) in batch.answers {
             // Whoever asked may have gone away.

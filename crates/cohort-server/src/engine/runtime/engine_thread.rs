@@ -73,6 +73,7 @@ impl EngineThread {
             let now_ms = self.now(&mut batch);
             if until_tick.is_zero() {
                 ticked_at = Instant::now();
+                self.shared.users.store(super::users_of(&self.engine), Ordering::Relaxed);
                 self.handle_own(now_ms, Request::TimePasses, &mut batch);
             }
             self.fill(now_ms, &mut batch, next);
@@ -142,8 +143,13 @@ impl EngineThread {
 
     /// Does what the service itself asks for.
     fn handle_own(&mut self, now_ms: u64, request: Request, batch: &mut Batch) {
+        let administers = request.administers();
         if let Err(why) = self.engine.handle(now_ms, request, &mut batch.group) {
             tracing::error!(%why, "what the service asked of itself was refused");
+        }
+        if administers {
+            batch.directory = Some(Arc::new(Directory::of(self.engine.state())));
+            batch.followed = Some(self.engine.followed());
         }
     }
 

@@ -113,6 +113,12 @@ struct Shared {
     needed_from: AtomicU64,
     snapshot_at: Mutex<Option<Instant>>,
     stopping: AtomicBool,
+    /// Up to which event of a cluster's control stream the engine has come, and the journal with it.
+    followed: tokio::sync::watch::Sender<u64>,
+    /// The last event that is as safe as was asked for.
+    last_event: AtomicU64,
+    /// Users of all apps, as of a moment ago.
+    users: AtomicU64,
 }
 
 /// The running threads.
@@ -141,6 +147,8 @@ struct Batch {
     group: Group,
     answers: Vec<(Reply, Result<Answer, Refusal>)>,
     directory: Option<Arc<Directory>>,
+    /// Up to which event of a cluster's control stream the engine has come with it.
+    followed: Option<u64>,
 }
 
 impl Handle {
@@ -167,6 +175,12 @@ impl Handle {
             NotTaken::Gone => self.gone(),
         })?;
         answer.await.unwrap_or_else(|_| Err(self.gone()))
+    }
+
+    /// Has a partition take over what its cluster's control stream says.
+    pub(crate) fn follow(&self, number: u64, events: Vec<crate::event::Event>) {
+        // An engine that is gone follows nothing.
+        let _ = self.queue.push_own("", Message::Tell(Request::Follow { number, events }));
     }
 
     /// The apps as they are on disk.
@@ -226,6 +240,21 @@ impl Handle {
         at.map(|at| at.elapsed().as_secs_f64())
     }
 
+    /// The last event that is as safe as was asked for.
+    pub fn last_event(&self) -> u64 {
+        self.shared.last_event.load(Ordering::Relaxed)
+    }
+
+    /// How many users all apps have together, as of a moment ago.
+    pub fn users(&self) -> u64 {
+        self.shared.users.load(Ordering::Relaxed)
+    }
+
+    /// Up to which event of a cluster's control stream it has come, safely.
+    pub fn followed(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.shared.followed.subscribe()
+    }
+
     /// How many requests wait for the engine.
     pub fn waiting(&self) -> usize {
         self.queue.len()
@@ -258,6 +287,9 @@ impl Runtime {
             needed_from: AtomicU64::new(snapshots.oldest_kept()?.map_or(0, |oldest| oldest + 1)),
             snapshot_at: Mutex::new(None),
             stopping: AtomicBool::new(false),
+            followed: tokio::sync::watch::Sender::new(engine.followed()),
+            last_event: AtomicU64::new(engine.state().last_event()),
+            users: AtomicU64::new(users_of(&engine)),
         });
         let pruner = options.prunes.then(|| journal.pruner());
         let committer = Committer {
@@ -304,6 +336,10 @@ impl Runtime {
     pub fn stop(self) {
         drop(self);
     }
+}
+
+fn users_of(engine: &Engine) -> u64 {
+    engine.state().apps().values().map(|app| app.users().count() as u64).sum()
 }
 
 impl Drop for Runtime {

@@ -210,12 +210,12 @@ impl Service {
         let (settings, learning) = (view.settings, view.learning);
         let app = rows::App { name: asked.app.clone(), settings, learning };
         let permit = self.permit_to_read().map_err(|why| DialectError::from_api(why, BAD))?;
-        let journal = self.journal.clone();
+        let journals = self.journals.clone();
         let read = tokio::task::spawn_blocking(move || {
             let _permit = permit;
             let (online, random) = Default::default();
             let mut judged = Judged { from_ms, to_ms, online, random };
-            rows::fold(&journal, app, &mut judged).map(|()| judged)
+            rows::fold(&Self::readers(&journals), app, &mut judged).map(|()| judged)
         });
         let judged = read.await.map_err(|_| bug())?.map_err(|why| {
             DialectError::new(500, "InternalServerError", format!("the log is not read: {why}"))

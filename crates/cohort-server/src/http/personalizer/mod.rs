@@ -222,6 +222,11 @@ impl Sent {
     }
 }
 
+/// Whom a rank is for, as far as that can be told: for a node that looks where to send it.
+pub(crate) fn dialect_user(headers: &axum::http::HeaderMap, context: &serde_json::Value) -> String {
+    rank::user_of(headers, context).unwrap_or_default()
+}
+
 /// An id as clients may choose it.
 fn check_id(what: &str, id: &str, code: &'static str) -> Result<(), DialectError> {
     let fits = !id.is_empty() && id.chars().count() <= 256 && !id.chars().any(char::is_control);
@@ -237,7 +242,7 @@ fn check_id(what: &str, id: &str, code: &'static str) -> Result<(), DialectError
 impl Service {
     /// The app whose loop is meant where the address names none: the key's, or the only one, or the one
     /// that is made for it. Says whether it is made where it is not there.
-    fn app_for(&self, headers: &axum::http::HeaderMap) -> (String, bool) {
+    pub(crate) fn app_for(&self, headers: &axum::http::HeaderMap) -> (String, bool) {
         let directory = self.engine.directory();
         let of_key = super::access::key_in(headers).and_then(|key| directory.app_of(&key));
         match of_key.or_else(|| directory.only_app()) {

@@ -150,6 +150,22 @@ pub async fn rank_slots(
     Ok((StatusCode::CREATED, Json(json!({"slots": slots, "eventId": event}))))
 }
 
+/// Whom a rank is for; nothing where that is no name.
+pub(super) fn user_of(headers: &HeaderMap, context: &Value) -> Option<String> {
+    let in_header = headers.get(USER_HEADER).and_then(|value| value.to_str().ok());
+    let one = std::slice::from_ref(context);
+    let objects = context.as_array().map_or(one, |list| list.as_slice()).iter();
+    let mut in_context = objects
+        .filter_map(|object| object.get("_user").or_else(|| object.get("_cohort")?.get("user")));
+    match (in_header, in_context.next()) {
+        (Some(user), _) => Some(user.to_owned()),
+        (None, Some(Value::String(user))) => Some(user.clone()),
+        (None, Some(Value::Number(user))) => Some(user.to_string()),
+        (None, None | Some(Value::Null)) => Some(EVERYBODY.to_owned()),
+        (None, Some(_)) => None,
+    }
+}
+
 fn check_slots(sent: &SlotsRequest) -> Result<(), DialectError> {
     let bad = |sentence: String| Err(DialectError::bad(BAD, sentence));
     if sent.slots.is_empty() {
@@ -222,21 +238,8 @@ impl Service {
     /// The user: in a header, or in a feature of the context that other services ignore, `_user` or
     /// `_cohort.user`.
     fn user_in(&self, headers: &HeaderMap, context: &Value) -> Result<String, DialectError> {
-        let in_header = headers.get(USER_HEADER).and_then(|value| value.to_str().ok());
-        let one = std::slice::from_ref(context);
-        let objects = context.as_array().map_or(one, |list| list.as_slice()).iter();
-        let mut in_context = objects.filter_map(|object| {
-            object.get("_user").or_else(|| object.get("_cohort")?.get("user"))
-        });
-        let user = match (in_header, in_context.next()) {
-            (Some(user), _) => user.to_owned(),
-            (None, Some(Value::String(user))) => user.clone(),
-            (None, Some(Value::Number(user))) => user.to_string(),
-            (None, None | Some(Value::Null)) => EVERYBODY.to_owned(),
-            (None, Some(_)) => {
-                return Err(DialectError::bad(BAD, "_user: expected a word or a number"));
-            }
-        };
+        let user = user_of(headers, context)
+            .ok_or_else(|| DialectError::bad(BAD, "_user: expected a word or a number"))?;
         check_id("the user", &user, BAD)?;
         Ok(user)
     }

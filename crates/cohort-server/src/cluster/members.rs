@@ -1,0 +1,313 @@
+//! Which nodes are there, and who owns which partition? Both are in a key-value bucket that every node watches.
+//!
+//! ```text
+//! cluster        how many partitions there are; written once
+//! node.NAME      a node, written anew twice a second as long as it lives
+//! partition.N    who owns it and in which epoch; changed only where nobody changed it meanwhile
+//! drain.NAME     this node is to give up what it owns
+//! ```
+//!
+//! A node is dead when its key did not change for [`DEAD`], by the clock of whoever looks: clocks of machines are not
+//! compared. What protects data is not this but the stream (`journal`): here it is only decided who tries to write.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::kv::{Config, Operation, Store};
+use async_nats::jetstream::stream::StorageType;
+use serde::{Deserialize, Serialize};
+
+use super::nats::{Nats, NatsError};
+
+/// How often a node says that it lives.
+pub const HEARTBEAT: Duration = Duration::from_millis(500);
+/// After how long without that it is dead.
+pub const DEAD: Duration = Duration::from_secs(3);
+
+/// What is fixed when a cluster is made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shape {
+    /// How many partitions users are spread over.
+    pub partitions: u32,
+    /// On how many servers everything is kept.
+    pub replicas: usize,
+}
+
+/// A node as it tells about itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NodeState {
+    /// Its name.
+    pub node: String,
+    /// The process: another one of the same name is another node.
+    pub instance: String,
+    /// The version of its program.
+    pub version: String,
+    /// Where it listens for HTTP.
+    pub address: String,
+    /// When it started, in milliseconds since 1970.
+    pub started_ms: u64,
+    /// Grows with every message.
+    pub beat: u64,
+    /// What it owns.
+    pub owns: Vec<PartitionState>,
+}
+
+/// A partition as its owner tells about it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PartitionState {
+    /// Its number.
+    pub partition: u32,
+    /// The owner's epoch.
+    pub epoch: u64,
+    /// The last event.
+    pub events: u64,
+    /// Up to which event of the control stream it has come.
+    pub followed: u64,
+    /// Users of all its apps.
+    pub users: u64,
+    /// Bytes of its stream on each server.
+    pub bytes: u64,
+    /// Requests that wait.
+    pub waiting: usize,
+}
+
+/// Who owns a partition.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lease {
+    /// The node; empty where it was given up.
+    pub node: String,
+    /// Its process.
+    pub instance: String,
+    /// Larger than all before.
+    pub epoch: u64,
+}
+
+/// What this process knows of the bucket.
+#[derive(Default)]
+pub struct View {
+    nodes: BTreeMap<String, (NodeState, Instant)>,
+    leases: BTreeMap<u32, (Lease, u64)>,
+    drains: BTreeMap<String, bool>,
+}
+
+impl View {
+    /// Takes over one entry of the bucket.
+    pub fn apply(&mut self, key: &str, value: Option<&[u8]>, revision: u64, now: Instant) {
+        let (kind, name) = key.split_once('.').unwrap_or((key, ""));
+        match kind {
+            "node" => match value.and_then(|value| serde_json::from_slice(value).ok()) {
+                Some(state) => self.see(name, state, now),
+                None => {
+                    self.nodes.remove(name);
+                }
+            },
+            "partition" => {
+                let lease = value.and_then(|value| serde_json::from_slice(value).ok());
+                if let (Ok(partition), Some(lease)) = (name.parse::<u32>(), lease)
+                    && self.leases.get(&partition).is_none_or(|(_, known)| *known < revision)
+                {
+                    self.leases.insert(partition, (lease, revision));
+                }
+            }
+            "drain" => {
+                self.drains.insert(name.to_owned(), value.is_some_and(|value| !value.is_empty()));
+            }
+            _ => {}
+        }
+    }
+
+    /// A node that says the same as before says nothing: bytes may be read twice.
+    fn see(&mut self, name: &str, state: NodeState, now: Instant) {
+        match self.nodes.get_mut(name) {
+            Some((known, seen)) => {
+                if (known.instance != state.instance) || known.beat < state.beat {
+                    (*known, *seen) = (state, now);
+                }
+            }
+            None => {
+                self.nodes.insert(name.to_owned(), (state, now));
+            }
+        }
+    }
+
+    /// All nodes that live, by name.
+    pub fn living(&self, now: Instant) -> impl Iterator<Item = &NodeState> {
+        let lives = move |seen: &Instant| now.saturating_duration_since(*seen) < DEAD;
+        self.nodes.values().filter(move |(_, seen)| lives(seen)).map(|(state, _)| state)
+    }
+
+    /// A node, and how long ago it last spoke.
+    pub fn node(&self, name: &str, now: Instant) -> Option<(&NodeState, Duration)> {
+        self.nodes.get(name).map(|(state, seen)| (state, now.saturating_duration_since(*seen)))
+    }
+
+    /// All nodes that ever spoke and were not removed.
+    pub fn nodes(&self, now: Instant) -> Vec<(NodeState, Duration)> {
+        let age = |seen: &Instant| now.saturating_duration_since(*seen);
+        self.nodes.values().map(|(state, seen)| (state.clone(), age(seen))).collect()
+    }
+
+    /// Whether a node is to give up what it owns.
+    pub fn drains(&self, name: &str) -> bool {
+        self.drains.get(name).copied().unwrap_or(false)
+    }
+
+    /// Who owns a partition by the bucket, and the revision of that.
+    pub fn lease(&self, partition: u32) -> (Lease, u64) {
+        self.leases.get(&partition).cloned().unwrap_or_default()
+    }
+
+    /// The node that owns a partition and lives.
+    pub fn owner(&self, partition: u32, now: Instant) -> Option<&NodeState> {
+        let (lease, _) = self.leases.get(&partition)?;
+        let (state, silent) = self.node(&lease.node, now)?;
+        (state.instance == lease.instance && silent < DEAD).then_some(state)
+    }
+}
+
+/// The bucket.
+#[derive(Clone)]
+pub struct Bucket(Store);
+
+impl Bucket {
+    /// The bucket of a cluster, made where it is not there, on so many servers.
+    pub fn open(nats: &Nats, replicas: usize) -> Result<Self, NatsError> {
+        let bucket = nats.named("nodes");
+        let store = nats.wait(async {
+            if let Ok(store) = nats.context().get_key_value(&bucket).await {
+                return Ok(store);
+            }
+            let config = Config {
+                bucket: bucket.clone(),
+                history: 1,
+                storage: StorageType::File,
+                num_replicas: replicas,
+                ..Config::default()
+            };
+            let made = nats.context().create_key_value(config).await;
+            made.map_err(|why| NatsError::jetstream(format!("make the bucket {bucket}"), why))
+        })?;
+        Ok(Self(store))
+    }
+
+    /// The bucket itself.
+    pub fn store(&self) -> &Store {
+        &self.0
+    }
+
+    /// What the cluster is; made so where nobody made it before.
+    pub async fn shape(&self, wanted: &Shape) -> Result<Shape, NatsError> {
+        let fails = |why: String| NatsError::jetstream("read what the cluster is", why);
+        let bytes = serde_json::to_vec(wanted).map_err(|why| fails(why.to_string()))?;
+        // Whoever comes second takes what is there.
+        let _ = self.0.create("cluster", bytes.into()).await;
+        let found = self.0.get("cluster").await.map_err(|why| fails(why.to_string()))?;
+        let found = found.ok_or_else(|| fails("it is not there".to_owned()))?;
+        serde_json::from_slice(&found).map_err(|why| fails(why.to_string()))
+    }
+
+    /// The shape of a cluster that is there.
+    pub async fn known_shape(&self) -> Result<Option<Shape>, NatsError> {
+        let fails = |why: String| NatsError::jetstream("read what the cluster is", why);
+        let found = self.0.get("cluster").await.map_err(|why| fails(why.to_string()))?;
+        found
+            .map(|found| serde_json::from_slice(&found).map_err(|why| fails(why.to_string())))
+            .transpose()
+    }
+
+    /// Says that a node lives.
+    pub async fn beat(&self, state: &NodeState) -> Result<(), NatsError> {
+        let fails = |why: String| NatsError::jetstream("write that this node lives", why);
+        let bytes = serde_json::to_vec(state).map_err(|why| fails(why.to_string()))?;
+        let put = self.0.put(format!("node.{}", state.node), bytes.into()).await;
+        put.map(|_| ()).map_err(|why| fails(why.to_string()))
+    }
+
+    /// A node is no more.
+    pub async fn leave(&self, node: &str) {
+        let _ = self.0.delete(format!("node.{node}")).await;
+    }
+
+    /// Writes who owns a partition, if nobody wrote since that revision. Returns the new one.
+    pub async fn claim(&self, partition: u32, lease: &Lease, revision: u64) -> Option<u64> {
+        let bytes = serde_json::to_vec(lease).ok()?;
+        let key = format!("partition.{partition}");
+        self.0.update(key, bytes.into(), revision).await.ok()
+    }
+
+    /// Asks a node to give up what it owns, or to own again.
+    pub async fn drain(&self, node: &str, drains: bool) -> Result<(), NatsError> {
+        let value = if drains { "drain" } else { "" };
+        let put = self.0.put(format!("drain.{node}"), value.into()).await;
+        put.map(|_| ()).map_err(|why| NatsError::jetstream("write to the bucket", why))
+    }
+
+    /// All entries as they are now.
+    pub async fn read_all(&self, view: &std::sync::Mutex<View>) -> Result<(), NatsError> {
+        use futures_util::TryStreamExt;
+        let fails = |why: String| NatsError::jetstream("read the bucket of nodes", why);
+        let keys = self.0.keys().await.map_err(|why| fails(why.to_string()))?;
+        let keys: Vec<String> = keys.try_collect().await.map_err(|why| fails(why.to_string()))?;
+        for key in keys {
+            let entry = self.0.entry(&key).await.map_err(|why| fails(why.to_string()))?;
+            if let Some(entry) = entry {
+                let value = (entry.operation == Operation::Put).then_some(&entry.value[..]);
+                let mut view = view.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                view.apply(&key, value, entry.revision, Instant::now());
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(name: &str, instance: &str, beat: u64) -> Vec<u8> {
+        let state = NodeState {
+            node: name.to_owned(),
+            instance: instance.to_owned(),
+            version: String::new(),
+            address: String::new(),
+            started_ms: 0,
+            beat,
+            owns: Vec::new(),
+        };
+        serde_json::to_vec(&state).unwrap()
+    }
+
+    #[test]
+    fn a_node_lives_as_long_as_it_says_something_new() {
+        let start = Instant::now();
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        let mut view = View::default();
+        view.apply("node.a", Some(&node("a", "1", 1)), 1, at(0));
+        view.apply("node.b", Some(&node("b", "1", 1)), 2, at(0));
+        view.apply("node.a", Some(&node("a", "1", 2)), 3, at(2000));
+        // The same once more, as when a bucket is read again.
+        view.apply("node.b", Some(&node("b", "1", 1)), 2, at(2000));
+        let living =
+            |view: &View, ms| view.living(at(ms)).map(|node| node.node.clone()).collect::<Vec<_>>();
+        assert_eq!(living(&view, 2500), ["a", "b"]);
+        assert_eq!(living(&view, 3500), ["a"]);
+        let lease = Lease { node: "a".to_owned(), instance: "1".to_owned(), epoch: 4 };
+        let bytes = serde_json::to_vec(&lease).unwrap();
+        view.apply("partition.7", Some(&bytes), 9, at(2500));
+        // What is older than what is known changes nothing.
+        let older = serde_json::to_vec(&Lease::default()).unwrap();
+        view.apply("partition.7", Some(&older), 8, at(2500));
+        assert_eq!(view.lease(7), (lease, 9));
+        assert_eq!(view.owner(7, at(2600)).map(|node| node.node.as_str()), Some("a"));
+        assert!(view.owner(7, at(9000)).is_none());
+        // Another process of the same name does not own what the one before did.
+        view.apply("node.a", Some(&node("a", "2", 1)), 10, at(2700));
+        assert!(view.owner(7, at(2800)).is_none());
+        view.apply("node.a", None, 11, at(2900));
+        assert_eq!(living(&view, 2950), ["b"]);
+        view.apply("drain.b", Some(b"drain"), 12, at(0));
+        assert!(view.drains("b") && !view.drains("a"));
+        view.apply("drain.b", Some(b""), 13, at(0));
+        assert!(!view.drains("b"));
+    }
+}

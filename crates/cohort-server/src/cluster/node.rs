@@ -1,0 +1,435 @@
+//! A node: it says that it lives, sees who else does, owns its part of the partitions, and answers for them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::kv::Operation;
+use futures_util::StreamExt;
+use tokio::sync::Semaphore;
+
+use super::assign::targets;
+use super::members::{Bucket, DEAD, HEARTBEAT, Lease, NodeState, View};
+use super::partition::{Ground, Partition};
+use super::wire::{Call, Reply, Wire};
+use crate::clock::Clock;
+
+/// How often a node looks what it should own.
+const LOOK: Duration = Duration::from_millis(100);
+/// How often all of the bucket is read anew, beside watching it.
+const READ_AGAIN: Duration = Duration::from_secs(15);
+/// Partitions that are taken over, or given up, at once.
+const AT_ONCE: usize = 8;
+/// How long whoever asks waits before it looks again who owns a partition.
+const AGAIN: Duration = Duration::from_millis(15);
+/// How often the sizes of streams are looked at.
+const SIZES: Duration = Duration::from_secs(10);
+
+/// A node.
+pub struct Node {
+    /// What its partitions need.
+    pub ground: Arc<Ground>,
+    bucket: Bucket,
+    view: Mutex<View>,
+    owned: RwLock<BTreeMap<u32, Arc<Partition>>>,
+    busy: Mutex<BTreeSet<u32>>,
+    wire: Wire,
+    instance: String,
+    address: String,
+    started_ms: u64,
+    /// Since when every message that it lives was acknowledged, and when the last was.
+    heard: Mutex<Option<(Instant, Instant)>>,
+    /// The largest control number that an answer told.
+    control: AtomicU64,
+    stopping: AtomicBool,
+    at_once: Arc<Semaphore>,
+    /// Why it cannot go on.
+    ended: tokio::sync::watch::Sender<Option<String>>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Node {
+    /// A node that owns nothing yet.
+    pub fn new(
+        ground: Ground,
+        bucket: Bucket,
+        wire: Wire,
+        instance: String,
+        address: String,
+    ) -> Arc<Self> {
+        let started_ms = ground.clock.now_ms();
+        Arc::new(Self {
+            ground: Arc::new(ground),
+            bucket,
+            view: Mutex::default(),
+            owned: RwLock::default(),
+            busy: Mutex::default(),
+            wire,
+            instance,
+            address,
+            started_ms,
+            heard: Mutex::new(None),
+            control: AtomicU64::new(0),
+            stopping: AtomicBool::new(false),
+            at_once: Arc::new(Semaphore::new(AT_ONCE)),
+            ended: tokio::sync::watch::Sender::new(None),
+        })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.ground.node
+    }
+
+    /// What is known of nodes and partitions.
+    pub fn view(&self) -> MutexGuard<'_, View> {
+        locked(&self.view)
+    }
+
+    /// Begins to live: on the client's threads and on those of requests.
+    pub async fn run(self: &Arc<Self>) -> Result<Vec<tokio::task::JoinHandle<()>>, String> {
+        let threads = self.ground.threads.clone();
+        let node = self.clone();
+        let answers = move |call: Call| {
+            let node = node.clone();
+            async move { node.answer(call).await }
+        };
+        let answering = self.wire.answer(threads.clone(), answers).await;
+        let answering = answering.map_err(|why| why.to_string())?;
+        self.bucket.read_all(&self.view).await.map_err(|why| why.to_string())?;
+        Ok(vec![
+            answering,
+            tokio::spawn(self.clone().watch()),
+            tokio::spawn(self.clone().beat()),
+            tokio::spawn(self.clone().manage()),
+            tokio::spawn(self.clone().measure()),
+        ])
+    }
+
+    async fn watch(self: Arc<Self>) {
+        loop {
+            if let Ok(mut entries) = self.bucket.store().watch_with_history(">").await {
+                let mut read_at = Instant::now();
+                loop {
+                    match tokio::time::timeout(Duration::from_secs(1), entries.next()).await {
+                        Ok(Some(Ok(entry))) => {
+                            let value =
+                                (entry.operation == Operation::Put).then_some(&entry.value[..]);
+                            let now = Instant::now();
+                            self.view().apply(&entry.key, value, entry.revision, now);
+                        }
+                        Ok(_) => break,
+                        Err(_) => {}
+                    }
+                    if read_at.elapsed() > READ_AGAIN {
+                        read_at = Instant::now();
+                        let _ = self.bucket.read_all(&self.view).await;
+                    }
+                }
+            }
+            tokio::time::sleep(HEARTBEAT).await;
+        }
+    }
+
+    async fn beat(self: Arc<Self>) {
+        let mut beat = 0;
+        let mut clock = tokio::time::interval(HEARTBEAT);
+        clock.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        while !self.stopping.load(Ordering::Relaxed) {
+            clock.tick().await;
+            beat += 1;
+            let owns = self.partitions().iter().map(|partition| partition.state()).collect();
+            let state = NodeState {
+                node: self.name().to_owned(),
+                instance: self.instance.clone(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                address: self.address.clone(),
+                started_ms: self.started_ms,
+                beat,
+                owns,
+            };
+            let sent = Instant::now();
+            let heard = self.bucket.beat(&state).await.is_ok();
+            let mut last = locked(&self.heard);
+            *last = match (heard, *last) {
+                // The clock of a process that was stopped has gone on: what it knew is old.
+                (true, Some((since, before))) if sent.duration_since(before) < DEAD => {
+                    Some((since, sent))
+                }
+                (true, _) => Some((sent, sent)),
+                (false, known) => known.filter(|(_, before)| before.elapsed() < DEAD),
+            };
+        }
+    }
+
+    /// Whether others still take this node for alive, by its own clock.
+    pub fn is_heard(&self) -> bool {
+        locked(&self.heard).is_some_and(|(_, last)| last.elapsed() < DEAD)
+    }
+
+    /// Whether this node can tell who is dead: it was heard all the time in which others were not.
+    fn can_judge(&self) -> bool {
+        locked(&self.heard)
+            .is_some_and(|(since, last)| since.elapsed() > DEAD && last.elapsed() < DEAD / 2)
+    }
+
+    /// The partitions that it owns.
+    pub fn partitions(&self) -> Vec<Arc<Partition>> {
+        self.owned.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    /// One of them.
+    pub fn owned(&self, partition: u32) -> Option<Arc<Partition>> {
+        self.owned.read().unwrap_or_else(PoisonError::into_inner).get(&partition).cloned()
+    }
+
+    fn forget(&self, partition: u32) -> Option<Arc<Partition>> {
+        self.owned.write().unwrap_or_else(PoisonError::into_inner).remove(&partition)
+    }
+
+    async fn measure(self: Arc<Self>) {
+        while !self.stopping.load(Ordering::Relaxed) {
+            tokio::time::sleep(SIZES).await;
+            let partitions = self.partitions();
+            let look = move || partitions.iter().for_each(|partition| partition.look());
+            let _ = tokio::task::spawn_blocking(look).await;
+        }
+    }
+
+    async fn manage(self: Arc<Self>) {
+        while !self.stopping.load(Ordering::Relaxed) {
+            self.look();
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Looks what it should own, and begins to take over or to give up what differs.
+    fn look(self: &Arc<Self>) {
+        let now = Instant::now();
+        let me = self.name().to_owned();
+        let count = self.ground.shape.partitions + 1;
+        let (owners, leases, nodes) = {
+            let view = self.view();
+            if let Some((known, _)) = view.node(&me, now)
+                && known.instance != self.instance
+                && known.started_ms > self.started_ms
+            {
+                let why = format!(
+                    "another process runs as node {me} now; give nodes names of their own (node_name)"
+                );
+                self.ended.send_if_modified(|ended| ended.replace(why).is_none());
+                return;
+            }
+            let owner = |partition| view.owner(partition, now).map(|node| node.node.clone());
+            let owners: Vec<Option<String>> = (0..count).map(owner).collect();
+            let leases: Vec<(Lease, u64)> = (0..count).map(|p| view.lease(p)).collect();
+            let nodes: Vec<String> = view
+                .living(now)
+                .filter(|node| !view.drains(&node.node))
+                .map(|node| node.node.clone())
+                .collect();
+            (owners, leases, nodes)
+        };
+        let targets = targets(&nodes, &owners);
+        let can_judge = self.can_judge();
+        for (partition, (lease, revision)) in (0..count).zip(leases) {
+            let target = targets[partition as usize].as_deref();
+            let is_mine = lease.node == me && lease.instance == self.instance;
+            match self.owned(partition) {
+                Some(owned) if owned.handle().failure().is_some() || !is_mine => {
+                    self.begin(partition, self.clone().abandon(partition));
+                }
+                Some(_) if target != Some(&me) && target.is_some() => {
+                    self.begin(partition, self.clone().give_up(partition, lease, revision));
+                }
+                Some(_) => {}
+                None => {
+                    let is_free = lease.node.is_empty();
+                    let is_orphan = owners[partition as usize].is_none() && can_judge;
+                    if is_mine || target == Some(&me) && (is_free || is_orphan) {
+                        self.begin(partition, self.clone().take_over(partition, lease, revision));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Does something with a partition, unless something is being done with it.
+    fn begin(self: &Arc<Self>, partition: u32, work: impl Future<Output = ()> + Send + 'static) {
+        if !locked(&self.busy).insert(partition) {
+            return;
+        }
+        let node = self.clone();
+        tokio::spawn(async move {
+            work.await;
+            locked(&node.busy).remove(&partition);
+        });
+    }
+
+    async fn take_over(self: Arc<Self>, partition: u32, lease: Lease, revision: u64) {
+        let Ok(_permit) = self.at_once.clone().acquire_owned().await else { return };
+        if self.stopping.load(Ordering::Relaxed) || self.view().lease(partition).1 != revision {
+            return;
+        }
+        let epoch = lease.epoch + 1;
+        let lease = Lease { node: self.name().to_owned(), instance: self.instance.clone(), epoch };
+        let Some(revision) = self.bucket.claim(partition, &lease, revision).await else { return };
+        let bytes = serde_json::to_vec(&lease).unwrap_or_default();
+        let key = format!("partition.{partition}");
+        self.view().apply(&key, Some(&bytes), revision, Instant::now());
+        let ground = self.ground.clone();
+        let opened =
+            tokio::task::spawn_blocking(move || Partition::open(&ground, partition, epoch)).await;
+        match opened {
+            Ok(Ok(opened)) => {
+                let mut owned = self.owned.write().unwrap_or_else(PoisonError::into_inner);
+                owned.insert(partition, Arc::new(opened));
+            }
+            Ok(Err(why)) => {
+                tracing::error!(partition, epoch, %why, "a partition cannot be taken over; it is tried again");
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+            Err(why) => {
+                tracing::error!(partition, %why, "taking over a partition stopped at a bug")
+            }
+        }
+    }
+
+    /// Ends a partition that is owned by somebody else, or cannot go on.
+    async fn abandon(self: Arc<Self>, partition: u32) {
+        let Some(owned) = self.forget(partition) else { return };
+        let why = owned.handle().failure();
+        tracing::warn!(partition, epoch = owned.epoch(), ?why, "not owned any more");
+        metrics::counter!("cohort_cluster_partitions_lost_total").increment(1);
+        let _ = tokio::task::spawn_blocking(move || end(owned, Partition::abandon)).await;
+    }
+
+    /// Stops a partition and lets another node take it.
+    async fn give_up(self: Arc<Self>, partition: u32, lease: Lease, revision: u64) {
+        let Ok(_permit) = self.at_once.clone().acquire_owned().await else { return };
+        let Some(owned) = self.forget(partition) else { return };
+        tracing::info!(partition, epoch = owned.epoch(), "given up for another node");
+        let _ = tokio::task::spawn_blocking(move || end(owned, Partition::stop)).await;
+        let free = Lease { node: String::new(), instance: String::new(), epoch: lease.epoch };
+        if let Some(revision) = self.bucket.claim(partition, &free, revision).await {
+            let bytes = serde_json::to_vec(&free).unwrap_or_default();
+            let key = format!("partition.{partition}");
+            self.view().apply(&key, Some(&bytes), revision, Instant::now());
+        }
+    }
+
+    /// Gives everything up and leaves.
+    pub async fn leave(self: &Arc<Self>) {
+        self.stopping.store(true, Ordering::Relaxed);
+        let given_up = self.partitions().into_iter().map(|owned| {
+            let (lease, revision) = self.view().lease(owned.index());
+            self.clone().give_up(owned.index(), lease, revision)
+        });
+        futures_util::future::join_all(given_up).await;
+        self.bucket.leave(self.name()).await;
+    }
+
+    /// Has a node give up what it owns, or own again.
+    pub async fn drain(&self, node: &str, drains: bool) -> Result<(), super::nats::NatsError> {
+        self.bucket.drain(node, drains).await
+    }
+
+    /// Waits until it cannot go on; returns why.
+    pub async fn ended(&self) -> String {
+        let mut ended = self.ended.subscribe();
+        match ended.wait_for(Option::is_some).await {
+            Ok(why) => why.clone().unwrap_or_default(),
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// Answers what another node asks.
+    async fn answer(&self, call: Call) -> Reply {
+        match self.owned(call.partition) {
+            Some(owned) if self.is_heard() => owned.answer(call).await,
+            _ => Reply::NotMine,
+        }
+    }
+
+    /// The largest control number that this node knows of.
+    pub fn control(&self) -> u64 {
+        self.control.load(Ordering::Relaxed).max(*self.ground.feed.last().borrow())
+    }
+
+    /// Asks the owner of a partition, whoever that is, until somebody answers or time is up. What may have been done is
+    /// asked again only where asking twice is asking once.
+    pub async fn ask(&self, mut call: Call, twice_is_once: bool, until: Instant) -> Reply {
+        call.control = self.control();
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Reply::NobodyThere;
+            }
+            call.patience_ms = left.as_millis() as u64;
+            let here = self.owned(call.partition).filter(|_| self.is_heard());
+            let reply = match here {
+                Some(owned) => owned.answer(call.clone()).await,
+                None => {
+                    let owner =
+                        self.view().owner(call.partition, Instant::now()).map(|o| o.node.clone());
+                    match owner.filter(|owner| *owner != self.name()) {
+                        Some(owner) => {
+                            self.wire.ask(&owner, &call, left.min(self.patience())).await
+                        }
+                        None => Reply::NotMine,
+                    }
+                }
+            };
+            match reply {
+                Reply::Answered { status: 503, ref body, .. } if is_not_done(body) => {}
+                Reply::Answered { status: 503, ref body, .. }
+                    if twice_is_once && is_in_doubt(body) => {}
+                Reply::Answered { control, .. } => {
+                    self.control.fetch_max(control, Ordering::Relaxed);
+                    return reply;
+                }
+                Reply::Lost if !twice_is_once => return reply,
+                _ => {}
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+
+    /// How long one attempt at another node may take: a dead node must not take all the time there is.
+    fn patience(&self) -> Duration {
+        let timeout = Duration::from_millis(self.ground.config.request_timeout_ms);
+        timeout.max(Duration::from_secs(1))
+    }
+}
+
+/// A partition ends when the last request that uses it has ended.
+fn end(mut owned: Arc<Partition>, how: fn(Partition)) {
+    owned.handle().stop_taking();
+    for _ in 0..2000 {
+        match Arc::try_unwrap(owned) {
+            Ok(partition) => return how(partition),
+            Err(used) => owned = used,
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    tracing::error!("a partition is still in use and is left to itself");
+}
+
+fn code_of(body: &[u8]) -> Option<String> {
+    let body: serde_json::Value = serde_json::from_slice(body).ok()?;
+    Some(body.get("error")?.get("code")?.as_str()?.to_owned())
+}
+
+/// Whether a refusal says that nothing was done because the partition goes elsewhere.
+fn is_not_done(body: &[u8]) -> bool {
+    code_of(body).as_deref() == Some("shutting_down")
+}
+
+/// Whether a refusal says that nobody knows whether it was done.
+pub(super) fn is_in_doubt(body: &[u8]) -> bool {
+    code_of(body).as_deref() == Some("journal_failed")
+}

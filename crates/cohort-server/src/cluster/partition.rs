@@ -1,0 +1,297 @@
+//! A partition that this node owns: the single service's engine on a stream, asked over its own HTTP interface.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::object_store::ObjectStore;
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, Response};
+use hyper::service::Service as _;
+use hyper_util::service::TowerToHyperService;
+use metrics_exporter_prometheus::PrometheusHandle;
+use rand::SeedableRng;
+use rand::rngs::SysRng;
+use rand_chacha::ChaCha12Rng;
+
+use super::control::{CONTROL, ControlFeed};
+use super::journal::StreamJournal;
+use super::log::{Log, insist};
+use super::members::{PartitionState, Shape};
+use super::nats::{Nats, NatsError, NatsLog};
+use super::objects::ObjectFolder;
+use super::wire::{Call, Reply};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::engine::Engine;
+use crate::engine::recovery::{RecoveryError, recover};
+use crate::engine::runtime::{Handle, Runtime};
+use crate::http::{Service, partition_router};
+use crate::journal::{EventReader, JournalError, Visit, frame};
+use crate::snapshot::Snapshots;
+
+/// Why a partition cannot be owned.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// NATS refuses.
+    #[error(transparent)]
+    Nats(#[from] NatsError),
+    /// The stream cannot be used.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The state does not come back.
+    #[error(transparent)]
+    Recovery(#[from] RecoveryError),
+    /// The machine fails.
+    #[error("the machine refuses what a partition needs: {0}")]
+    Machine(#[from] std::io::Error),
+}
+
+/// What all partitions of a node need.
+pub struct Ground {
+    /// The connection.
+    pub nats: Nats,
+    /// Where snapshots are.
+    pub store: ObjectStore,
+    /// What the cluster is.
+    pub shape: Shape,
+    /// How the node is set up.
+    pub config: Config,
+    /// What is counted.
+    pub metrics: PrometheusHandle,
+    /// What time it is.
+    pub clock: Arc<dyn Clock + Sync>,
+    /// The control stream.
+    pub feed: ControlFeed,
+    /// The node's name.
+    pub node: String,
+    /// The threads on which requests are answered.
+    pub threads: tokio::runtime::Handle,
+}
+
+impl Shape {
+    /// The control partition's number.
+    pub fn control(&self) -> u32 {
+        self.partitions
+    }
+
+    /// What a partition is called.
+    pub fn name_of(&self, partition: u32) -> String {
+        match partition == self.control() {
+            true => CONTROL.to_owned(),
+            false => format!("p{partition}"),
+        }
+    }
+}
+
+/// A partition that is owned.
+pub struct Partition {
+    index: u32,
+    epoch: u64,
+    runtime: Option<Runtime>,
+    handle: Handle,
+    router: TowerToHyperService<Router>,
+    log: NatsLog,
+    stop: Arc<AtomicBool>,
+    follower: Option<tokio::task::JoinHandle<()>>,
+    /// Bytes of its stream, as of the last look.
+    bytes: AtomicU64,
+}
+
+impl Partition {
+    /// Becomes its owner: from now on nobody who owned it before can write. Blocks until its state is there.
+    pub fn open(ground: &Ground, index: u32, epoch: u64) -> Result<Self, OpenError> {
+        let Ground { nats, store, shape, config, .. } = ground;
+        let started = Instant::now();
+        let name = shape.name_of(index);
+        let log = nats.open_log(&name, shape.replicas)?;
+        let snapshots = Snapshots::new(ObjectFolder::new(nats, store.clone(), &name));
+        let begin = snapshots.newest_event()?;
+        let journal = StreamJournal::open(log.clone(), epoch, &ground.node, begin)?;
+        let recovered = recover(&journal, &snapshots)?;
+        for damaged in &recovered.passed_over {
+            tracing::warn!(%damaged, "a snapshot was passed over; the state is whole without it");
+        }
+        snapshots.tidy(&recovered.passed_over)?;
+        let events = recovered.state.last_event();
+        let is_control = index == shape.control();
+        let mut limits = config.limits();
+        // Limits of an app are for all its users together.
+        if !is_control {
+            let parts = shape.partitions.max(1) as usize;
+            limits.users = (limits.users / parts).max(1);
+            limits.waiting = (limits.waiting / parts).max(1);
+            limits.decision_bytes = (limits.decision_bytes / parts).max(1);
+        }
+        let rng = ChaCha12Rng::try_from_rng(&mut SysRng)
+            .map_err(|why| OpenError::Machine(std::io::Error::other(why.to_string())))?;
+        let followed = journal.control();
+        let engine = Engine::new(recovered.state, limits, rng).in_cluster(followed, !is_control);
+        let stop = log.stop_flag();
+        let mut options = config.options();
+        // Partitions that are behind still have to follow what is in the control stream.
+        options.prunes &= !is_control;
+        let clock = Box::new(ground.clock.clone());
+        let runtime = Runtime::start(engine, Box::new(journal), snapshots, clock, options)?;
+        let handle = runtime.handle();
+        let reader: Arc<dyn EventReader> = Arc::new(StreamReader(log.clone()));
+        let service_config = Config { rate_per_second: 0, ..config.clone() };
+        let metrics = ground.metrics.clone();
+        let service = Service::new(handle.clone(), vec![reader], service_config, metrics, false);
+        let router = TowerToHyperService::new(partition_router(service));
+        let follower = (!is_control).then(|| {
+            let (feed, handle) = (ground.feed.clone(), handle.clone());
+            ground.threads.spawn(follow(feed, handle, followed, name.clone()))
+        });
+        let seconds = started.elapsed().as_secs_f64();
+        let from_snapshot = recovered.snapshot_event;
+        tracing::info!(partition = name, epoch, events, from_snapshot, followed, seconds, "owned");
+        metrics::histogram!("cohort_cluster_take_over_seconds").record(seconds);
+        let (runtime, bytes) = (Some(runtime), AtomicU64::new(0));
+        Ok(Self { index, epoch, runtime, handle, router, log, stop, follower, bytes })
+    }
+
+    /// Its number.
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// Its owner's epoch.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// What requests are sent to, past HTTP.
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Answers a request, once it has come as far in the control stream as whoever asks.
+    pub async fn answer(&self, call: Call) -> Reply {
+        if self.handle.failure().is_some() {
+            return Reply::NotMine;
+        }
+        let patience = Duration::from_millis(call.patience_ms);
+        if self.follower.is_some() {
+            let mut followed = self.handle.followed();
+            let come = followed.wait_for(|followed| *followed >= call.control);
+            if !matches!(tokio::time::timeout(patience, come).await, Ok(Ok(_))) {
+                // Nothing was done: another owner may be further.
+                return Reply::NotMine;
+            }
+        }
+        let mut request = Request::builder().method(call.method.as_str()).uri(&call.target);
+        for (name, value) in &call.headers {
+            request = request.header(name, value);
+        }
+        let Ok(request) = request.body(Body::from(call.body)) else { return Reply::Lost };
+        match tokio::time::timeout(patience, self.router.call(request)).await {
+            Ok(Ok(response)) => self.reply(response).await,
+            _ => Reply::Lost,
+        }
+    }
+
+    /// The control number: what the control partition has written, or how far this one has come.
+    fn control(&self) -> u64 {
+        match self.follower {
+            Some(_) => *self.handle.followed().borrow(),
+            None => self.handle.last_event(),
+        }
+    }
+
+    async fn reply(&self, response: Response<Body>) -> Reply {
+        let (parts, body) = response.into_parts();
+        let Ok(body) = axum::body::to_bytes(body, usize::MAX).await else { return Reply::Lost };
+        let text = |(name, value): (&axum::http::HeaderName, &axum::http::HeaderValue)| {
+            Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
+        };
+        let headers = parts.headers.iter().filter_map(text).collect();
+        let status = parts.status.as_u16();
+        Reply::Answered { control: self.control(), status, headers, body }
+    }
+
+    /// What is told about it.
+    pub fn state(&self) -> PartitionState {
+        PartitionState {
+            partition: self.index,
+            epoch: self.epoch,
+            events: self.handle.last_event(),
+            followed: self.control(),
+            users: self.handle.users(),
+            bytes: self.bytes.load(Ordering::Relaxed),
+            waiting: self.handle.waiting(),
+        }
+    }
+
+    /// Looks how large its stream is. Blocks.
+    pub fn look(&self) {
+        if let Ok(bytes) = self.log.bytes() {
+            self.bytes.store(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Answers what waits, writes a snapshot and ends. Blocks.
+    pub fn stop(mut self) {
+        if let Some(follower) = self.follower.take() {
+            follower.abort();
+        }
+        self.handle.stop_taking();
+        drop(self.runtime.take());
+    }
+
+    /// Ends without waiting for servers that do not answer. Blocks.
+    pub fn abandon(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.stop();
+    }
+}
+
+/// Hands a partition what the control stream says, in order.
+pub(super) async fn follow(feed: ControlFeed, handle: Handle, mut followed: u64, name: String) {
+    let mut last = feed.last();
+    loop {
+        let newest = *last.borrow_and_update();
+        if newest > followed {
+            let reading = feed.clone();
+            let read = tokio::task::spawn_blocking(move || reading.after(followed)).await;
+            let frames = match read {
+                Ok(Ok(frames)) => frames,
+                Ok(Err(why)) => {
+                    tracing::error!(partition = name, %why, "the control stream cannot be followed");
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    continue;
+                }
+                Err(_) => return,
+            };
+            for frame in frames {
+                match frame.events() {
+                    Ok(events) => handle.follow(frame.last, events),
+                    Err(why) => {
+                        tracing::error!(partition = name, %why, "the control stream is damaged");
+                        return;
+                    }
+                }
+                followed = frame.last;
+            }
+        }
+        if last.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// The events of a partition's stream, for whoever reads beside its owner.
+pub struct StreamReader(pub NatsLog);
+
+impl EventReader for StreamReader {
+    fn read(&self, visit: &mut Visit) -> Result<(), JournalError> {
+        let bounds = insist(&self.0, |log| log.bounds())?;
+        if bounds.first > bounds.last {
+            return Ok(());
+        }
+        super::log::frames(&self.0, bounds.first, bounds.last, &mut |_, found| {
+            frame::read(found.first, &found.bytes, found.first, visit).map(|_| ())
+        })
+    }
+}
