@@ -232,7 +232,7 @@ impl Cohort {
     /// How many standard deviations of optimism a user gets.
     fn width(&self, user: usize) -> f64 {
         let rewards = match self.in_rounds(user) {
-            Some(posteriors) => posteriors.rewards(user, &self.ledger),
+            Some(posteriors) => posteriors.rewards(user),
             None => self.ledger.rewards_of(user),
         };
         self.settings.exploration * widening(rewards)
@@ -302,7 +302,7 @@ impl Policy for Cohort {
             });
             self.draws += 1;
         } else if let Some(posteriors) = &mut self.posteriors {
-            posteriors.choose(contexts, self.settings.exploration, &self.ledger, arms);
+            posteriors.choose(contexts, self.settings.exploration, arms);
         }
     }
 

@@ -4,7 +4,7 @@ mod cholesky;
 
 use super::lanes::F64x8;
 use crate::linear::symmetric::packed_len;
-use crate::simd::{self, Kernel, Simd};
+use crate::simd::{self, Kernel, Simd, with_scratch};
 
 pub(super) use cholesky::{Entries, InPlace, Packed, Sink, factor_from, invert_lower, square_into};
 
@@ -23,15 +23,9 @@ pub fn times(a: &[F64x8], b: &[F64x8], out: &mut [F64x8]) {
     simd::run(Times { a, b, out });
 }
 
-/// x with Lx = b in place, L from [`factor`], and ‖x‖².
-pub fn solve_lower(l: &[F64x8], b: &mut [F64x8], square: &mut F64x8) {
-    simd::run(SolveLower { l, b, square });
-}
-
 /// out = S C S of symmetric matrices, all packed.
 pub fn sandwich(s: &[F64x8], c: &[F64x8], dim: usize, out: &mut [F64x8]) {
-    let mut full = vec![F64x8::splat(0.0); 3 * dim * dim];
-    simd::run(Sandwich { s, c, dim, full: &mut full, out });
+    with_scratch(3 * dim * dim, |full| simd::run(Sandwich { s, c, dim, full, out }));
 }
 
 struct Sandwich<'a> {
@@ -155,45 +149,74 @@ impl Kernel for Times<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { a, b, out } = self;
-        for i in 0..b.len() {
-            let own = simd.load(&b[i]);
-            let row = &a[packed_len(i)..=packed_len(i) + i];
-            let mut sum = simd.mul(simd.load(&row[i]), own);
-            let before = row[..i].iter().zip(&b[..i]).zip(&mut out[..i]);
-            for ((entry, b), out) in before {
-                let entry = simd.load(entry);
-                sum = simd.mul_add(entry, simd.load(b), sum);
-                simd.store(simd.mul_add(entry, own, simd.load(out)), out);
-            }
-            simd.store(sum, &mut out[i]);
-        }
+        times_in(simd, self.a, self.b, self.out);
     }
 }
 
-struct SolveLower<'a> {
-    l: &'a [F64x8],
-    b: &'a mut [F64x8],
-    square: &'a mut F64x8,
+/// [`times`] within a kernel: four rows at a time, whose sums stay in registers.
+#[inline(always)]
+pub(super) fn times_in<S: Simd>(simd: S, a: &[F64x8], b: &[F64x8], out: &mut [F64x8]) {
+    let mut first = 0;
+    while first + 4 <= b.len() {
+        times_rows::<S, 4>(simd, a, b, out, first);
+        first += 4;
+    }
+    while first < b.len() {
+        times_rows::<S, 1>(simd, a, b, out, first);
+        first += 1;
+    }
 }
 
-impl Kernel for SolveLower<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        let Self { l, b, square } = self;
-        let mut total = simd.splat(0.0);
-        for i in 0..b.len() {
-            let row = &l[packed_len(i)..=packed_len(i) + i];
-            let (known, unknown) = b.split_at_mut(i);
-            let [[sum]] = dots::<S, 1, 1>(simd, [&row[..i]], [known], i);
-            let x = simd.mul(simd.sub(simd.load(&unknown[0]), sum), simd.load(&row[i]));
-            simd.store(x, &mut unknown[0]);
-            total = simd.mul_add(x, x, total);
-        }
-        simd.store(total, square);
+/// What `R` rows of the lower triangle, and what mirrors them, add to A b.
+#[inline(always)]
+fn times_rows<S: Simd, const R: usize>(
+    simd: S,
+    a: &[F64x8],
+    b: &[F64x8],
+    out: &mut [F64x8],
+    first: usize,
+) {
+    let zero = simd.splat(0.0);
+    let (mut own, mut sums, mut rows) = ([zero; R], [zero; R], [a; R]);
+    for r in 0..R {
+        own[r] = simd.load(&b[first + r]);
+        rows[r] = &a[packed_len(first + r)..=packed_len(first + r) + first + r];
     }
+    for j in 0..first {
+        let (other, mut mirrored) = (simd.load(&b[j]), simd.load(&out[j]));
+        for r in 0..R {
+            let entry = simd.load(&rows[r][j]);
+            sums[r] = simd.mul_add(entry, other, sums[r]);
+            mirrored = simd.mul_add(entry, own[r], mirrored);
+        }
+        simd.store(mirrored, &mut out[j]);
+    }
+    for r in 0..R {
+        for c in 0..r {
+            let entry = simd.load(&rows[r][first + c]);
+            sums[r] = simd.mul_add(entry, own[c], sums[r]);
+            sums[c] = simd.mul_add(entry, own[r], sums[c]);
+        }
+        sums[r] = simd.mul_add(simd.load(&rows[r][first + r]), own[r], sums[r]);
+    }
+    for r in 0..R {
+        simd.store(sums[r], &mut out[first + r]);
+    }
+}
+
+/// x with Lx = b in place, L from [`factor`]; returns ‖x‖².
+#[inline(always)]
+pub(super) fn solve_lower_in<S: Simd>(simd: S, l: &[F64x8], b: &mut [F64x8]) -> S::V {
+    let mut total = simd.splat(0.0);
+    for i in 0..b.len() {
+        let row = &l[packed_len(i)..=packed_len(i) + i];
+        let (known, unknown) = b.split_at_mut(i);
+        let [[sum]] = dots::<S, 1, 1>(simd, [&row[..i]], [known], i);
+        let x = simd.mul(simd.sub(simd.load(&unknown[0]), sum), simd.load(&row[i]));
+        simd.store(x, &mut unknown[0]);
+        total = simd.mul_add(x, x, total);
+    }
+    total
 }
 
 /// Σ_k rows[r][k]·columns[c][k] over k < len.

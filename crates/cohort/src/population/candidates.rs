@@ -11,8 +11,8 @@ use super::lanes::{F64x8, LANES, ZERO, each};
 use super::maximise::Prior;
 use super::message::{Prepared, accumulate, likelihood, message_len, probe, write};
 use super::model::{Component, Population};
-use super::moments::Moments;
 use super::pass::{BLOCKS_PER_TASK, Pass};
+use super::spare;
 use super::structure::weight_cost;
 use super::sums::Sums;
 use crate::linear::Symmetric;
@@ -58,7 +58,7 @@ impl CandidateSearch {
         let prepared = Prepared::new(&variances, population.noise);
         let blocks: Vec<UserBlock> = (users.par_iter().enumerate().with_min_len(4))
             .map(|(at, users)| {
-                let mut messages = vec![ZERO; message_len(dim)];
+                let mut messages = spare::take(message_len(dim));
                 write(users, &prepared, &mut messages);
                 UserBlock { messages, logs: pass.logs[at], active: users.active() }
             })
@@ -93,7 +93,7 @@ impl CandidateSearch {
         let most = fewer(constants::candidates_tried());
         let mut chosen = some(&unassigned, most);
         chosen.extend(some(&everyone, (most - chosen.len()).max(most / 4)));
-        let axes = axes(users, population, pass);
+        let axes = axes(fitting, pass);
         let integrals = chosen.len() * search.compared.len();
         spend(integrals as f64 * inverse_work(dim) / 3.0);
         search.candidates = (chosen.par_iter())
@@ -168,16 +168,15 @@ impl CandidateSearch {
             own[packed_len(j) + j] += self.prior.precision[j];
             own[packed_len(d) + j] += self.prior.precision[j] * self.prior.mean[j];
         }
-        let mut joint: Vec<F64x8> = own.iter().map(|own| F64x8::splat(*own)).collect();
-        let (mut alone, mut together) = (ZERO, ZERO);
-        half_square_less_log_det(&mut joint, d, &mut alone);
+        let mut joint = vec![ZERO; packed_len(d) + d];
+        let mut integral = |message: Option<&[F64x8]>| {
+            simd::run(HalfSquare { own: &own, message, dim: d, joint: &mut joint })
+        };
+        let alone = integral(None);
         let logs = (self.compared.iter())
             .map(|block| {
                 let messages = &self.blocks[*block].messages;
-                for ((joint, own), message) in joint.iter_mut().zip(&own).zip(messages) {
-                    *joint = each(|lane| own + message[lane]);
-                }
-                half_square_less_log_det(&mut joint, d, &mut together);
+                let together = integral(Some(messages));
                 let log = &messages[packed_len(d) + d];
                 each(|lane| log[lane] + together[lane] - alone[lane])
             })
@@ -265,6 +264,12 @@ impl CandidateSearch {
     }
 }
 
+impl Drop for CandidateSearch {
+    fn drop(&mut self) {
+        spare::give(self.blocks.drain(..).map(|block| block.messages));
+    }
+}
+
 struct Trial {
     sums: Sums,
     gain: f64,
@@ -315,14 +320,34 @@ impl Kernel for Join<'_> {
     }
 }
 
-/// `½ (bᵀA⁻¹b − ln det A)` of eight packed matrices A followed by vectors b, in place.
-fn half_square_less_log_det(joint: &mut [F64x8], dim: usize, out: &mut F64x8) {
-    let (matrix, vector) = joint.split_at_mut(packed_len(dim));
-    let mut log_det = ZERO;
-    algebra::factor(matrix, dim, &mut log_det);
-    let mut square = ZERO;
-    algebra::solve_lower(matrix, vector, &mut square);
-    *out = each(|lane| 0.5 * (square[lane] - log_det[lane]));
+/// `½ (bᵀA⁻¹b − ln det A)` of eight packed matrices A followed by vectors b: the sum of one for all and, where there
+/// are any, of eight others.
+struct HalfSquare<'a> {
+    own: &'a [f64],
+    message: Option<&'a [F64x8]>,
+    dim: usize,
+    joint: &'a mut [F64x8],
+}
+
+impl Kernel for HalfSquare<'_> {
+    type Output = F64x8;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> F64x8 {
+        let Self { own, message, dim, joint } = self;
+        for (joint, own) in joint.iter_mut().zip(own) {
+            simd.store(simd.splat(*own), joint);
+        }
+        for (joint, message) in joint.iter_mut().zip(message.unwrap_or(&[])) {
+            simd.store(simd.add(simd.load(joint), simd.load(message)), joint);
+        }
+        let (matrix, vector) = joint.split_at_mut(packed_len(dim));
+        let log_det = algebra::factor_from(simd, matrix, dim, algebra::InPlace);
+        let square = algebra::solve_lower_in(simd, matrix, vector);
+        let mut out = ZERO;
+        simd.store(simd.mul(simd.splat(0.5), simd.sub(square, log_det)), &mut out);
+        out
+    }
 }
 
 /// Up to `most` of `count` places, evenly spaced, from a start that moves with `turn`.
@@ -334,10 +359,12 @@ pub(super) fn evenly(count: usize, most: usize, turn: usize) -> Vec<usize> {
 }
 
 /// Along the axes in which the users of a component differ most, to either side.
-fn axes(users: &[Moments], population: &Population, pass: &Pass) -> Vec<Component> {
+fn axes(fitting: &Fitting, pass: &Pass) -> Vec<Component> {
+    let (population, messages) = (&fitting.population, fitting.messages());
     let count = population.components.len();
     let features = population.features();
-    let chosen = evenly(users.len(), 4 * constants::candidates_compared(), 0);
+    let mut far = vec![ZERO; features + 1];
+    let chosen = evenly(messages.len(), 4 * constants::candidates_compared(), 0);
     let mut candidates = Vec::new();
     for (c, component) in population.components.iter().enumerate() {
         let variances = population.variances_of(c);
@@ -349,7 +376,7 @@ fn axes(users: &[Moments], population: &Population, pass: &Pass) -> Vec<Componen
         for &block in &chosen {
             let shares = pass.shares[block * count + c];
             if shares.iter().any(|share| *share > 0.01) {
-                let far = deviations(&users[block], component, variances, population.noise);
+                deviations(&messages[block][c.min(1)], component, variances, &mut far);
                 for lane in (0..LANES).filter(|lane| shares[*lane] > 0.01) {
                     let far: Vec<f64> = far[..features].iter().map(|v| v[lane]).collect();
                     scatter.add_outer(shares[lane], &far);
@@ -370,23 +397,18 @@ fn axes(users: &[Moments], population: &Population, pass: &Pass) -> Vec<Componen
     candidates
 }
 
-/// How far eight users' posterior means are from their component's centre: Δ(pull − information·μ).
+/// How far the posterior means of eight users, whose messages are these, are from their component's centre:
+/// Δ(pull − information·μ).
 pub(super) fn deviations(
-    users: &Moments,
+    message: &[F64x8],
     component: &Component,
     variances: &[f64],
-    noise: f64,
-) -> Vec<F64x8> {
-    let dim = users.dim();
-    let mut message = vec![ZERO; message_len(dim)];
-    write(users, &Prepared::new(variances, noise), &mut message);
+    out: &mut [F64x8],
+) {
+    let (information, pull) = message.split_at(packed_len(variances.len()));
     let mean: Vec<F64x8> = component.mean.iter().map(|m| F64x8::splat(*m)).collect();
-    let mut product = vec![ZERO; dim];
-    algebra::times(&message[..packed_len(dim)], &mean, &mut product);
-    (0..dim)
-        .map(|j| {
-            let pull = &message[packed_len(dim) + j];
-            each(|lane| variances[j] * (pull[lane] - product[j][lane]))
-        })
-        .collect()
+    algebra::times(information, &mean, out);
+    for ((out, pull), variance) in out.iter_mut().zip(pull).zip(variances) {
+        *out = each(|lane| variance * (pull[lane] - out[lane]));
+    }
 }

@@ -20,7 +20,7 @@ use super::moments::Moments;
 use super::pass::Pass;
 use super::sample::sample;
 use super::sums::PassSums;
-use super::{covariance, noise, structure};
+use super::{covariance, noise, spare, structure};
 use crate::linear::Symmetric;
 use crate::linear::symmetric::packed_len;
 use crate::pace::spend;
@@ -69,7 +69,7 @@ impl Population {
         if given.cohorts {
             fitting.find_cohorts();
         }
-        Some(fitting.population)
+        Some(fitting.population.clone())
     }
 
     /// The second half: what all users of a ledger say about this population.
@@ -203,8 +203,7 @@ fn nearly(a: &Written, b: &Written) -> bool {
     let close = |a: f64, b: f64| {
         (a - b).abs() <= constants::stale_variances() * a.max(b) || a.max(b) < 1e-12
     };
-    let all = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| close(*a, *b));
-    a.2 == b.2 && close(a.1, b.1) && all(&a.0[0], &b.0[0]) && (!a.2 || all(&a.0[1], &b.0[1]))
+    close(a.1, b.1) && a.0.iter().zip(&b.0).all(|(a, b)| close(*a, *b))
 }
 
 /// What an inverse of eight matrices costs.
@@ -212,8 +211,8 @@ pub(super) fn inverse_work(dim: usize) -> f64 {
     (dim as f64).powi(3) / 2.0 + 50.0 * dim as f64
 }
 
-/// Variances, noise, and whether there are cohorts.
-type Written = ([Vec<f64>; 2], f64, bool);
+/// Variances of a class of components, and noise.
+type Written = (Vec<f64>, f64);
 
 /// A fit to a sample of users under way, in the population's basis.
 pub(super) struct Fitting {
@@ -225,8 +224,8 @@ pub(super) struct Fitting {
     /// Whether cohorts are judged by the evidence alone.
     pub by_evidence: bool,
     messages: Vec<Messages>,
-    /// Variances and noise that messages rest on.
-    written: Option<Written>,
+    /// Variances and noise that messages rest on, class by class.
+    written: [Option<Written>; 2],
 }
 
 impl Fitting {
@@ -240,7 +239,7 @@ impl Fitting {
             stays,
             by_evidence: false,
             messages: Vec::new(),
-            written: None,
+            written: [None, None],
         }
     }
 
@@ -300,14 +299,14 @@ impl Fitting {
     pub fn iterate(&mut self, passes: usize) {
         let mut before = f64::NEG_INFINITY;
         for _ in 0..passes {
-            let pass = self.pass();
-            self.population.maximise(&pass.sums, &self.scales, self.stays);
-            if (pass.sums.evidence - before).abs()
-                < constants::settled_evidence() * self.scales.users
-            {
+            self.write_messages();
+            self.spend_pass();
+            let sums = Pass::sums_over(&self.users, &self.messages, &self.population);
+            self.population.maximise(&sums, &self.scales, self.stays);
+            if (sums.evidence - before).abs() < constants::settled_evidence() * self.scales.users {
                 break;
             }
-            before = pass.sums.evidence;
+            before = sums.evidence;
         }
     }
 
@@ -341,28 +340,40 @@ impl Fitting {
                     users.weigh(&weights);
                 }
             });
-            self.written = None;
+            self.written = [None, None];
         }
     }
 
     fn write_messages(&mut self) {
         let population = &self.population;
-        let has_cohorts = population.components.len() > 1;
-        let now = (population.variances.clone(), population.noise, has_cohorts);
-        if self.written.as_ref().is_some_and(|written| nearly(written, &now)) {
+        let classes = population.components.len().min(2);
+        let now = |class: usize| (population.variances[class].clone(), population.noise);
+        let is_stale = |class: usize| {
+            class < classes
+                && !self.written[class].as_ref().is_some_and(|known| nearly(known, &now(class)))
+        };
+        let stale = [is_stale(0), is_stale(1)];
+        if stale == [false, false] {
             return;
         }
         let lens = Lens::new(population);
         self.messages.resize_with(self.users.len(), Messages::default);
+        self.messages.iter_mut().for_each(|messages| lens.make_room(messages));
         (self.users.par_iter().zip(&mut self.messages).with_min_len(4)).for_each(
             |(users, messages)| {
-                lens.make_room(messages);
-                lens.write(users, messages);
+                (0..2).filter(|class| stale[*class]).for_each(|class| {
+                    lens.write_class(class, users, &mut messages[class]);
+                });
             },
         );
-        let classes = if has_cohorts { 2.0 } else { 1.0 };
-        spend(classes * self.users.len() as f64 * inverse_work(self.population.features() + 1));
-        self.written = Some(now);
+        for class in (0..2).filter(|class| stale[*class]) {
+            spend(self.users.len() as f64 * inverse_work(population.features() + 1));
+            self.written[class] = Some(now(class));
+        }
+        if classes == 1 {
+            // There is no room for what is not used.
+            self.written[1] = None;
+        }
     }
 
     /// A dot product and a sum for each component, of messages of D² numbers.
@@ -371,8 +382,19 @@ impl Fitting {
         spend((self.users.len() * (components + 2) * dim * dim) as f64);
     }
 
+    /// Users' messages, as the last pass saw them.
+    pub fn messages(&self) -> &[Messages] {
+        &self.messages
+    }
+
     /// Users are looked at in another basis from now on.
     pub fn rotated(&mut self) {
-        self.written = None;
+        self.written = [None, None];
+    }
+}
+
+impl Drop for Fitting {
+    fn drop(&mut self) {
+        spare::give(self.messages.drain(..).flatten());
     }
 }

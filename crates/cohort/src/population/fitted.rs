@@ -185,7 +185,7 @@ impl Fitted {
                 if given.cohorts && warm.is_none() {
                     // The first cohorts are looked for where the population without them has been found.
                     fitting.go_on_with_cohorts(constants::verdict_least_noise() * plain.noise);
-                    found = Some(fitting.population).filter(Population::is_usable);
+                    found = Some(fitting.population.clone()).filter(Population::is_usable);
                 }
                 plain
             }

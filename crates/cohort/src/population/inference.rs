@@ -2,14 +2,14 @@
 
 use super::algebra;
 use super::constants;
+use super::lane_beliefs::LaneBeliefs;
 use super::lanes::{F64x8, LANES, ZERO, each};
 use super::lens::Lens;
 use super::message::{Prepared, Whitened};
 use super::model::{Basis, Population};
-use super::moments::{Moments, rotate};
+use super::moments::{Moments, rotate, turn_lanes};
 use super::noise;
-use super::posterior::{Belief, ClassBelief, Guess};
-use crate::linear::Symmetric;
+use super::posterior::Belief;
 use crate::linear::symmetric::packed_len;
 use crate::simd::{self, Kernel, Simd};
 
@@ -33,7 +33,7 @@ pub(crate) enum EightBeliefs {
     /// Each has one probable component.
     Certain(Certain),
     /// Some may belong to several.
-    Mixed(Box<[Belief; LANES]>),
+    Mixed(Box<LaneBeliefs>),
 }
 
 /// Eight users that have one probable component each.
@@ -96,6 +96,12 @@ impl<'a> Inference<'a> {
 
     /// What is believed of eight users, from all that was seen of them.
     pub fn infer(&self, users: Moments) -> [Belief; LANES] {
+        let lanes = self.infer_lanes(users);
+        std::array::from_fn(|lane| lanes.belief(lane))
+    }
+
+    /// The same, side by side.
+    pub(crate) fn infer_lanes(&self, users: Moments) -> LaneBeliefs {
         self.mixed(self.see(users))
     }
 
@@ -161,96 +167,69 @@ impl<'a> Inference<'a> {
         Some(Certain { components, mean, covariance, noise: seen.noise })
     }
 
-    fn mixed(&self, seen: Seen) -> [Belief; LANES] {
+    fn mixed(&self, seen: Seen) -> LaneBeliefs {
         let Seen { users, shares, noise } = seen;
+        let mut beliefs = LaneBeliefs::new(users.dim(), noise);
         let likely: [Vec<(usize, f64)>; LANES] = std::array::from_fn(|lane| {
             likely(shares.iter().map(|share| share[lane]), self.scoring_mode.soft)
         });
-        let mut beliefs: [Belief; LANES] =
-            std::array::from_fn(|lane| Belief { classes: Vec::new(), noise: noise[lane] });
         for class in 0..2 {
-            let of_class = |c: usize| c.min(1) == class;
-            if likely.iter().flatten().any(|(c, _)| of_class(*c)) {
-                self.add_class(&users, class, &likely, &mut beliefs);
+            let of_class = likely.each_ref().map(|all| {
+                all.iter().filter(|(c, _)| c.min(&1) == &class).copied().collect::<Vec<_>>()
+            });
+            if of_class.iter().any(|some| !some.is_empty()) {
+                self.add_class(&users, class, &of_class, &mut beliefs);
             }
-        }
-        for belief in &mut beliefs {
-            belief.classes.sort_by(|a, b| b.total().total_cmp(&a.total()));
         }
         beliefs
     }
 
+    /// Adds the components of one class that users may belong to.
     fn add_class(
         &self,
         users: &Moments,
         class: usize,
         likely: &[Vec<(usize, f64)>; LANES],
-        beliefs: &mut [Belief; LANES],
+        beliefs: &mut LaneBeliefs,
     ) {
-        let Population { components, basis, .. } = self.population;
+        let components = &self.population.components;
         let dim = users.dim();
         let posterior = Posterior::new(users, self.lens.prepared(class));
-        let doubt = self.doubt(class, likely, dim);
+        let doubt = self.doubt(likely, dim);
         let mut covariance = posterior.covariance(doubt.as_deref());
         if let Some(back) = &self.back {
             rotate(&mut covariance, back, dim - 1);
         }
-        let most = likely.iter().map(Vec::len).max().unwrap_or(0);
-        let mut guesses: [Vec<Guess>; LANES] = std::array::from_fn(|_| Vec::new());
+        beliefs.add_class(covariance);
         let mut centre = vec![ZERO; dim];
-        for at in 0..most {
-            let mut any = false;
+        for at in 0..likely.iter().map(Vec::len).max().unwrap_or(0) {
+            let (mut which, mut shares) = ([0; LANES], ZERO);
             for lane in 0..LANES {
-                let Some((c, _)) = likely[lane].get(at).filter(|(c, _)| c.min(&1) == &class) else {
-                    continue;
-                };
-                any = true;
-                for (to, from) in centre.iter_mut().zip(&components[*c].mean) {
+                let Some((component, share)) = likely[lane].get(at) else { continue };
+                (which[lane], shares[lane]) = (*component, *share);
+                for (to, from) in centre.iter_mut().zip(&components[*component].mean) {
                     to[lane] = *from;
                 }
             }
-            if !any {
-                continue;
+            let mut mean = posterior.mean(&centre);
+            if let Some(back) = &self.back {
+                turn_lanes(back, dim - 1, &mut mean);
             }
-            let mean = posterior.mean(&centre);
-            for lane in 0..LANES {
-                let Some(&(component, share)) =
-                    likely[lane].get(at).filter(|(c, _)| c.min(&1) == &class)
-                else {
-                    continue;
-                };
-                let mean: Vec<f64> = mean.iter().map(|m| m[lane]).collect();
-                let mean = basis.as_ref().map_or_else(|| mean.clone(), |basis| basis.from(&mean));
-                guesses[lane].push(Guess { component, share, mean });
-            }
-        }
-        for (lane, guesses) in guesses.into_iter().enumerate() {
-            if guesses.is_empty() {
-                continue;
-            }
-            let packed = covariance.iter().map(|v| v[lane]).collect();
-            let covariance = Symmetric::from_packed(dim, packed);
-            beliefs[lane].classes.push(ClassBelief { covariance, guesses });
+            beliefs.add_guess(which, shares, mean);
         }
     }
 }
 
 impl Inference<'_> {
     /// What is not known of the centres that eight users may belong to; `None` where that is nothing beside how much users differ.
-    fn doubt(
-        &self,
-        class: usize,
-        likely: &[Vec<(usize, f64)>; LANES],
-        dim: usize,
-    ) -> Option<Vec<F64x8>> {
-        let own = |lane: usize| likely[lane].iter().filter(|(c, _)| c.min(&1) == &class);
-        if !self.scoring_mode.doubt || !(0..LANES).flat_map(own).any(|(c, _)| self.doubtful[*c]) {
+    fn doubt(&self, likely: &[Vec<(usize, f64)>; LANES], dim: usize) -> Option<Vec<F64x8>> {
+        if !self.scoring_mode.doubt || !likely.iter().flatten().any(|(c, _)| self.doubtful[*c]) {
             return None;
         }
         let mut doubt = vec![ZERO; packed_len(dim)];
         for lane in 0..LANES {
-            let total: f64 = own(lane).map(|(_, share)| share).sum();
-            for (c, share) in own(lane) {
+            let total: f64 = likely[lane].iter().map(|(_, share)| share).sum();
+            for (c, share) in &likely[lane] {
                 let part = share / total;
                 let packed = self.population.components[*c].doubt.packed();
                 for (to, from) in doubt.iter_mut().zip(packed) {
@@ -339,17 +318,15 @@ impl Posterior {
         let mut scaled = doubt.to_vec();
         let inverse: Vec<F64x8> =
             self.root.iter().map(|root| each(|lane| 1.0 / root[lane])).collect();
-        scale_both_sides(&mut scaled, &inverse, 1.0);
+        simd::run(ScaleBothSides { matrix: &mut scaled, scales: &inverse, by: 1.0 });
         algebra::sandwich(&self.inverse, &scaled, self.dim, &mut out);
-        for (out, inverse) in out.iter_mut().zip(&self.inverse) {
-            *out = each(|lane| out[lane] + self.noise * inverse[lane]);
-        }
+        simd::run(AddScaled { a: &mut out, b: &self.inverse, by: self.noise });
         self.whiten_back(&mut out, 1.0);
         out
     }
 
     fn whiten_back(&self, matrix: &mut [F64x8], by: f64) {
-        scale_both_sides(matrix, &self.root, by);
+        simd::run(ScaleBothSides { matrix, scales: &self.root, by });
     }
 }
 
@@ -373,12 +350,45 @@ impl Kernel for Inverse<'_> {
 }
 
 /// by·S A S for a diagonal S, A packed, in place.
-fn scale_both_sides(matrix: &mut [F64x8], scales: &[F64x8], by: f64) {
-    for (i, own) in scales.iter().enumerate() {
-        let own: F64x8 = each(|lane| by * own[lane]);
-        let row = &mut matrix[packed_len(i)..=packed_len(i) + i];
-        for (entry, other) in row.iter_mut().zip(scales) {
-            *entry = each(|lane| entry[lane] * own[lane] * other[lane]);
+struct ScaleBothSides<'a> {
+    matrix: &'a mut [F64x8],
+    scales: &'a [F64x8],
+    by: f64,
+}
+
+impl Kernel for ScaleBothSides<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let mut rest = self.matrix;
+        for (i, own) in self.scales.iter().enumerate() {
+            let own = simd.mul(simd.splat(self.by), simd.load(own));
+            let (row, below) = rest.split_at_mut(i + 1);
+            rest = below;
+            for (entry, other) in row.iter_mut().zip(self.scales) {
+                let scaled = simd.mul(simd.load(entry), own);
+                simd.store(simd.mul(scaled, simd.load(other)), entry);
+            }
+        }
+    }
+}
+
+/// a += by·b.
+struct AddScaled<'a> {
+    a: &'a mut [F64x8],
+    b: &'a [F64x8],
+    by: f64,
+}
+
+impl Kernel for AddScaled<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let by = simd.splat(self.by);
+        for (a, b) in self.a.iter_mut().zip(self.b) {
+            simd.store(simd.mul_add(by, simd.load(b), simd.load(a)), a);
         }
     }
 }
@@ -387,6 +397,7 @@ fn scale_both_sides(matrix: &mut [F64x8], scales: &[F64x8], by: f64) {
 mod tests {
     use super::super::model::Component;
     use super::*;
+    use crate::linear::Symmetric;
     use crate::population::Ledger;
 
     /// Two cohorts far apart, in a basis that is not that of the features.

@@ -1,19 +1,18 @@
 //! A population as users are looked at through it: their messages, their shares in components, and what they add to sums.
 
-use super::algebra::times;
+use super::algebra::times_in;
 use super::lanes::{F64x8, LANES, ZERO, each};
 use super::message::{Prepared, likelihoods, message_len, probe, write};
-use super::model::Population;
+use super::model::{Groups, Population};
 use super::moments::Moments;
-use super::pass::{Accumulator, NEGLIGIBLE};
+use super::pass::{Accumulator, ClassLanes, NEGLIGIBLE};
+use super::spare;
 use super::sums::ClassSums;
 use crate::linear::symmetric::packed_len;
-use crate::simd::{self, Kernel, Simd};
+use crate::simd::{self, Kernel, Rows, Simd, with_scratch};
 
 /// Shares below this say nothing about variances.
 const SLIGHT: f64 = 0.01;
-/// Components per user that say something about variances, at most.
-const RANKS: usize = 32;
 
 /// The messages of eight users, one for each class of components.
 pub type Messages = [Vec<F64x8>; 2];
@@ -21,9 +20,9 @@ pub type Messages = [Vec<F64x8>; 2];
 /// A population prepared for looking at users.
 pub struct Lens<'a> {
     population: &'a Population,
-    /// The group of every coordinate, and how many there are.
-    coordinates: Vec<usize>,
-    groups: usize,
+    groups: Groups,
+    /// Centres, row by row.
+    means: Vec<f64>,
     probes: Vec<Vec<f64>>,
     prepared: [Prepared; 2],
     log_weights: Vec<f64>,
@@ -34,8 +33,8 @@ impl<'a> Lens<'a> {
     pub fn new(population: &'a Population) -> Self {
         Self {
             population,
-            coordinates: population.groups().of_coordinates(),
-            groups: population.groups().len(),
+            groups: population.groups(),
+            means: population.components.iter().flat_map(|one| &one.mean).copied().collect(),
             probes: population.components.iter().map(probe).collect(),
             prepared: [0, 1]
                 .map(|class| Prepared::new(&population.variances[class], population.noise)),
@@ -68,17 +67,27 @@ impl<'a> Lens<'a> {
     /// The same where messages of another population were.
     pub fn make_room(&self, messages: &mut Messages) {
         let len = message_len(self.population.features() + 1);
-        messages[0].resize(len, ZERO);
-        messages[1].resize(if self.components() > 1 { len } else { 0 }, ZERO);
+        let wanted = [len, if self.components() > 1 { len } else { 0 }];
+        for (message, len) in messages.iter_mut().zip(wanted) {
+            if message.len() != len {
+                let fitting = if len == 0 { Vec::new() } else { spare::take(len) };
+                spare::give([std::mem::replace(message, fitting)]);
+            }
+        }
     }
 
     /// The messages of eight users.
     pub fn write(&self, users: &Moments, messages: &mut Messages) {
-        for (message, prepared) in messages.iter_mut().zip(&self.prepared) {
+        for (class, message) in messages.iter_mut().enumerate() {
             if !message.is_empty() {
-                write(users, prepared, message);
+                self.write_class(class, users, message);
             }
         }
+    }
+
+    /// The messages of eight users for one class.
+    pub fn write_class(&self, class: usize, users: &Moments, message: &mut [F64x8]) {
+        write(users, &self.prepared[class], message);
     }
 
     /// The shares of eight users in every component; returns the logs of their evidence.
@@ -86,12 +95,7 @@ impl<'a> Lens<'a> {
         let (at_large, cohorts) = shares.split_at_mut(1);
         likelihoods(&messages[0], &self.probes[..1], at_large);
         likelihoods(&messages[1], &self.probes[1..], cohorts);
-        for (share, log_weight) in shares.iter_mut().zip(&self.log_weights) {
-            for lane in 0..LANES {
-                share[lane] += log_weight;
-            }
-        }
-        softmax(shares)
+        simd::run(Softmax { logs: shares, weights: &self.log_weights })
     }
 
     /// Adds what eight users say to sums. `whole` asks for all of the outer products.
@@ -104,111 +108,191 @@ impl<'a> Lens<'a> {
         to: &mut Accumulator,
     ) {
         let (active, rewards) = users;
-        for (c, share) in shares.iter().enumerate() {
-            let most = share.iter().copied().fold(0.0, f64::max);
-            if most > NEGLIGIBLE {
-                let sums = &mut to.sums.components[c];
-                sums.users += share.iter().sum::<f64>();
-                sums.rewards += share.iter().zip(rewards.iter()).map(|(s, n)| s * n).sum::<f64>();
-                to.add(c, share, &messages[c.min(1)]);
-            }
+        let (mut found, mut lists) =
+            (std::mem::take(&mut to.components), std::mem::take(&mut to.ranks));
+        to.sums.certain += simd::run(Sift { shares, found: &mut found }).iter().sum::<f64>();
+        to.sums.users += active.iter().sum::<f64>();
+        for &c in &found {
+            let share = &shares[c as usize];
+            let sums = &mut to.sums.components[c as usize];
+            sums.users += share.iter().sum::<f64>();
+            sums.rewards += share.iter().zip(rewards.iter()).map(|(s, n)| s * n).sum::<f64>();
+            to.add(c as usize, share, &messages[c.min(1) as usize]);
         }
-        let Accumulator { sums, scratch, .. } = to;
-        sums.users += active.iter().sum::<f64>();
-        for lane in 0..LANES {
-            sums.certain += shares.iter().map(|share| share[lane]).fold(0.0, f64::max);
+        let (at_large, cohorts) = found.split_at(found.partition_point(|c| *c == 0));
+        for (class, found) in [at_large, cohorts].into_iter().enumerate() {
+            list(shares, found, &mut lists);
+            self.add_class(&messages[class], &lists, whole, class, to);
         }
-        let count = shares.len();
-        self.add_class(messages, 0, &shares[..1], whole, scratch, &mut sums.classes[0]);
-        if count > 1 {
-            self.add_class(messages, 1, &shares[1..], whole, scratch, &mut sums.classes[1]);
-        }
+        (to.components, to.ranks) = (found, lists);
     }
 
+    /// What users say about the variances of a class, of whose components they have the shares that are listed.
     fn add_class(
         &self,
-        messages: &Messages,
-        class: usize,
-        shares: &[F64x8],
+        message: &[F64x8],
+        lists: &[Listed],
         whole: bool,
-        scratch: &mut Vec<F64x8>,
-        sums: &mut ClassSums,
+        class: usize,
+        to: &mut Accumulator,
     ) {
-        let dim = self.population.features() + 1;
-        let message = &messages[class];
-        let total: F64x8 = each(|lane| shares.iter().map(|share| share[lane]).sum());
-        if total.iter().all(|share| *share < SLIGHT) {
+        if lists.is_empty() {
             return;
         }
-        scratch.clear();
-        scratch.resize(packed_len(self.groups) + 2 * dim, ZERO);
-        let (pairs, rest) = scratch.split_at_mut(packed_len(self.groups));
-        let (mean, g) = rest.split_at_mut(dim);
-        add_pairs(&message[..packed_len(dim)], &self.coordinates, pairs);
-        for (sum, pair) in sums.pairs.iter_mut().zip(pairs) {
-            *sum += (0..LANES).map(|lane| total[lane] * pair[lane]).sum::<f64>();
+        let dim = self.population.features() + 1;
+        let total: F64x8 = each(|lane| lists.iter().map(|listed| listed.share[lane]).sum());
+        let ClassSums { outer, .. } = &mut to.sums.classes[class];
+        let lanes = &mut to.classes[class];
+        let groups = &self.groups;
+        simd::run(AddPairs {
+            information: message,
+            groups,
+            total: &total,
+            pairs: &mut lanes.pairs,
+        });
+        with_scratch(2 * dim, |scratch| {
+            let (mean, g) = scratch.split_at_mut(dim);
+            for listed in lists {
+                let rows = Rows::new(&self.means, dim, listed.components);
+                let (share, g) = (&listed.share, &mut *g);
+                simd::run(AddSquares { message, rows, share, mean, g, lanes, whole });
+                if whole {
+                    add_outer(share, g, outer);
+                }
+            }
+        });
+    }
+}
+
+/// One component for each lane; where there is none its share is zero.
+pub(super) struct Listed {
+    components: [u32; LANES],
+    share: F64x8,
+}
+
+/// Lists the shares of eight users in some components that say something about variances.
+fn list(shares: &[F64x8], components: &[u32], lists: &mut Vec<Listed>) {
+    lists.clear();
+    let mut counts = [0; LANES];
+    for &c in components {
+        let share = &shares[c as usize];
+        for lane in (0..LANES).filter(|lane| share[*lane] >= SLIGHT) {
+            if counts[lane] == lists.len() {
+                lists.push(Listed { components: [0; LANES], share: ZERO });
+            }
+            let listed = &mut lists[counts[lane]];
+            (listed.components[lane], listed.share[lane]) = (c, share[lane]);
+            counts[lane] += 1;
         }
-        let mut taken = [usize::MAX; LANES];
-        let mut before = [f64::INFINITY; LANES];
-        for _ in 0..RANKS {
-            // The component with the next smaller share, lane by lane.
-            let mut share = ZERO;
-            for lane in 0..LANES {
-                let mut best = (usize::MAX, 0.0);
-                for (c, shares) in shares.iter().enumerate() {
-                    let s = shares[lane];
-                    let later = s < before[lane] || (s == before[lane] && c > taken[lane]);
-                    if s > best.1 && later {
-                        best = (c, s);
+    }
+}
+
+/// Finds the components that any of eight users has a share in; returns everyone's largest share.
+struct Sift<'a> {
+    shares: &'a [F64x8],
+    found: &'a mut Vec<u32>,
+}
+
+impl Kernel for Sift<'_> {
+    type Output = F64x8;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> F64x8 {
+        let mut most = simd.splat(0.0);
+        self.found.clear();
+        for (c, share) in self.shares.iter().enumerate() {
+            let share = simd.load(share);
+            most = simd.larger(share, most);
+            if !simd.all_up_to(share, NEGLIGIBLE) {
+                self.found.push(c as u32);
+            }
+        }
+        let mut out = ZERO;
+        simd.store(most, &mut out);
+        out
+    }
+}
+
+/// Adds squared entries of eight users' information, by pairs of groups of coordinates.
+struct AddPairs<'a> {
+    information: &'a [F64x8],
+    groups: &'a Groups,
+    total: &'a F64x8,
+    pairs: &'a mut [F64x8],
+}
+
+impl Kernel for AddPairs<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { information, groups, total, pairs } = self;
+        let (zero, total) = (simd.splat(0.0), simd.load(total));
+        for p in 0..groups.len() {
+            for q in 0..=p {
+                let mut sums = [zero; 2];
+                for i in groups.range(p) {
+                    let row = &information[packed_len(i)..=packed_len(i) + i];
+                    let columns = groups.range(q);
+                    let (twos, rest) = row[columns.start..columns.end.min(i)].as_chunks::<2>();
+                    for two in twos {
+                        for k in 0..2 {
+                            let entry = simd.load(&two[k]);
+                            sums[k] = simd.mul_add(entry, entry, sums[k]);
+                        }
+                    }
+                    for entry in rest {
+                        let entry = simd.load(entry);
+                        sums[0] = simd.mul_add(entry, entry, sums[0]);
                     }
                 }
-                if best.0 == usize::MAX || best.1 < SLIGHT {
-                    before[lane] = 0.0;
-                    continue;
+                let mut sum = simd.add(sums[0], sums[1]);
+                if p == q {
+                    // Entries off the diagonal stand for two. Within one group both count, between two
+                    // groups the pair (p, q) has one of them, and (q, p), which is not kept, the other.
+                    sum = simd.add(sum, sum);
+                    for i in groups.range(p) {
+                        let entry = simd.load(&information[packed_len(i) + i]);
+                        sum = simd.mul_add(entry, entry, sum);
+                    }
                 }
-                (taken[lane], before[lane], share[lane]) = (best.0, best.1, best.1);
-                let component = &self.population.components[class + best.0];
-                for (lanes, value) in mean.iter_mut().zip(&component.mean) {
-                    lanes[lane] = *value;
-                }
-            }
-            if share.iter().all(|share| *share == 0.0) {
-                break;
-            }
-            times(&message[..packed_len(dim)], mean, g);
-            for (g, pull) in g.iter_mut().zip(&message[packed_len(dim)..]) {
-                *g = each(|lane| pull[lane] - g[lane]);
-            }
-            if whole {
-                add_outer(&share, g, &mut sums.outer);
-            } else {
-                for (i, g) in g.iter().enumerate() {
-                    let squares = (0..LANES).map(|lane| share[lane] * g[lane] * g[lane]);
-                    sums.outer[packed_len(i) + i] += squares.sum::<f64>();
-                }
+                let pair = &mut pairs[packed_len(p) + q];
+                simd.store(simd.mul_add(total, sum, simd.load(pair)), pair);
             }
         }
     }
 }
 
-widest! {
-    fn add_pairs(information: &[F64x8], groups: &[usize], pairs: &mut [F64x8]) = add_pairs_kernel
+/// g = pull − information·μ of eight users and a centre each, and its squares where not all products are asked for.
+struct AddSquares<'a> {
+    message: &'a [F64x8],
+    rows: Rows<'a>,
+    share: &'a F64x8,
+    mean: &'a mut [F64x8],
+    g: &'a mut [F64x8],
+    lanes: &'a mut ClassLanes,
+    whole: bool,
 }
 
-#[inline(always)]
-fn add_pairs_kernel(information: &[F64x8], groups: &[usize], pairs: &mut [F64x8]) {
-    let mut at = 0;
-    for (i, &p) in groups.iter().enumerate() {
-        for (j, &q) in groups[..=i].iter().enumerate() {
-            // Entries off the diagonal stand for two. Within one group both count, between two
-            // groups the pair (p, q) has one of them, and (q, p), which is not kept, the other.
-            let times = if p == q && i != j { 2.0 } else { 1.0 };
-            let entry = &information[at];
-            let pair = &mut pairs[packed_len(p) + q];
-            for lane in 0..LANES {
-                pair[lane] += times * entry[lane] * entry[lane];
+impl Kernel for AddSquares<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { message, rows, share, mean, g, lanes, whole } = self;
+        let share = simd.load(share);
+        let (information, rest) = message.split_at(packed_len(g.len()));
+        for (k, mean) in mean.iter_mut().enumerate() {
+            simd.store(simd.gather(&rows, k), mean);
+        }
+        times_in(simd, information, mean, g);
+        for ((g, pull), square) in g.iter_mut().zip(rest).zip(&mut lanes.squares) {
+            let far = simd.sub(simd.load(pull), simd.load(g));
+            simd.store(far, g);
+            if !whole {
+                let scaled = simd.mul(share, far);
+                simd.store(simd.mul_add(scaled, far, simd.load(square)), square);
             }
-            at += 1;
         }
     }
 }
@@ -230,12 +314,11 @@ fn add_outer_kernel(share: &F64x8, g: &[F64x8], outer: &mut [f64]) {
     }
 }
 
-/// Logs to shares, user by user; returns the logs of their sums.
-pub(super) fn softmax(logs: &mut [F64x8]) -> F64x8 {
-    simd::run(Softmax(logs))
+/// Logs to shares of components that have such weights, user by user; returns the logs of their sums.
+struct Softmax<'a> {
+    logs: &'a mut [F64x8],
+    weights: &'a [f64],
 }
-
-struct Softmax<'a>(&'a mut [F64x8]);
 
 impl Kernel for Softmax<'_> {
     type Output = F64x8;
@@ -243,11 +326,13 @@ impl Kernel for Softmax<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> F64x8 {
         let mut most = simd.splat(f64::NEG_INFINITY);
-        for log in self.0.iter() {
-            most = simd.larger(simd.load(log), most);
+        for (log, weight) in self.logs.iter_mut().zip(self.weights) {
+            let weighted = simd.add(simd.load(log), simd.splat(*weight));
+            most = simd.larger(weighted, most);
+            simd.store(weighted, log);
         }
         let (zero, mut total) = (simd.splat(0.0), simd.splat(0.0));
-        for log in self.0.iter_mut() {
+        for log in self.logs.iter_mut() {
             let below = simd.sub(simd.load(log), most);
             // Shares that nobody will notice are none at all.
             let share = simd.where_greater(below, simd.splat(-50.0), simd.exp(below), zero);
@@ -255,7 +340,7 @@ impl Kernel for Softmax<'_> {
             simd.store(share, log);
         }
         let over = simd.div(simd.splat(1.0), total);
-        for share in self.0.iter_mut() {
+        for share in self.logs.iter_mut() {
             simd.store(simd.mul(simd.load(share), over), share);
         }
         let mut logs = ZERO;

@@ -62,18 +62,35 @@ impl Prepared {
 
     /// R as it is used for eight users.
     pub fn roots(&self, gram: &[F64x8], out: &mut [F64x8]) {
-        for (j, (out, root)) in out.iter_mut().zip(&self.roots).enumerate() {
-            let seen = &gram[packed_len(j) + j];
-            let enough = |seen: &f64| *seen >= self.seen[j] || *seen == 0.0;
-            *out =
-                if seen.iter().all(enough) {
-                    F64x8::splat(*root)
-                } else {
-                    // Where nothing was seen any number will do.
-                    each(|lane| {
-                        if enough(&seen[lane]) { *root } else { (LEAST_RATIO / seen[lane]).sqrt() }
-                    })
-                };
+        simd::run(FindRoots { prepared: self, gram, out });
+    }
+}
+
+struct FindRoots<'a> {
+    prepared: &'a Prepared,
+    gram: &'a [F64x8],
+    out: &'a mut [F64x8],
+}
+
+impl Kernel for FindRoots<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Prepared { roots, seen: enough, .. } = self.prepared;
+        for (j, (out, root)) in self.out.iter_mut().zip(roots).enumerate() {
+            let seen = simd.load(&self.gram[packed_len(j) + j]);
+            let too_little = simd.where_greater(simd.splat(enough[j]), seen, seen, simd.splat(0.0));
+            simd.store(simd.splat(*root), out);
+            // Where nothing was seen any number will do.
+            if !simd.all_up_to(too_little, 0.0) {
+                let seen = &self.gram[packed_len(j) + j];
+                let is_enough = |seen: f64| seen >= enough[j] || seen == 0.0;
+                *out = each(|lane| {
+                    let seen = seen[lane];
+                    if is_enough(seen) { *root } else { (LEAST_RATIO / seen).sqrt() }
+                });
+            }
         }
     }
 }

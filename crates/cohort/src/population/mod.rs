@@ -15,11 +15,11 @@
 //! | `covariance` | in which directions do users differ? |
 //! | `noise` | how noisy is each of them? |
 //! | [`Belief`] | what follows for one user? |
-//! | `arm_scores` | … for many arms at once? |
+//! | `arm_scores`, `lane_beliefs` | … for many arms, for eight users at once? |
 //! | [`Prior`] | … for one that comes alone? |
 //! | [`Explanation`] | why that arm? |
 //! | `constants` | which numbers were chosen, and what do they trade? |
-//! | `algebra`, `lanes` | how is that done for eight users at once? |
+//! | `algebra`, `lanes`, `spare` | how is that done for eight users at once? |
 
 mod lanes;
 
@@ -34,6 +34,7 @@ mod fisher_scoring;
 mod fit;
 mod fitted;
 mod inference;
+mod lane_beliefs;
 mod ledger;
 mod lens;
 mod maximise;
@@ -49,6 +50,7 @@ mod proposal;
 #[allow(dead_code, unused_imports)]
 mod rows_posterior;
 mod sample;
+mod spare;
 mod splits;
 mod structure;
 mod sums;
@@ -60,6 +62,7 @@ pub use fit::Given;
 pub use fitted::{Extent, Fitted, Verdict};
 pub(crate) use inference::{Certain, EightBeliefs};
 pub use inference::{Inference, ScoringMode};
+pub(crate) use lane_beliefs::LaneBeliefs;
 pub use ledger::{Ledger, memory_of};
 pub use model::{Basis, Component, Population};
 pub use moments::Moments;

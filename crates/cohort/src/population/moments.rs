@@ -59,6 +59,17 @@ impl Moments {
         F64x8(self.rewards.map(|n| f64::from(n > 0.0)))
     }
 
+    /// Those of the first lanes in other lanes, each in one of its own; nothing was seen of the others.
+    pub fn placed(&self, lanes: &[usize]) -> Self {
+        let place = |from: &F64x8| {
+            let mut to = ZERO;
+            lanes.iter().enumerate().for_each(|(lane, place)| to[*place] = from[lane]);
+            to
+        };
+        let numbers = self.numbers.iter().map(place).collect();
+        Self { numbers, rewards: place(&self.rewards), ..*self }
+    }
+
     /// The same contexts, every reward zero.
     pub fn without_rewards(&self) -> Self {
         let mut numbers = self.numbers.clone();
@@ -84,6 +95,29 @@ impl Moments {
 /// UAUᵀ of packed matrices in place, where U turns the first `d` coordinates and leaves the others; its rows are these.
 pub fn rotate(numbers: &mut [F64x8], rows: &[f64], d: usize) {
     with_scratch(2 * d * d, |scratch| simd::run(Rotate { numbers, rows, d, scratch }));
+}
+
+/// U x in place, where U turns the first `d` coordinates and leaves the others; its rows are these.
+pub fn turn_lanes(rows: &[f64], d: usize, x: &mut [F64x8]) {
+    with_scratch(d, |scratch| {
+        scratch.copy_from_slice(&x[..d]);
+        simd::run(Turn { rows, x: scratch, out: &mut x[..d] });
+    });
+}
+
+struct Turn<'a> {
+    rows: &'a [f64],
+    x: &'a [F64x8],
+    out: &'a mut [F64x8],
+}
+
+impl Kernel for Turn<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        turn(simd, self.rows, self.x, self.out);
+    }
 }
 
 struct Rotate<'a> {

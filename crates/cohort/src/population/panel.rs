@@ -11,11 +11,10 @@ use rayon::prelude::*;
 
 use super::fit::inverse_work;
 use super::inference::{Inference, ScoringMode};
-use super::lanes::{LANES, each};
+use super::lanes::{LANES, ZERO, each};
 use super::ledger::Ledger;
 use super::model::Population;
 use super::moments::Moments;
-use super::posterior::Belief;
 use super::sample::sample_of;
 use crate::linear::symmetric::packed_len;
 use crate::pace::spend;
@@ -163,24 +162,34 @@ impl Panel {
         spend(members.len().div_ceil(LANES) as f64 * work);
         let inference = Inference::new(population, scoring_mode);
         let width = self.dim + 2;
-        let errors = |(mut belief, member): (Belief, &Member)| {
-            let mut row = vec![0.0; width];
-            let rows = member.since.len() / width;
-            let foretell_one = |at: usize| {
-                let numbers = member.since.range(at * width..(at + 1) * width);
-                row.iter_mut().zip(numbers).for_each(|(to, from)| *to = *from);
-                let (x, y) = row.split_at(self.dim + 1);
-                belief.doubt(recall.keep);
-                let error = y[0] - belief.predict_reward(x);
-                belief.learn(x, y[0]);
-                error * error
-            };
-            (rows.saturating_sub(recall.last)..rows).map(foretell_one).collect()
-        };
         (members.par_chunks(LANES).with_min_len(8))
             .flat_map_iter(|members| {
-                let beliefs = inference.infer(self.moments(members, recall.most));
-                beliefs.into_iter().zip(members.iter().copied()).map(errors).collect::<Vec<_>>()
+                let mut beliefs = inference.infer_lanes(self.moments(members, recall.most));
+                let mut errors = vec![Vec::new(); members.len()];
+                let rows = |member: &Member| member.since.len() / width;
+                // Of each the last ones: what is predicted of all of them ends at the same time.
+                let longest = members.iter().map(|one| rows(one).min(recall.last)).max();
+                let mut row = vec![ZERO; width];
+                for left in (1..=longest.unwrap_or(0)).rev() {
+                    let mut count = ZERO;
+                    row.fill(ZERO);
+                    for (lane, member) in members.iter().enumerate() {
+                        let Some(at) = rows(member).checked_sub(left) else { continue };
+                        count[lane] = 1.0;
+                        let numbers = member.since.range(at * width..(at + 1) * width);
+                        row.iter_mut().zip(numbers).for_each(|(to, from)| to[lane] = *from);
+                    }
+                    let (x, y) = row.split_at(self.dim + 1);
+                    beliefs.doubt(recall.keep, &count);
+                    let foretold = beliefs.predict_reward(x);
+                    beliefs.learn(x, &y[0], &count);
+                    for (lane, errors) in errors.iter_mut().enumerate() {
+                        if count[lane] > 0.0 {
+                            errors.push((y[0][lane] - foretold[lane]).powi(2));
+                        }
+                    }
+                }
+                errors
             })
             .collect()
     }

@@ -6,11 +6,12 @@ use rayon::prelude::*;
 
 use super::fit::inverse_work;
 use super::lanes::{F64x8, LANES, ZERO};
-use super::lens::{Lens, Messages};
+use super::lens::{Lens, Listed, Messages};
 use super::message::{accumulate, message_len};
 use super::model::Population;
 use super::moments::Moments;
 use super::sums::{PassSums, add};
+use crate::linear::symmetric::packed_len;
 use crate::pace::spend;
 use crate::simd::{self, Kernel, Simd};
 
@@ -18,6 +19,8 @@ use crate::simd::{self, Kernel, Simd};
 pub(super) const NEGLIGIBLE: f64 = 1e-6;
 /// Blocks a task works on; fixed, so that sums are the same on any number of threads.
 pub const BLOCKS_PER_TASK: usize = 16;
+/// The same where messages are at hand: making and adding up the sums of a task must not take longer than its users.
+const BLOCKS_PER_PASS: usize = 64;
 /// Work between two pauses, where somebody waits.
 const WORK_AT_ONCE: f64 = 1e7;
 /// Tasks whose results wait to be added up, at most.
@@ -49,7 +52,18 @@ pub(super) struct Accumulator {
     pub sums: PassSums,
     lanes: Vec<F64x8>,
     stride: usize,
-    pub scratch: Vec<F64x8>,
+    pub classes: [ClassLanes; 2],
+    /// Room for what is found in eight users.
+    pub components: Vec<u32>,
+    pub ranks: Vec<Listed>,
+}
+
+/// [`ClassSums`](super::sums::ClassSums) of eight users at a time.
+#[derive(Clone)]
+pub(super) struct ClassLanes {
+    /// Σ g², coordinate by coordinate.
+    pub squares: Vec<F64x8>,
+    pub pairs: Vec<F64x8>,
 }
 
 /// Lanes of an accumulator at most.
@@ -60,7 +74,11 @@ impl Accumulator {
         let stride = message_len(population.features() + 1);
         let wanted = stride * population.components.len();
         let lanes = if wanted <= MOST_LANES { vec![ZERO; wanted] } else { Vec::new() };
-        Self { sums: PassSums::new(population), lanes, stride, scratch: Vec::new() }
+        let sums = PassSums::new(population);
+        let squares = vec![ZERO; population.features() + 1];
+        let class = ClassLanes { squares, pairs: vec![ZERO; sums.classes[0].pairs.len()] };
+        let classes = [class.clone(), class];
+        Self { sums, lanes, stride, classes, components: Vec::new(), ranks: Vec::new() }
     }
 
     pub fn add(&mut self, component: usize, share: &F64x8, message: &[F64x8]) {
@@ -73,6 +91,25 @@ impl Accumulator {
         }
     }
 
+    /// Adds what eight users say; returns the logs of their evidence, and leaves their shares.
+    fn add_users(
+        &mut self,
+        lens: &Lens,
+        users: &Moments,
+        messages: &Messages,
+        shares: &mut [F64x8],
+        whole: bool,
+    ) -> F64x8 {
+        let logs = lens.shares(messages, shares);
+        let active = users.active();
+        if active.contains(&0.0) {
+            keep_active(shares, &active);
+        }
+        self.sums.evidence += (0..LANES).map(|lane| active[lane] * logs[lane]).sum::<f64>();
+        lens.add(messages, (&active, users.rewards()), shares, whole, self);
+        logs
+    }
+
     fn total(mut self) -> PassSums {
         if !self.lanes.is_empty() {
             let all = self.lanes.chunks_exact(self.stride);
@@ -80,6 +117,14 @@ impl Accumulator {
                 for (sum, lane) in sums.message.iter_mut().zip(lanes) {
                     *sum += lane.iter().sum::<f64>();
                 }
+            }
+        }
+        for (sums, lanes) in self.sums.classes.iter_mut().zip(&self.classes) {
+            for (j, squares) in lanes.squares.iter().enumerate() {
+                sums.outer[packed_len(j) + j] += squares.iter().sum::<f64>();
+            }
+            for (sum, pair) in sums.pairs.iter_mut().zip(&lanes.pairs) {
+                *sum += pair.iter().sum::<f64>();
             }
         }
         self.sums
@@ -131,7 +176,7 @@ impl Pass {
         let lens = Lens::new(population);
         let count = lens.components();
         let blocks: Vec<(&Moments, &Messages)> = users.iter().zip(messages).collect();
-        let parts: Vec<Self> = (blocks.par_chunks(BLOCKS_PER_TASK))
+        let parts: Vec<Self> = (blocks.par_chunks(BLOCKS_PER_PASS))
             .map(|blocks| {
                 let mut part = Self::new(population);
                 let mut sums = Accumulator::new(population);
@@ -139,16 +184,8 @@ impl Pass {
                     let start = part.shares.len();
                     part.shares.resize(start + count, ZERO);
                     let shares = &mut part.shares[start..];
-                    let logs = lens.shares(messages, shares);
-                    let active = users.active();
-                    keep_active(shares, &active);
-                    for lane in 0..LANES {
-                        sums.sums.evidence += active[lane] * logs[lane];
-                    }
+                    part.logs.push(sums.add_users(&lens, users, messages, shares, whole));
                     simd::run(Absence { shares, sums: &mut part.absence });
-                    part.logs.push(logs);
-                    let users = (&active, users.rewards());
-                    lens.add(messages, users, &part.shares[start..], whole, &mut sums);
                 }
                 part.sums = sums.total();
                 part
@@ -161,6 +198,29 @@ impl Pass {
             whole.shares.extend(part.shares);
             add(&mut whole.absence, &part.absence);
         }
+        whole
+    }
+
+    /// The sums alone, of users whose messages are at hand.
+    pub fn sums_over(
+        users: &[Moments],
+        messages: &[Messages],
+        population: &Population,
+    ) -> PassSums {
+        let lens = Lens::new(population);
+        let tasks = users.par_chunks(BLOCKS_PER_PASS).zip(messages.par_chunks(BLOCKS_PER_PASS));
+        let parts: Vec<PassSums> = tasks
+            .map(|(users, messages)| {
+                let mut sums = Accumulator::new(population);
+                let mut shares = vec![ZERO; lens.components()];
+                for (users, messages) in users.iter().zip(messages) {
+                    sums.add_users(&lens, users, messages, &mut shares, false);
+                }
+                sums.total()
+            })
+            .collect();
+        let mut whole = PassSums::new(population);
+        parts.iter().for_each(|part| whole.add(part));
         whole
     }
 
@@ -215,13 +275,7 @@ impl PassSums {
             for at in first..blocks.min(first + BLOCKS_PER_TASK) {
                 let users = moments(at);
                 lens.write(&users, &mut messages);
-                let logs = lens.shares(&messages, &mut shares);
-                let active = users.active();
-                keep_active(&mut shares, &active);
-                for lane in 0..LANES {
-                    sums.sums.evidence += active[lane] * logs[lane];
-                }
-                lens.add(&messages, (&active, users.rewards()), &shares, false, &mut sums);
+                sums.add_users(&lens, &users, &messages, &mut shares, false);
             }
             sums.total()
         };

@@ -139,16 +139,6 @@ impl Belief {
         self.guesses().map(|guess| guess.share * dot(x, &guess.mean)).sum()
     }
 
-    /// What was learned counts only a part of what it did.
-    pub fn doubt(&mut self, keep: f64) {
-        if keep == 1.0 {
-            return;
-        }
-        for class in &mut self.classes {
-            class.covariance.packed_mut().iter_mut().for_each(|value| *value /= keep);
-        }
-    }
-
     /// E level.
     pub fn level(&self) -> f64 {
         self.guesses().map(|guess| guess.share * guess.mean[guess.mean.len() - 1]).sum()

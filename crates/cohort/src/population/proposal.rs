@@ -45,7 +45,7 @@ fn predict_better(fitting: &mut Fitting) {
     let now = predicted(&held_out, &fitting.population);
     let mut best: Option<(f64, Population)> = None;
     for count in COHORTS {
-        let found = grown(fitting, learn.clone(), count).population;
+        let found = grown(fitting, learn.clone(), count).population.clone();
         let gain = predicted(&held_out, &found) - now;
         if gain > best.as_ref().map_or(constants::mixture_margin(), |(most, _)| *most) {
             best = Some((gain, found));
@@ -69,7 +69,7 @@ fn explain_better(fitting: &mut Fitting) {
         let found = promise(&trial);
         if found > best {
             best = found;
-            fitting.population = trial.population;
+            fitting.population = trial.population.clone();
         }
     }
 }

@@ -7,7 +7,7 @@ use super::constants;
 use super::fit::Fitting;
 use super::lanes::{F64x8, LANES, ZERO};
 use super::maximise::Prior;
-use super::message::{Prepared, accumulate, message_len, write};
+use super::message::accumulate;
 use super::pass::Pass;
 use super::structure::worth;
 use super::sums::Sums;
@@ -25,7 +25,7 @@ pub(super) fn split_loose(fitting: &mut Fitting, pass: &Pass) -> bool {
         *variance *= constants::split_tighter();
     }
     for (c, axis) in &loose {
-        split(fitting, pass, *c, axis, &before.1.variances[1]);
+        split(fitting, pass, *c, axis);
     }
     fitting.iterate(constants::split_passes());
     let after = fitting.pass();
@@ -65,20 +65,17 @@ fn loose(fitting: &Fitting, pass: &Pass) -> Vec<(usize, Vec<f64>)> {
 }
 
 /// Puts the users on one side of a cohort's centre into a cohort of their own.
-fn split(fitting: &mut Fitting, pass: &Pass, c: usize, axis: &[f64], variances: &[f64]) {
+fn split(fitting: &mut Fitting, pass: &Pass, c: usize, axis: &[f64]) {
     let population = &fitting.population;
     let dim = population.features() + 1;
     let mut sides = [Sums::new(dim), Sums::new(dim)];
-    let mut messages = vec![ZERO; message_len(dim)];
-    let prepared = Prepared::new(variances, population.noise);
     visit(fitting, pass, |block, lane, of, share, far| {
         if of == c {
-            write(&fitting.users[block], &prepared, &mut messages);
             let mut shares: F64x8 = ZERO;
             shares[lane] = share;
             let side = &mut sides[usize::from(dot(axis, far) > 0.0)];
             side.users += share;
-            accumulate(&mut side.message, &shares, &messages, 0.0);
+            accumulate(&mut side.message, &shares, &fitting.messages()[block][1], 0.0);
         }
     });
     let [left, right] = sides;
@@ -98,7 +95,7 @@ fn split(fitting: &mut Fitting, pass: &Pass, c: usize, axis: &[f64], variances: 
 fn visit(fitting: &Fitting, pass: &Pass, mut look: impl FnMut(usize, usize, usize, f64, &[f64])) {
     let population = &fitting.population;
     let (count, features) = (population.components.len(), population.features());
-    let before = &population.variances[1];
+    let mut far = vec![ZERO; features + 1];
     for block in evenly(fitting.users.len(), constants::split_blocks(), 0) {
         for c in 1..count.min(pass.sums.components.len()) {
             let shares = pass.shares[block * pass.sums.components.len() + c];
@@ -106,7 +103,8 @@ fn visit(fitting: &Fitting, pass: &Pass, mut look: impl FnMut(usize, usize, usiz
                 continue;
             }
             let component = &population.components[c];
-            let far = deviations(&fitting.users[block], component, before, population.noise);
+            let message = &fitting.messages()[block][1];
+            deviations(message, component, &population.variances[1], &mut far);
             for lane in (0..LANES).filter(|lane| shares[*lane] > 0.01) {
                 let far: Vec<f64> = far[..features].iter().map(|v| v[lane]).collect();
                 look(block, lane, c, shares[lane], &far);

@@ -130,9 +130,23 @@ impl Bank {
     /// If the contexts are of another dimension, there are not as many rewards as arms, or an arm
     /// was not on offer.
     pub fn learn(&mut self, contexts: &Contexts, arms: &[Arm], rewards: &[f64]) {
+        self.learn_some(contexts, arms, rewards, |_| true);
+    }
+
+    /// The same for some of them; the others stay as they are.
+    ///
+    /// # Panics
+    /// As [`Bank::learn`].
+    pub(crate) fn learn_some(
+        &mut self,
+        contexts: &Contexts,
+        arms: &[Arm],
+        rewards: &[f64],
+        learns: impl Fn(usize) -> bool,
+    ) {
         self.check_dim(contexts.dim());
         self.apply_pending();
-        self.pending.set(contexts, arms, rewards);
+        self.pending.set(contexts, arms, rewards, learns);
     }
 
     /// Applies the pending round.

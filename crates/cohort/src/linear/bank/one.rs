@@ -81,9 +81,9 @@ impl Bank {
     }
 
     /// Sets the estimates, V⁻¹·`scale` and numbers of updates of eight learners, the first of which
-    /// is a multiple of eight.
+    /// is a multiple of eight. Of the last ones there may be less than eight.
     /// # Panics
-    /// If the first is not a multiple of eight, or one of them does not exist.
+    /// If the first is not a multiple of eight, or does not exist.
     pub(crate) fn set_eight(
         &mut self,
         first: usize,
@@ -92,7 +92,7 @@ impl Bank {
         scale: &F64x8,
         updates: &F64x8,
     ) {
-        assert!(first.is_multiple_of(LANES) && first + LANES <= self.learners);
+        assert!(first.is_multiple_of(LANES) && first < self.learners);
         let layout = self.layout;
         let block = layout.view_mut(self.block_mut(first));
         for (lanes, value) in block.inverse.iter_mut().zip(inverse) {
@@ -101,6 +101,11 @@ impl Bank {
         block.estimate.copy_from_slice(estimate);
         *block.log_det = F64x8::splat(0.0);
         *block.updates = *updates;
+    }
+
+    /// The numbers of updates of eight learners, of whom this is the first.
+    pub(crate) fn updates_of_eight(&self, first: usize) -> F64x8 {
+        self.with_block(first, |block| *block.updates)
     }
 
     /// θ̂ of one learner.

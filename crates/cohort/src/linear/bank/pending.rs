@@ -34,20 +34,26 @@ impl Pending {
         self.arms.clear();
     }
 
-    /// Stores a round.
+    /// Stores a round, of the learners that learn from it.
     ///
     /// # Panics
     /// If there are not as many rewards as arms, or an arm was not on offer.
-    pub fn set(&mut self, contexts: &Contexts, arms: &[Arm], rewards: &[f64]) {
+    pub fn set(
+        &mut self,
+        contexts: &Contexts,
+        arms: &[Arm],
+        rewards: &[f64],
+        learns: impl Fn(usize) -> bool,
+    ) {
         assert_eq!(arms.len(), rewards.len(), "one reward for every arm");
         let none = contexts.dim();
         self.contexts.clear();
         self.contexts.extend(contexts.iter().flatten());
         self.contexts.extend(std::iter::repeat_n(0.0, none));
         self.arms.clear();
-        self.arms.extend(arms.iter().map(|arm| {
+        self.arms.extend(arms.iter().enumerate().map(|(learner, arm)| {
             assert!(*arm < contexts.arms(), "arm {arm} of {}", contexts.arms());
-            *arm as u32
+            if learns(learner) { *arm as u32 } else { contexts.arms() as u32 }
         }));
         self.rewards.clear();
         self.rewards.extend_from_slice(rewards);
@@ -68,11 +74,18 @@ impl Pending {
         }
         let (arms, rewards) = (&self.arms[waiting.clone()], &self.rewards[waiting]);
         let contexts = &self.contexts;
-        let mut played = [(contexts.len() / layout.dim - 1) as u32; LANES];
+        let none = (contexts.len() / layout.dim - 1) as u32;
+        let mut played = [none; LANES];
         let (mut earned, mut count) = (F64x8::splat(0.0), F64x8::splat(0.0));
         played[..arms.len()].copy_from_slice(arms);
-        earned.0[..arms.len()].copy_from_slice(rewards);
-        count.0[..arms.len()].fill(1.0);
+        for (lane, (arm, reward)) in arms.iter().zip(rewards).enumerate() {
+            if *arm != none {
+                (earned.0[lane], count.0[lane]) = (*reward, 1.0);
+            }
+        }
+        if played == [none; LANES] {
+            return;
+        }
         set.run(Learn { layout, block, contexts, played, rewards: earned, count, scratch });
     }
 }

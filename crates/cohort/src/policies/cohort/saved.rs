@@ -277,14 +277,14 @@ fn read_population(from: &mut dyn Read, dim: usize) -> Result<Option<Population>
 }
 
 fn write_posteriors(out: &mut dyn Write, posteriors: &Posteriors) -> io::Result<()> {
-    let Posteriors { bank, components, undecided, newcomer, noises, origin, .. } = posteriors;
+    let Posteriors { bank, components, newcomer, noises, origin, .. } = posteriors;
     Writer(out).numbers(&mut [*origin])?;
     layout::write_belief(out, newcomer.as_ref())?;
     write_bank(out, bank, 1.0)?;
-    for ((component, noise), undecided) in components.iter().zip(noises).zip(undecided) {
+    for (user, (component, noise)) in components.iter().zip(noises).enumerate() {
         write_count(out, *component)?;
         Writer(out).numbers(&mut [*noise])?;
-        layout::write_belief(out, undecided.as_deref())?;
+        layout::write_belief(out, posteriors.undecided(user).as_ref())?;
     }
     Ok(())
 }
@@ -303,8 +303,11 @@ fn read_posteriors(from: &mut dyn Read, dim: usize, limit: usize) -> Result<Post
         Reader(from).numbers(&mut noise)?;
         check_equal(INFO.name, "noise that is positive", noise[0] > 0.0, true)?;
         noises.push(noise[0]);
-        undecided.push(layout::read_belief(from, dim, limit)?.map(Box::new));
+        undecided.push(layout::read_belief(from, dim, limit)?);
     }
     let [origin] = origin;
-    Ok(Posteriors { bank, components, undecided, newcomer, noises, origin, ..Posteriors::new(dim) })
+    let mut posteriors = Posteriors::new(dim);
+    (posteriors.newcomer, posteriors.origin) = (newcomer, origin);
+    posteriors.restore(bank, components, noises, undecided);
+    Ok(posteriors)
 }
