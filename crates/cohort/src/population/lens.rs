@@ -9,7 +9,7 @@ use super::pass::{Accumulator, ClassLanes, NEGLIGIBLE};
 use super::spare;
 use super::sums::ClassSums;
 use crate::linear::symmetric::packed_len;
-use crate::simd::{self, Kernel, Rows, Simd, with_scratch};
+use crate::simd::{self, GatherRows, Kernel, Simd, with_scratch};
 
 /// Shares below this say nothing about variances.
 const SLIGHT: f64 = 0.01;
@@ -153,7 +153,7 @@ impl<'a> Lens<'a> {
         with_scratch(2 * dim, |scratch| {
             let (mean, g) = scratch.split_at_mut(dim);
             for listed in lists {
-                let rows = Rows::new(&self.means, dim, listed.components);
+                let rows = GatherRows::new(&self.means, dim, listed.components);
                 let (share, g) = (&listed.share, &mut *g);
                 simd::run(AddSquares { message, rows, share, mean, g, lanes, whole });
                 if whole {
@@ -266,7 +266,7 @@ impl Kernel for AddPairs<'_> {
 /// g = pull − information·μ of eight users and a centre each, and its squares where not all products are asked for.
 struct AddSquares<'a> {
     message: &'a [F64x8],
-    rows: Rows<'a>,
+    rows: GatherRows<'a>,
     share: &'a F64x8,
     mean: &'a mut [F64x8],
     g: &'a mut [F64x8],
