@@ -11,6 +11,7 @@ mod features;
 mod insight;
 mod interrupt;
 mod npy;
+mod operate;
 mod policies;
 mod readme;
 mod serve;

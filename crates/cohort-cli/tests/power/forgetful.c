@@ -7,10 +7,17 @@
 //
 // Syncing a file makes its name last too, as common file systems do; a name that was removed or given to
 // another file is gone when its folder was synced.
+//
+// FORGETFUL_FAIL="ERRNO STEP" lets calls on what is under the root fail from the STEP-th on: ENOSPC what writes, EMFILE
+// what opens, EIO both and syncs.
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,5 +129,59 @@ static int keep(int fd) {
     return 0;
 }
 
-int fsync(int fd) { return keep(fd); }
-int fdatasync(int fd) { return keep(fd); }
+enum kind { OPENS, WRITES, SYNCS };
+
+static int is_below(const char *path) {
+    const char *root = getenv("FORGETFUL_ROOT");
+    size_t above = root ? strlen(root) : 0;
+    return root && !strncmp(path, root, above) && (!path[above] || path[above] == '/');
+}
+
+// Whether a call fails now.
+static int fails(enum kind kind, int fd, const char *path) {
+    static atomic_int steps;
+    const char *how = getenv("FORGETFUL_FAIL");
+    int code, first;
+    if (!how || sscanf(how, "%d %d", &code, &first) != 2) return 0;
+    if ((code == ENOSPC && kind != WRITES) || (code == EMFILE && kind != OPENS)) return 0;
+    char own[64], found[4096];
+    if (!path) {
+        snprintf(own, sizeof own, "/proc/self/fd/%d", fd);
+        ssize_t length = readlink(own, found, sizeof found - 1);
+        if (length < 0) return 0;
+        found[length] = 0;
+        path = found;
+    }
+    if (!is_below(path) || atomic_fetch_add(&steps, 1) < first) return 0;
+    errno = code;
+    return 1;
+}
+
+#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+int fsync(int fd) { return fails(SYNCS, fd, 0) ? -1 : keep(fd); }
+int fdatasync(int fd) { return fails(SYNCS, fd, 0) ? -1 : keep(fd); }
+
+ssize_t write(int fd, const void *bytes, size_t count) {
+    return fails(WRITES, fd, 0) ? -1 : NEXT(write)(fd, bytes, count);
+}
+
+ssize_t pwrite64(int fd, const void *bytes, size_t count, off64_t at) {
+    return fails(WRITES, fd, 0) ? -1 : NEXT(pwrite64)(fd, bytes, count, at);
+}
+
+int ftruncate64(int fd, off64_t length) {
+    return fails(WRITES, fd, 0) ? -1 : NEXT(ftruncate64)(fd, length);
+}
+
+int rename(const char *from, const char *to) {
+    return fails(WRITES, -1, to) ? -1 : NEXT(rename)(from, to);
+}
+
+int open64(const char *path, int flags, ...) {
+    va_list rest;
+    va_start(rest, flags);
+    mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, mode_t) : 0;
+    va_end(rest);
+    return fails(OPENS, -1, path) ? -1 : NEXT(open64)(path, flags, mode);
+}

@@ -38,6 +38,11 @@ impl Power {
             .env("FORGETFUL_SHADOW", self.shadow());
     }
 
+    /// Lets calls fail with an error from one on.
+    pub fn fail(&self, command: &mut Command, error: i32, step: u64) {
+        command.env("FORGETFUL_FAIL", format!("{error} {step}"));
+    }
+
     /// Simulates a loss of power: what was not synced is gone from the folder.
     pub fn lose(&self, root: &Path) {
         let kept = self.folder.path().join("kept");
