@@ -54,6 +54,11 @@ impl<'a> Contexts<'a> {
         self.dim
     }
 
+    /// All numbers, row by row.
+    pub(crate) fn values(&self) -> &'a [f64] {
+        self.values
+    }
+
     /// The vector of one arm.
     pub fn arm(&self, arm: Arm) -> &'a [f64] {
         &self.values[arm * self.dim..(arm + 1) * self.dim]

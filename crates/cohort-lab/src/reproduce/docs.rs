@@ -61,7 +61,7 @@ pub fn write(
     }
     put(folder, "claims.json", page::claims_json(request, evidence, claims).as_bytes())?;
     put(folder, SLICE, slice(evidence).as_bytes())?;
-    put(folder, "times.csv", times(evidence).as_bytes())?;
+    write_whole(&folder.join("times.csv"), |file| times(file, evidence))?;
     put(folder, "machine.txt", machine(request).as_bytes())?;
     put(folder, PAGE, markdown(request, sections, evidence, claims).as_bytes())
 }
@@ -85,9 +85,10 @@ fn slice(evidence: &Evidence) -> String {
     text
 }
 
-/// What learning took, by study and policy, all repetitions together.
-fn times(evidence: &Evidence) -> String {
-    let mut text = String::from("study,policy,runs,learning_seconds\n");
+/// What learning took, by study and policy, all repetitions together. Names of readings have commas.
+fn times(to: &mut impl std::io::Write, evidence: &Evidence) -> std::io::Result<()> {
+    let mut csv = csv::Writer::from_writer(to);
+    csv.write_record(["study", "policy", "runs", "learning_seconds"])?;
     for measured in &evidence.studies {
         let mut all: std::collections::BTreeMap<&str, (usize, f64)> = Default::default();
         for played in measured.cells.iter().flat_map(|cell| &cell.results) {
@@ -96,10 +97,11 @@ fn times(evidence: &Evidence) -> String {
             sum.1 += played.outcomes.iter().map(|outcome| outcome.seconds).sum::<f64>();
         }
         for (policy, (runs, seconds)) in all {
-            let _ = writeln!(text, "{},{policy},{runs},{seconds:.3}", measured.study.name);
+            let (runs, seconds) = (runs.to_string(), format!("{seconds:.3}"));
+            csv.write_record([measured.study.name.as_str(), policy, &runs, &seconds])?;
         }
     }
-    text
+    csv.flush()
 }
 
 /// `17 reproduced, 9 partly, …`

@@ -144,6 +144,14 @@ impl ShrinkingGraph {
         self.members[component].iter().map(|&vertex| vertex as usize)
     }
 
+    /// The vertex of a component that has no other.
+    pub fn only_member(&self, component: usize) -> Option<usize> {
+        match self.members[component][..] {
+            [only] => Some(only as usize),
+            _ => None,
+        }
+    }
+
     /// The component with the most vertices; ties go to the one with the lowest vertex.
     pub fn largest_component(&self) -> Option<usize> {
         let most = self.members.iter().map(Vec::len).max()?;

@@ -1,14 +1,19 @@
 //! Scores all arms of one request for one learner: arms as SIMD lanes.
 
+use std::cell::Cell;
+
 use super::{Oful, dot};
-use crate::simd::{LANES, vectorized};
+use crate::simd::{F64x8, Kernel, LANES, Simd, run, vectorized};
 use crate::{Arm, Contexts, Score};
+
+/// How many groups of arms are scored at once.
+const GROUPS: usize = 4;
 
 /// Independent partial sums, so that no addition waits for the previous one.
 const SUMS: usize = 4;
 
-/// One number for each arm of a group.
-type ArmLanes = [f64; LANES];
+/// Requests with more numbers than this are not kept.
+const MOST_KEPT: usize = 1 << 16;
 
 /// Which function of ‖x‖_{V⁻¹} is the exploration bonus.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,31 +44,10 @@ impl Oful {
     /// Equals scoring arm by arm up to rounding: arms are taken `LANES` at a time, coordinate by
     /// coordinate, so that sums over coordinates are plain vector code.
     pub fn best_arm_by(&self, contexts: &Contexts, width: f64, bonus: Bonus) -> Arm {
-        let mut best = (0, f64::NEG_INFINITY);
-        let mut group = vec![[0.0; LANES]; contexts.dim()];
-        for first in (0..contexts.arms()).step_by(LANES) {
-            let arms = LANES.min(contexts.arms() - first);
-            for lane in 0..arms {
-                for (coordinate, x) in group.iter_mut().zip(contexts.arm(first + lane)) {
-                    coordinate[lane] = *x;
-                }
-            }
-            let (inverse, estimate) = (self.inverse().packed(), self.estimate());
-            let totals = vectorized(
-                #[inline(always)]
-                || totals(inverse, estimate, &group, width, bonus),
-            );
-            for (lane, total) in totals.into_iter().enumerate().take(arms) {
-                if total > best.1 {
-                    best = (first + lane, total);
-                }
-            }
-        }
-        best.0
+        let (inverse, estimate) = (self.inverse().packed(), self.estimate());
+        with_arms(contexts, |arms| run(BestArm { inverse, estimate, arms, width, bonus }))
     }
-}
 
-impl Oful {
     /// The two terms that [`Oful::best_arm`] compares, for every arm: ⟨x, θ̂⟩ and width·‖x‖_{V⁻¹}.
     pub fn score(&self, contexts: &Contexts, width: f64, scores: &mut [Score]) {
         self.score_by(contexts, width, Bonus::Norm, scores);
@@ -79,58 +63,193 @@ impl Oful {
     }
 }
 
-/// The totals of a group of arms, `group[k][lane]` being coordinate k of an arm. Products are never
-/// fused with sums, so every instruction set gives the same bits.
-#[inline(always)]
-fn totals(
-    inverse: &[f64],
-    estimate: &[f64],
-    group: &[ArmLanes],
-    width: f64,
-    bonus: Bonus,
-) -> ArmLanes {
-    let mut total = [0.0; LANES];
-    let mut square = [0.0; LANES];
-    let mut rows = inverse;
-    for (i, (x, estimate)) in group.iter().zip(estimate).enumerate() {
-        let (row, below) = rows.split_at(i + 1);
-        rows = below;
-        // xᵀV⁻¹x = Σ_i x_i·(2·Σ_{j<i} V⁻¹_ij x_j + V⁻¹_ii x_i)
-        let before = products(&row[..i], &group[..i]);
-        for lane in 0..LANES {
-            square[lane] += x[lane] * (2.0 * before[lane] + row[i] * x[lane]);
-            total[lane] += estimate * x[lane];
-        }
-    }
-    for lane in 0..LANES {
-        total[lane] += width * bonus.of_square(square[lane]);
-    }
-    total
+/// The arms of a request, one lane an arm.
+#[derive(Default)]
+struct ArmLanes {
+    /// The contexts as they came.
+    values: Vec<f64>,
+    dim: usize,
+    arms: usize,
+    /// How many groups of lanes; the last ends in zeros where it is not full.
+    groups: usize,
+    /// `lanes[coordinate][group]`.
+    lanes: Vec<F64x8>,
 }
 
-/// Σ_j entries_j·x_j for every arm of a group.
-#[inline(always)]
-fn products(entries: &[f64], group: &[ArmLanes]) -> ArmLanes {
-    let mut sums = [[0.0; LANES]; SUMS];
-    let (entries, group) = (entries.chunks_exact(SUMS), group.chunks_exact(SUMS));
-    for (sum, (entry, x)) in sums.iter_mut().zip(entries.remainder().iter().zip(group.remainder()))
-    {
-        for lane in 0..LANES {
-            sum[lane] = entry * x[lane];
-        }
+thread_local! {
+    static ARMS: Cell<ArmLanes> = Cell::default();
+}
+
+/// Lends the arms as lanes. Every thread keeps those of its last request: users who are served one
+/// after the other are often offered the same, and turning rows into lanes takes as long as scoring.
+fn with_arms<R>(contexts: &Contexts, work: impl FnOnce(&ArmLanes) -> R) -> R {
+    let mut arms = ARMS.take();
+    if !arms.are(contexts) {
+        arms.set(contexts);
     }
-    for (entries, x) in entries.zip(group) {
-        for at in 0..SUMS {
-            for lane in 0..LANES {
-                sums[at][lane] += entries[at] * x[at][lane];
+    let result = work(&arms);
+    if arms.values.len() <= MOST_KEPT {
+        ARMS.set(arms);
+    }
+    result
+}
+
+impl ArmLanes {
+    /// Whether these are the contexts, bit by bit.
+    fn are(&self, contexts: &Contexts) -> bool {
+        let (known, asked) = (&self.values[..], contexts.values());
+        self.dim == contexts.dim()
+            && known.len() == asked.len()
+            && vectorized(
+                #[inline(always)]
+                || {
+                    // No branch in between, so that it is vector code.
+                    let differing = |a: &f64, b: &f64| a.to_bits() ^ b.to_bits();
+                    known.iter().zip(asked).fold(0, |bits, (a, b)| bits | differing(a, b)) == 0
+                },
+            )
+    }
+
+    fn set(&mut self, contexts: &Contexts) {
+        self.values.clear();
+        self.values.extend_from_slice(contexts.values());
+        (self.dim, self.arms) = (contexts.dim(), contexts.arms());
+        self.groups = self.arms.div_ceil(LANES);
+        self.lanes.clear();
+        self.lanes.resize(self.dim * self.groups, F64x8::splat(0.0));
+        for (arm, x) in contexts.iter().enumerate() {
+            let of_group = self.lanes[arm / LANES..].iter_mut().step_by(self.groups);
+            for (lane, x) in of_group.zip(x) {
+                lane[arm % LANES] = *x;
             }
         }
     }
-    let mut total = [0.0; LANES];
-    for lane in 0..LANES {
-        total[lane] = (sums[0][lane] + sums[1][lane]) + (sums[2][lane] + sums[3][lane]);
+}
+
+/// The best of all arms.
+struct BestArm<'a> {
+    inverse: &'a [f64],
+    estimate: &'a [f64],
+    arms: &'a ArmLanes,
+    width: f64,
+    bonus: Bonus,
+}
+
+impl Kernel for BestArm<'_> {
+    type Output = Arm;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> Arm {
+        let mut best = (0, f64::NEG_INFINITY);
+        let mut first = 0;
+        while first < self.arms.groups {
+            first += match self.arms.groups - first {
+                1 => self.compare::<S, 1>(simd, first, &mut best),
+                2 => self.compare::<S, 2>(simd, first, &mut best),
+                3 => self.compare::<S, 3>(simd, first, &mut best),
+                _ => self.compare::<S, GROUPS>(simd, first, &mut best),
+            };
+        }
+        best.0
     }
-    total
+}
+
+impl BestArm<'_> {
+    /// Compares the best so far with the arms of G groups; returns how many groups that are.
+    #[inline(always)]
+    fn compare<S: Simd, const G: usize>(
+        &self,
+        simd: S,
+        first: usize,
+        best: &mut (Arm, f64),
+    ) -> usize {
+        let totals = self.totals::<S, G>(simd, first);
+        for (group, totals) in totals.iter().enumerate() {
+            let before = (first + group) * LANES;
+            let there = LANES.min(self.arms.arms - before);
+            for (lane, total) in totals.iter().enumerate().take(there) {
+                if *total > best.1 {
+                    *best = (before + lane, *total);
+                }
+            }
+        }
+        G
+    }
+
+    /// The totals of G groups of arms. Products are not fused with sums: where arms are all of one
+    /// length and nothing is known yet, totals differ by rounding alone, and so rounding decides.
+    #[inline(always)]
+    fn totals<S: Simd, const G: usize>(&self, simd: S, first: usize) -> [F64x8; G] {
+        let zero = simd.splat(0.0);
+        let (mut total, mut square) = ([zero; G], [zero; G]);
+        let mut rows = self.inverse;
+        let dim = self.estimate.len().min(self.arms.dim);
+        for i in 0..dim {
+            let (row, below) = rows.split_at(i + 1);
+            rows = below;
+            // xᵀV⁻¹x = Σ_i x_i·(2·Σ_{j<i} V⁻¹_ij x_j + V⁻¹_ii x_i)
+            let before = self.products::<S, G>(simd, first, &row[..i]);
+            let (diagonal, estimate) = (simd.splat(row[i]), simd.splat(self.estimate[i]));
+            let x = self.lanes::<G>(first, i);
+            for g in 0..G {
+                let x = simd.load(&x[g]);
+                let twice = simd.add(before[g], before[g]);
+                let weighted = simd.mul(x, simd.add(twice, simd.mul(diagonal, x)));
+                square[g] = simd.add(square[g], weighted);
+                total[g] = simd.add(total[g], simd.mul(estimate, x));
+            }
+        }
+        let width = simd.splat(self.width);
+        let mut totals = [F64x8::splat(0.0); G];
+        for g in 0..G {
+            let bonus = match self.bonus {
+                Bonus::Norm => simd.root(square[g]),
+                Bonus::Squared => simd.larger(square[g], zero),
+            };
+            simd.store(simd.add(total[g], simd.mul(width, bonus)), &mut totals[g]);
+        }
+        totals
+    }
+
+    /// Σ_j entries_j·x_j for every arm of G groups.
+    #[inline(always)]
+    fn products<S: Simd, const G: usize>(
+        &self,
+        simd: S,
+        first: usize,
+        entries: &[f64],
+    ) -> [S::V; G] {
+        let mut sums = [[simd.splat(0.0); G]; SUMS];
+        let whole = entries.len() / SUMS * SUMS;
+        for j in whole..entries.len() {
+            let (entry, x) = (simd.splat(entries[j]), self.lanes::<G>(first, j));
+            for g in 0..G {
+                sums[j - whole][g] = simd.mul(entry, simd.load(&x[g]));
+            }
+        }
+        for start in (0..whole).step_by(SUMS) {
+            for at in 0..SUMS {
+                let j = start + at;
+                let (entry, x) = (simd.splat(entries[j]), self.lanes::<G>(first, j));
+                for g in 0..G {
+                    sums[at][g] = simd.add(sums[at][g], simd.mul(entry, simd.load(&x[g])));
+                }
+            }
+        }
+        let mut all = [simd.splat(0.0); G];
+        for g in 0..G {
+            let pairs = [simd.add(sums[0][g], sums[1][g]), simd.add(sums[2][g], sums[3][g])];
+            all[g] = simd.add(pairs[0], pairs[1]);
+        }
+        all
+    }
+
+    /// One coordinate of the arms of G groups.
+    #[inline(always)]
+    fn lanes<const G: usize>(&self, first: usize, coordinate: usize) -> &[F64x8; G] {
+        let at = coordinate * self.arms.groups + first;
+        self.arms.lanes[at..at + G].try_into().expect("as many as asked for")
+    }
 }
 
 #[cfg(test)]

@@ -86,7 +86,8 @@ pub(super) struct Club {
     /// M_i, b_i, w_i of every user.
     users: Vec<Oful>,
     graph: ShrinkingGraph,
-    /// M̄, b̄, w̄ of every component of the graph.
+    /// M̄, b̄, w̄ of every component of the graph; old where there is a single member, whose own they
+    /// are.
     components: Vec<Oful>,
     slacks: EdgeSlacks,
     /// How many turns have been learned from.
@@ -149,6 +150,10 @@ impl Club {
     fn grow_to(&mut self, users: usize) {
         while self.users.len() < users {
             let home = self.graph.largest_component();
+            if let Some((home, only)) = home.and_then(|at| Some((at, self.graph.only_member(at)?))) {
+                // Two from now on: what the only one has seen is their sum.
+                self.components[home] = self.users[only].clone();
+            }
             match (&mut self.rng, home) {
                 (Some(rng), Some(home)) => {
                     let mut members: Vec<usize> = self.graph.members(home).collect();
@@ -165,11 +170,27 @@ impl Club {
         }
     }
 
+    /// M̄, b̄, w̄ of a component.
+    fn sums(&self, component: usize) -> &Oful {
+        match self.graph.only_member(component) {
+            Some(only) => &self.users[only],
+            None => &self.components[component],
+        }
+    }
+
     /// Clusters: a component has come apart.
     fn part(&mut self, Split { from, into }: Split) {
-        let mut smaller = Oful::new(self.dim, LAMBDA);
-        smaller.absorb(self.graph.members(into).map(|member| &self.users[member]));
-        self.components[from].release(&smaller);
+        let smaller = match self.graph.only_member(into) {
+            Some(only) => self.users[only].clone(),
+            None => {
+                let mut smaller = Oful::new(self.dim, LAMBDA);
+                smaller.absorb(self.graph.members(into).map(|member| &self.users[member]));
+                smaller
+            }
+        };
+        if self.graph.only_member(from).is_none() {
+            self.components[from].release(&smaller);
+        }
         self.components.push(smaller);
     }
 }
@@ -178,10 +199,8 @@ impl Policy for Club {
     fn choose(&mut self, contexts: &Contexts, arms: &mut [Arm]) {
         self.grow_to(arms.len());
         let width = self.width();
-        let of_component: Vec<Arm> = self
-            .components
-            .iter()
-            .map(|sums| sums.best_arm_by(contexts, width, self.bonus))
+        let of_component: Vec<Arm> = (0..self.graph.components())
+            .map(|component| self.sums(component).best_arm_by(contexts, width, self.bonus))
             .collect();
         for (user, arm) in arms.iter_mut().enumerate() {
             *arm = of_component[self.graph.component(user)];
@@ -218,7 +237,8 @@ impl OnlinePolicy for Club {
     /// Receive, average, choose.
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
         self.grow_to(user + 1);
-        self.components[self.graph.component(user)].best_arm_by(contexts, self.width(), self.bonus)
+        let sums = self.sums(self.graph.component(user));
+        sums.best_arm_by(contexts, self.width(), self.bonus)
     }
 
     /// Average; a user who has not come yet would join the largest component.
@@ -229,7 +249,7 @@ impl OnlinePolicy for Club {
             self.graph.largest_component()
         };
         match component {
-            Some(at) => self.components[at].score_by(contexts, self.width(), self.bonus, scores),
+            Some(at) => self.sums(at).score_by(contexts, self.width(), self.bonus, scores),
             None => {
                 Oful::new(self.dim, LAMBDA).score_by(contexts, self.width(), self.bonus, scores)
             }
@@ -241,7 +261,10 @@ impl OnlinePolicy for Club {
         self.grow_to(user + 1);
         self.turns += 1.0;
         self.users[user].learn(context, reward);
-        self.components[self.graph.component(user)].learn(context, reward);
+        let component = self.graph.component(user);
+        if self.graph.only_member(component).is_none() {
+            self.components[component].learn(context, reward);
+        }
         if self.slacks.moved(user, &self.users[user]) {
             for other in self.slacks.recheck(user, &self.users, self.graph.neighbours(user)) {
                 if let Some(split) = self.graph.cut(user, other) {
@@ -276,7 +299,8 @@ mod tests {
             seen[user].1.iter_mut().zip(&x).for_each(|(b, x)| *b += x * reward);
         }
         assert!(club.components.len() > 4);
-        for (at, component) in club.components.iter().enumerate() {
+        for at in 0..club.graph.components() {
+            let component = club.sums(at);
             let mut precision = Symmetric::identity(dim, 1.0);
             let mut estimate = vec![0.0; dim];
             for member in club.graph.members(at) {

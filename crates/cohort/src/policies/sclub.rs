@@ -41,6 +41,7 @@
 //! Reference: Li, Chen, Li, Leung, *Improved Algorithm on Online Clustering of Bandits*, IJCAI
 //! 2019, Algorithms 1–4.
 
+mod outlines;
 mod phased;
 mod saved;
 mod sets;
@@ -107,7 +108,7 @@ impl Policy for Sclub {
     fn choose(&mut self, contexts: &Contexts, arms: &mut [Arm]) {
         self.phased.sets.grow_to(arms.len());
         for cluster in self.phased.sets.clusters() {
-            let arm = self.best_arm(cluster.sums(), contexts);
+            let arm = self.best_arm(self.phased.sets.sums(cluster), contexts);
             for &member in cluster.members() {
                 arms[member] = arm;
             }
@@ -140,7 +141,7 @@ impl Policy for Sclub {
 impl OnlinePolicy for Sclub {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
         self.phased.sets.grow_to(user + 1);
-        self.best_arm(self.phased.sets.cluster_of(user).sums(), contexts)
+        self.best_arm(&self.phased.sets.sums_for(user), contexts)
     }
 
     fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]) {

@@ -20,7 +20,7 @@ impl State for Club {
         self.graph.save(out)?;
         write_count(out, self.users.len())?;
         self.users.iter().try_for_each(|user| user.save(out))?;
-        self.components.iter().try_for_each(|component| component.save(out))?;
+        (0..self.graph.components()).try_for_each(|component| self.sums(component).save(out))?;
         self.slacks.save(out)?;
         let drawn = self.rng.as_ref().map_or(0, |rng| rng.get_word_pos());
         out.write_all(&drawn.to_le_bytes())

@@ -58,7 +58,7 @@ impl Sets {
             write_count(out, user.checked.into())?;
         }
         write_count(out, self.clusters.len())?;
-        self.clusters.iter().try_for_each(|cluster| cluster.save(out))?;
+        self.clusters.iter().try_for_each(|cluster| cluster.save(out, self.sums(cluster)))?;
         write_places(out, self.free.iter().copied())?;
         write_places(out, self.checked.iter().copied())?;
         write_count(out, self.numbers as usize)?;
@@ -76,7 +76,7 @@ impl Sets {
         }
         for at in 0..read_count(from, what)? {
             let cluster = Cluster::load(from, what, self.dim, sets.users.len())?;
-            sets.outlines.set(at, &cluster.sums);
+            sets.outlines.set(at, cluster.sums(&sets.users));
             for (place, member) in cluster.members.iter().enumerate() {
                 let user = &mut sets.users[*member];
                 check_equal(what, "users in two clusters", user.cluster != usize::MAX, false)?;
@@ -96,10 +96,10 @@ impl Sets {
 }
 
 impl Cluster {
-    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+    fn save(&self, out: &mut dyn Write, sums: &Oful) -> io::Result<()> {
         write_count(out, self.number as usize)?;
         write_places(out, self.members.iter().copied())?;
-        self.sums.save(out)?;
+        sums.save(out)?;
         write_numbers(out, &self.pivot.0)?;
         write_numbers(out, &[self.pivot.1, self.served.0, self.served.1])?;
         write_count(out, self.unchecked)?;

@@ -11,6 +11,7 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
+use super::outlines::Outlines;
 use crate::cluster::partition::number_by_smallest_member;
 use crate::linear::Oful;
 use crate::policies::shared::clubs::{distance_squared, uncertainty};
@@ -40,6 +41,8 @@ pub(in crate::policies) struct Sets {
     pub(super) clusters: Vec<Cluster>,
     pub(super) free: Vec<usize>,
     pub(super) outlines: Outlines,
+    /// Those that a cluster is close to, while they are looked at.
+    near: Vec<usize>,
     /// How many clusters have ever been.
     pub(super) numbers: u64,
     /// The clusters whose users are all checked, by number.
@@ -63,7 +66,7 @@ pub(super) struct User {
 pub(in crate::policies) struct Cluster {
     pub(super) number: u64,
     pub(super) members: Vec<usize>,
-    /// M_V, b_V, w_V, T_V.
+    /// M_V, b_V, w_V, T_V; old where there is a single member, whose own they are.
     pub(super) sums: Oful,
     /// w̃_V and F(T̃_V).
     pub(super) pivot: (Vec<f64>, f64),
@@ -75,46 +78,34 @@ pub(in crate::policies) struct Cluster {
 }
 
 impl Cluster {
-    /// M_V, b_V, w_V, T_V.
-    pub(in crate::policies) fn sums(&self) -> &Oful {
-        &self.sums
-    }
-
     /// Its users.
     pub(super) fn members(&self) -> &[usize] {
         &self.members
     }
 
-    /// T_V/|V| = p_V·τ.
-    fn served_on_average(&self) -> f64 {
-        self.sums.progress().updates / self.members.len() as f64
-    }
-
-    fn freeze_pivot(&mut self) {
-        let served = self.sums.progress().updates;
-        self.pivot = (self.sums.estimate().to_vec(), uncertainty(served));
-    }
-}
-
-/// w_V and F(T_V) of all clusters side by side: what a cluster is compared with others by.
-pub(super) struct Outlines {
-    dim: usize,
-    rows: Vec<f64>,
-}
-
-impl Outlines {
-    pub(super) fn set(&mut self, at: usize, sums: &Oful) {
-        let row = self.dim + 1;
-        if self.rows.len() < (at + 1) * row {
-            self.rows.resize((at + 1) * row, 0.0);
+    /// M_V, b_V, w_V, T_V, of these users.
+    pub(super) fn sums<'a>(&'a self, users: &'a [User]) -> &'a Oful {
+        match self.members[..] {
+            [only] => &users[only].sums,
+            _ => &self.sums,
         }
-        self.rows[at * row..][..self.dim].copy_from_slice(sums.estimate());
-        self.rows[at * row + self.dim] = uncertainty(sums.progress().updates);
     }
 
-    fn get(&self, at: usize) -> (&[f64], f64) {
-        let row = &self.rows[at * (self.dim + 1)..][..self.dim + 1];
-        (&row[..self.dim], row[self.dim])
+    /// T_V/|V| = p_V·τ.
+    fn served_on_average(&self, users: &[User]) -> f64 {
+        self.sums(users).progress().updates / self.members.len() as f64
+    }
+
+    fn freeze_pivot(&mut self, users: &[User]) {
+        let sums = self.sums(users);
+        self.pivot = (sums.estimate().to_vec(), uncertainty(sums.progress().updates));
+    }
+
+    /// Before a member is added: what the only one has seen is the sum from now on.
+    fn begin_pooling(&mut self, users: &[User]) {
+        if let [only] = self.members[..] {
+            self.sums = users[only].sums.clone();
+        }
     }
 }
 
@@ -135,7 +126,8 @@ impl Sets {
             users: Vec::new(),
             clusters: Vec::new(),
             free: Vec::new(),
-            outlines: Outlines { dim, rows: Vec::new() },
+            outlines: Outlines::new(dim),
+            near: Vec::new(),
             numbers: 0,
             checked: Vec::new(),
             changed: Vec::new(),
@@ -152,6 +144,7 @@ impl Sets {
             let at = largest.unwrap_or_else(|| self.add_cluster(Oful::new(self.dim, LAMBDA)));
             self.checked.retain(|&checked| checked != at);
             let cluster = &mut self.clusters[at];
+            cluster.begin_pooling(&self.users);
             let place = cluster.members.len();
             cluster.members.push(self.users.len());
             cluster.unchecked += 1;
@@ -181,7 +174,7 @@ impl Sets {
             served: (served, served),
             reunion: f64::INFINITY,
         };
-        cluster.freeze_pivot();
+        cluster.freeze_pivot(&self.users);
         self.numbers += 1;
         let at = self.free.pop().unwrap_or(self.clusters.len());
         self.outlines.set(at, &cluster.sums);
@@ -198,6 +191,11 @@ impl Sets {
         self.clusters.iter().filter(|cluster| !cluster.members.is_empty())
     }
 
+    /// M_V, b_V, w_V, T_V of a cluster.
+    pub(super) fn sums<'a>(&'a self, cluster: &'a Cluster) -> &'a Oful {
+        cluster.sums(&self.users)
+    }
+
     /// The cluster of a user.
     pub(super) fn cluster_of(&self, user: usize) -> &Cluster {
         &self.clusters[self.users[user].cluster]
@@ -210,7 +208,7 @@ impl Sets {
             None => self.largest(),
         };
         match at {
-            Some(at) => Cow::Borrowed(&self.clusters[at].sums),
+            Some(at) => Cow::Borrowed(self.sums(&self.clusters[at])),
             None => Cow::Owned(Oful::new(self.dim, LAMBDA)),
         }
     }
@@ -230,7 +228,7 @@ impl Sets {
         }
         for cluster in &mut self.clusters {
             cluster.unchecked = cluster.members.len();
-            cluster.freeze_pivot();
+            cluster.freeze_pivot(&self.users);
         }
     }
 
@@ -239,9 +237,11 @@ impl Sets {
         let User { sums, cluster: at, .. } = &mut self.users[user];
         let (at, cluster) = (*at, &mut self.clusters[*at]);
         sums.learn(x, y);
-        cluster.sums.learn(x, y);
         cluster.served.1 = cluster.served.1.max(sums.progress().updates);
-        self.outlines.set(at, &cluster.sums);
+        if cluster.members.len() > 1 {
+            cluster.sums.learn(x, y);
+        }
+        self.outlines.set(at, cluster.sums(&self.users));
         self.changed.clear();
         self.changed.push(at);
     }
@@ -261,9 +261,11 @@ impl Sets {
         self.changed.push(into);
 
         let rest = &mut self.clusters[from];
-        rest.sums.release(&self.users[user].sums);
-        self.outlines.set(from, &rest.sums);
         rest.members.swap_remove(place);
+        if rest.members.len() > 1 {
+            rest.sums.release(&self.users[user].sums);
+        }
+        self.outlines.set(from, rest.sums(&self.users));
         if let Some(&moved) = rest.members.get(place) {
             self.users[moved].place = place;
         }
@@ -334,7 +336,8 @@ impl Sets {
     /// The lowest pair of clusters to merge. One of the two has changed in this turn.
     fn lowest_pair(&mut self, turns: f64) -> Option<(usize, usize)> {
         let mut pairs = Vec::new();
-        for &at in &self.changed {
+        for k in 0..self.changed.len() {
+            let at = self.changed[k];
             if self.clusters[at].unchecked == 0 {
                 match self.partner(at, turns) {
                     Partner::Now(other) => pairs.push(self.by_number(at, other)),
@@ -355,23 +358,37 @@ impl Sets {
     }
 
     /// The lowest cluster that this one is to merge with.
-    fn partner(&self, at: usize, turns: f64) -> Partner {
-        let (estimate, own_uncertainty) = self.outlines.get(at);
+    fn partner(&mut self, at: usize, turns: f64) -> Partner {
+        let mut near = std::mem::take(&mut self.near);
+        let estimate = self.sums(&self.clusters[at]).estimate();
+        self.outlines.near(at, estimate, &self.scales, &mut near);
+        near.retain(|&other| other != at && self.is_checked(other));
+        near.sort_unstable_by_key(|&other| self.clusters[other].number);
+        let served = |at: usize| self.clusters[at].served_on_average(&self.users);
         let mut closest = f64::INFINITY;
-        for &other in self.checked.iter().filter(|&&other| other != at) {
-            let (other_estimate, other_uncertainty) = self.outlines.get(other);
-            let alike = self.scales.estimates / 2.0 * (own_uncertainty + other_uncertainty)
-                + self.scales.tolerance / 2.0;
-            if are_within(alike, estimate, other_estimate) {
-                let served = |at: usize| self.clusters[at].served_on_average();
+        let mut partner = None;
+        for &other in &near {
+            let others = self.sums(&self.clusters[other]).estimate();
+            let apart = distance_squared(estimate, others);
+            let alike = self.outlines.alike(&self.scales, at, other);
+            if apart < alike * alike {
                 let difference = (served(at) - served(other)).abs();
                 if self.as_frequent(difference, turns) {
-                    return Partner::Now(other);
+                    partner = Some(other);
+                    break;
                 }
                 closest = closest.min(difference);
             }
         }
-        Partner::NotBefore(self.first_turn_as_frequent(closest, turns))
+        self.near = near;
+        let later = || Partner::NotBefore(self.first_turn_as_frequent(closest, turns));
+        partner.map_or_else(later, Partner::Now)
+    }
+
+    /// Whether it is a cluster whose users are all checked.
+    fn is_checked(&self, at: usize) -> bool {
+        let cluster = self.clusters.get(at);
+        cluster.is_some_and(|cluster| cluster.unchecked == 0 && !cluster.members.is_empty())
     }
 
     /// |p_V − p_V'| < α_p·F(τ), where the p are times served, by τ.
@@ -398,7 +415,8 @@ impl Sets {
     /// Makes one cluster of two; the lower number and its pivot stay.
     fn join(&mut self, low: usize, high: usize) {
         let [into, gone] = self.clusters.get_disjoint_mut([low, high]).expect("two clusters");
-        into.sums.absorb([&gone.sums]);
+        into.begin_pooling(&self.users);
+        into.sums.absorb([gone.sums(&self.users)]);
         self.outlines.set(low, &into.sums);
         into.served = (into.served.0.min(gone.served.0), into.served.1.max(gone.served.1));
         for member in gone.members.drain(..) {
@@ -410,19 +428,6 @@ impl Sets {
         self.changed.retain(|&at| at != high && at != low);
         self.changed.push(low);
     }
-}
-
-/// ‖a − b‖ < limit; most pairs are far apart, and a few coordinates tell.
-fn are_within(limit: f64, a: &[f64], b: &[f64]) -> bool {
-    const AT_ONCE: usize = 4;
-    let mut square = 0.0;
-    for (a, b) in a.chunks(AT_ONCE).zip(b.chunks(AT_ONCE)) {
-        square += distance_squared(a, b);
-        if square >= limit * limit {
-            return false;
-        }
-    }
-    square < limit * limit
 }
 
 #[cfg(test)]
@@ -454,11 +459,12 @@ mod tests {
         for cluster in sets.clusters() {
             let mut direct = Oful::new(dim, LAMBDA);
             direct.absorb(cluster.members.iter().map(|&member| &sets.users[member].sums));
-            assert_eq!(cluster.sums.progress().updates, direct.progress().updates);
-            for (carried, direct) in cluster.sums.estimate().iter().zip(direct.estimate()) {
+            let sums = sets.sums(cluster);
+            assert_eq!(sums.progress().updates, direct.progress().updates);
+            for (carried, direct) in sums.estimate().iter().zip(direct.estimate()) {
                 assert!((carried - direct).abs() < 1e-10, "{carried} against {direct}");
             }
-            let (carried, direct) = (cluster.sums.inverse(), direct.inverse());
+            let (carried, direct) = (sums.inverse(), direct.inverse());
             for (carried, direct) in carried.packed().iter().zip(direct.packed()) {
                 assert!((carried - direct).abs() < 1e-10, "{carried} against {direct}");
             }
