@@ -150,7 +150,8 @@ impl Club {
     fn grow_to(&mut self, users: usize) {
         while self.users.len() < users {
             let home = self.graph.largest_component();
-            if let Some((home, only)) = home.and_then(|at| Some((at, self.graph.only_member(at)?))) {
+            if let Some((home, only)) = home.and_then(|at| Some((at, self.graph.only_member(at)?)))
+            {
                 // Two from now on: what the only one has seen is their sum.
                 self.components[home] = self.users[only].clone();
             }

@@ -86,9 +86,7 @@ impl Kernel for Near<'_> {
             let limit = simd.mul_add(scale, unsure, tolerance);
             // How much more than the limit the square of the distance is.
             let mut over = simd.sub_mul(limit, limit, simd.splat(0.0));
-            for (mine, theirs) in
-                self.estimate.chunks(AT_ONCE).zip(coordinates.chunks(AT_ONCE))
-            {
+            for (mine, theirs) in self.estimate.chunks(AT_ONCE).zip(coordinates.chunks(AT_ONCE)) {
                 for (mine, theirs) in mine.iter().zip(theirs) {
                     let apart = simd.sub(simd.splat(*mine), simd.load(theirs));
                     over = simd.mul_add(apart, apart, over);
