@@ -6,8 +6,8 @@ mod plain;
 mod common;
 
 use cohort::policies::club::draw_neighbours;
-use cohort::{Contexts, Order, Policy, Problem, params::Value};
-use common::World;
+use cohort::{Contexts, Policy, Problem, params::Value};
+use common::{Plain, World, kinds_are_found, same_rounds, same_turn};
 use plain::PlainClub;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -32,19 +32,18 @@ fn erdos_renyi(users: usize, rng: &mut ChaCha8Rng) -> Vec<Vec<bool>> {
     edges
 }
 
-/// Both serve the same user; the library's arm must be the best of the plain scores (within
-/// 1e-9), and is what both learn from. The clusters must be the same after every turn.
-fn same_turn(world: &mut World, user: usize, club: &mut dyn Policy, plain: &mut PlainClub) {
-    let values = world.contexts();
-    let contexts = Contexts::new(&values, world.dim).unwrap();
-    let arm = club.online().unwrap().decide(user, &contexts);
-    let scores = plain.scores(user, &contexts);
-    let best = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    assert!(scores[arm] > best - 1e-9, "arm {arm} for user {user}: {scores:?}");
-    let reward = world.reward(user, contexts.arm(arm));
-    club.online().unwrap().learn_one(user, contexts.arm(arm), reward);
-    plain.learn_one(user, contexts.arm(arm), reward);
-    assert_eq!(club.clusters().unwrap(), plain.clusters());
+impl Plain for PlainClub {
+    fn scores(&self, user: usize, contexts: &Contexts) -> Vec<f64> {
+        self.scores(user, contexts)
+    }
+
+    fn learn_one(&mut self, user: usize, x: &[f64], y: f64) {
+        self.learn_one(user, x, y);
+    }
+
+    fn clusters(&self) -> Vec<usize> {
+        self.clusters().to_vec()
+    }
 }
 
 /// Plays one instance on both and returns how many clusters there are in the end.
@@ -141,46 +140,15 @@ fn late_users_join_the_largest_component() {
 
 #[test]
 fn a_round_is_chosen_together_and_learned_in_the_order_of_the_users() {
-    let mut world = World::new(9, 2, 4, 0.1, 5);
-    let problem = Problem::new(9, 4);
-    let mut together = club(&problem, &[("alpha2", 0.8.into())]);
+    let mut together = club(&Problem::new(9, 4), &[("alpha2", 0.8.into())]);
     let mut plain = PlainClub::new(4, 1.0, 0.8, complete(9));
-    assert_eq!(together.order(), Order::OneByOne);
-    for _ in 0..150 {
-        let values = world.contexts();
-        let contexts = Contexts::new(&values, 4).unwrap();
-        let mut arms = [0; 9];
-        together.choose(&contexts, &mut arms);
-        for user in 0..9 {
-            let scores = plain.scores(user, &contexts);
-            let best = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            assert!(scores[arms[user]] > best - 1e-9);
-        }
-        let rewards: Vec<f64> =
-            (0..9).map(|user| world.reward(user, contexts.arm(arms[user]))).collect();
-        together.learn(&contexts, &arms, &rewards);
-        for user in 0..9 {
-            plain.learn_one(user, contexts.arm(arms[user]), rewards[user]);
-        }
-        assert_eq!(together.clusters().unwrap(), plain.clusters());
-    }
+    same_rounds(9, 4, together.as_mut(), &mut plain);
 }
 
 #[test]
 fn users_of_two_kinds_part_and_users_of_one_kind_stay_together() {
-    for (centres, expected) in [(2, 2), (1, 1)] {
-        let mut world = World::new(20, centres, 5, 0.1, 11);
-        let mut club = club(&Problem::new(20, 5), &[("alpha2", 1.5.into())]);
-        for turn in 0..20 * 500 {
-            let values = world.contexts();
-            let contexts = Contexts::new(&values, 5).unwrap();
-            let online = club.online().unwrap();
-            let arm = online.decide(turn % 20, &contexts);
-            let reward = world.reward(turn % 20, contexts.arm(arm));
-            online.learn_one(turn % 20, contexts.arm(arm), reward);
-        }
-        let kinds: Vec<usize> = (0..20).map(|user| user % expected).collect();
-        assert_eq!(club.clusters().unwrap(), kinds);
+    for kinds in [2, 1] {
+        kinds_are_found(kinds, club(&Problem::new(20, 5), &[("alpha2", 1.5.into())]).as_mut());
     }
 }
 

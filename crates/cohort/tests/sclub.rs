@@ -5,8 +5,8 @@ mod plain;
 
 mod common;
 
-use cohort::{Contexts, Order, Policy, Problem, params::Value};
-use common::World;
+use cohort::{Contexts, Policy, Problem, params::Value};
+use common::{Plain, World, kinds_are_found, same_rounds, same_turn};
 use plain::PlainSclub;
 use rand::RngExt;
 
@@ -17,19 +17,18 @@ fn sclub(users: usize, params: &[(&str, f64)]) -> Box<dyn Policy> {
     cohort::registry::build("sclub", &Problem::new(users, DIM), params).unwrap()
 }
 
-/// Both serve the same user; the library's arm must be the best of the plain scores (within
-/// 1e-9), and is what both learn from. The clusters must be the same after every turn.
-fn same_turn(world: &mut World, user: usize, sclub: &mut dyn Policy, plain: &mut PlainSclub) {
-    let values = world.contexts();
-    let contexts = Contexts::new(&values, world.dim).unwrap();
-    let arm = sclub.online().unwrap().decide(user, &contexts);
-    let scores = plain.scores(user, &contexts);
-    let best = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    assert!(scores[arm] > best - 1e-9, "arm {arm} for user {user}: {scores:?}");
-    let reward = world.reward(user, contexts.arm(arm));
-    sclub.online().unwrap().learn_one(user, contexts.arm(arm), reward);
-    plain.learn_one(user, contexts.arm(arm), reward);
-    assert_eq!(sclub.clusters().unwrap(), plain.clusters());
+impl Plain for PlainSclub {
+    fn scores(&self, user: usize, contexts: &Contexts) -> Vec<f64> {
+        self.scores(user, contexts)
+    }
+
+    fn learn_one(&mut self, user: usize, x: &[f64], y: f64) {
+        self.learn_one(user, x, y);
+    }
+
+    fn clusters(&self) -> Vec<usize> {
+        self.clusters()
+    }
 }
 
 /// Plays one instance on both; returns how many splits and merges there were.
@@ -113,45 +112,14 @@ fn late_users_join_the_largest_cluster() {
 
 #[test]
 fn a_round_is_chosen_together_and_learned_in_the_order_of_the_users() {
-    let mut world = World::new(9, 2, DIM, 0.1, 5);
-    let mut together = sclub(9, &[]);
     let mut plain = PlainSclub::new(9, DIM, 1.0, 1.0, std::f64::consts::SQRT_2);
-    assert_eq!(together.order(), Order::OneByOne);
-    for _ in 0..150 {
-        let values = world.contexts();
-        let contexts = Contexts::new(&values, DIM).unwrap();
-        let mut arms = [0; 9];
-        together.choose(&contexts, &mut arms);
-        for user in 0..9 {
-            let scores = plain.scores(user, &contexts);
-            let best = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            assert!(scores[arms[user]] > best - 1e-9);
-        }
-        let rewards: Vec<f64> =
-            (0..9).map(|user| world.reward(user, contexts.arm(arms[user]))).collect();
-        together.learn(&contexts, &arms, &rewards);
-        for user in 0..9 {
-            plain.learn_one(user, contexts.arm(arms[user]), rewards[user]);
-        }
-        assert_eq!(together.clusters().unwrap(), plain.clusters());
-    }
+    same_rounds(9, DIM, sclub(9, &[]).as_mut(), &mut plain);
 }
 
 #[test]
 fn users_of_two_kinds_part_and_users_of_one_kind_come_together() {
-    for (centres, expected) in [(2, 2), (1, 1)] {
-        let mut world = World::new(20, centres, DIM, 0.1, 11);
-        let mut sclub = sclub(20, &[]);
-        for turn in 0..20 * 500 {
-            let values = world.contexts();
-            let contexts = Contexts::new(&values, DIM).unwrap();
-            let online = sclub.online().unwrap();
-            let arm = online.decide(turn % 20, &contexts);
-            let reward = world.reward(turn % 20, contexts.arm(arm));
-            online.learn_one(turn % 20, contexts.arm(arm), reward);
-        }
-        let kinds: Vec<usize> = (0..20).map(|user| user % expected).collect();
-        assert_eq!(sclub.clusters().unwrap(), kinds);
+    for kinds in [2, 1] {
+        kinds_are_found(kinds, sclub(20, &[]).as_mut());
     }
 }
 

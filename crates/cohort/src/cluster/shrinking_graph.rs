@@ -152,7 +152,7 @@ impl ShrinkingGraph {
         }
     }
 
-    /// The component with the most vertices; where several have as many, that with the lowest.
+    /// The component with the most vertices; ties go to the one with the lowest vertex.
     pub fn largest_component(&self) -> Option<usize> {
         let most = self.members.iter().map(Vec::len).max()?;
         let largest: Vec<usize> =

@@ -6,10 +6,10 @@ use super::{Oful, dot};
 use crate::simd::{F64x8, Kernel, LANES, Simd, run, vectorized};
 use crate::{Arm, Contexts, Score};
 
-/// So many groups of arms are scored at once.
+/// How many groups of arms are scored at once.
 const GROUPS: usize = 4;
 
-/// Sums kept side by side, so that no addition waits for the one before it.
+/// Independent partial sums, so that no addition waits for the previous one.
 const SUMS: usize = 4;
 
 /// Requests with more numbers than this are not kept.
@@ -48,7 +48,7 @@ impl Oful {
         with_arms(contexts, |arms| run(BestArm { inverse, estimate, arms, width, bonus }))
     }
 
-    /// What [`Oful::best_arm`] compares, for every arm: ⟨x, θ̂⟩ and width·‖x‖_{V⁻¹}.
+    /// The two terms that [`Oful::best_arm`] compares, for every arm: ⟨x, θ̂⟩ and width·‖x‖_{V⁻¹}.
     pub fn score(&self, contexts: &Contexts, width: f64, scores: &mut [Score]) {
         self.score_by(contexts, width, Bonus::Norm, scores);
     }

@@ -115,7 +115,7 @@ mod tests {
     fn the_near_ones_are_those_of_the_formula() {
         let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(5);
         let scales = Scales { estimates: 0.7, frequencies: 1.0, tolerance: 0.1 };
-        for (dim, clusters) in [(1, 3), (4, 17), (6, 40), (15, 64)] {
+        for (dim, clusters) in [(1, 9), (4, 17), (6, 40), (15, 64)] {
             let mut outlines = Outlines::new(dim);
             let mut sums: Vec<Oful> = vec![Oful::new(dim, 1.0); clusters];
             for (at, sums) in sums.iter_mut().enumerate() {
