@@ -350,8 +350,7 @@ impl Request {
 pub struct Offer {
     /// The items' ids.
     pub ids: Vec<String>,
-    /// Their features where they were sent as vectors; `None` means that they were sent as JSON, or that
-    /// the catalogue has them.
+    /// Their features where they were sent as vectors; `None` means that they were sent as JSON, or that the catalogue has them.
     pub features: Vec<Option<Vec<f64>>>,
     /// Their features where they were sent as JSON; empty where none were.
     pub described: Vec<Option<Arc<Features>>>,
@@ -455,8 +454,7 @@ pub struct Made {
     pub ranking: Ranking,
     /// With what probability the first was chosen.
     pub probability: f64,
-    /// With what probability each was to be chosen, in the order of the ranking; on request, and not for
-    /// a decision that was made before.
+    /// With what probability each was to be chosen, in the order of the ranking; on request, and not for a decision made before.
     pub probabilities: Option<Vec<f64>>,
     /// What the policy thought of each, in the order of the ranking; on request, and not for a
     /// decision that was made before.
