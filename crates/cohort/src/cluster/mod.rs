@@ -12,6 +12,7 @@ pub mod partition;
 mod shrinking_graph;
 
 pub use components::components;
+pub(crate) use shrinking_graph::Bits;
 pub use shrinking_graph::{ShrinkingGraph, Split};
 
 use crate::Error;

@@ -276,17 +276,17 @@ impl Walk {
 
 /// A set of small numbers.
 #[derive(Clone, Debug, Default)]
-struct Bits(Vec<u64>);
+pub(crate) struct Bits(Vec<u64>);
 
 impl Bits {
-    fn set(&mut self, at: usize) {
+    pub(crate) fn set(&mut self, at: usize) {
         if self.0.len() <= at / 64 {
             self.0.resize(at / 64 + 1, 0);
         }
         self.0[at / 64] |= 1 << (at % 64);
     }
 
-    fn has(&self, at: usize) -> bool {
+    pub(crate) fn has(&self, at: usize) -> bool {
         self.0.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 == 1)
     }
 }

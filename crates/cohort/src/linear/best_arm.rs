@@ -8,7 +8,23 @@ use crate::{Arm, Contexts, Score};
 const SUMS: usize = 4;
 
 /// One number for each arm of a group.
-type ArmLanes = [f64; LANES];
+pub(crate) type ArmLanes = [f64; LANES];
+
+/// `LANES` arms, `group[k][lane]` being coordinate k of an arm; lanes without an arm are 0.
+pub(crate) type ArmGroup = Vec<ArmLanes>;
+
+/// All arms, group by group.
+pub(crate) fn groups<'a>(contexts: &'a Contexts) -> impl Iterator<Item = ArmGroup> + 'a {
+    (0..contexts.arms()).step_by(LANES).map(|first| {
+        let mut group = vec![[0.0; LANES]; contexts.dim()];
+        for arm in first..contexts.arms().min(first + LANES) {
+            for (coordinate, x) in group.iter_mut().zip(contexts.arm(arm)) {
+                coordinate[arm - first] = *x;
+            }
+        }
+        group
+    })
+}
 
 /// Which function of ‖x‖_{V⁻¹} is the exploration bonus.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,14 +56,8 @@ impl Oful {
     /// coordinate, so that sums over coordinates are plain vector code.
     pub fn best_arm_by(&self, contexts: &Contexts, width: f64, bonus: Bonus) -> Arm {
         let mut best = (0, f64::NEG_INFINITY);
-        let mut group = vec![[0.0; LANES]; contexts.dim()];
-        for first in (0..contexts.arms()).step_by(LANES) {
+        for (first, group) in (0..).step_by(LANES).zip(groups(contexts)) {
             let arms = LANES.min(contexts.arms() - first);
-            for lane in 0..arms {
-                for (coordinate, x) in group.iter_mut().zip(contexts.arm(first + lane)) {
-                    coordinate[lane] = *x;
-                }
-            }
             let (inverse, estimate) = (self.inverse().packed(), self.estimate());
             let totals = vectorized(
                 #[inline(always)]
@@ -79,8 +89,8 @@ impl Oful {
     }
 }
 
-/// The totals of a group of arms, `group[k][lane]` being coordinate k of an arm. Products are never
-/// fused with sums, so every instruction set gives the same bits.
+/// The totals of a group of arms. Products are never fused with sums, so every instruction set gives
+/// the same bits.
 #[inline(always)]
 fn totals(
     inverse: &[f64],
@@ -89,7 +99,17 @@ fn totals(
     width: f64,
     bonus: Bonus,
 ) -> ArmLanes {
-    let mut total = [0.0; LANES];
+    let (mut total, square) = look(inverse, estimate, group);
+    for lane in 0..LANES {
+        total[lane] += width * bonus.of_square(square[lane]);
+    }
+    total
+}
+
+/// ⟨x, θ̂⟩ and xᵀV⁻¹x for every arm of a group.
+#[inline(always)]
+pub(crate) fn look(inverse: &[f64], estimate: &[f64], group: &[ArmLanes]) -> (ArmLanes, ArmLanes) {
+    let mut expected = [0.0; LANES];
     let mut square = [0.0; LANES];
     let mut rows = inverse;
     for (i, (x, estimate)) in group.iter().zip(estimate).enumerate() {
@@ -99,13 +119,10 @@ fn totals(
         let before = products(&row[..i], &group[..i]);
         for lane in 0..LANES {
             square[lane] += x[lane] * (2.0 * before[lane] + row[i] * x[lane]);
-            total[lane] += estimate * x[lane];
+            expected[lane] += estimate * x[lane];
         }
     }
-    for lane in 0..LANES {
-        total[lane] += width * bonus.of_square(square[lane]);
-    }
-    total
+    (expected, square)
 }
 
 /// Σ_j entries_j·x_j for every arm of a group.

@@ -23,6 +23,7 @@ pub mod symmetric;
 
 pub use bank::{Bank, InstructionSet};
 pub use best_arm::Bonus;
+pub(crate) use best_arm::{ArmGroup, ArmLanes, groups, look};
 pub use confidence::{Confidence, OFUL_PARAMS, Progress, Shape, default_rho_min, tau_min};
 pub use largest_norm::largest_norm;
 pub use oful::Oful;

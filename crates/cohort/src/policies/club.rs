@@ -36,13 +36,13 @@
 //!
 //! Reference: Gentile, Li, Zappella, *Online Clustering of Bandits*, ICML 2014, Figure 1.
 
-mod edge_slack;
 mod saved;
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::shared::clubs::{BONUS, EXPLORATION_PARAMS, bonus, exploration, width};
+use super::shared::edge_slack::EdgeSlacks;
 use crate::builder::builder;
 use crate::cluster::partition::number_by_smallest_member;
 use crate::cluster::{ShrinkingGraph, Split};
@@ -50,7 +50,6 @@ use crate::linear::{Bonus, Oful};
 use crate::params::{POSITIVE, Param, Settings};
 use crate::registry::PolicyInfo;
 use crate::{Arm, Contexts, Error, OnlinePolicy, Order, Policy, Problem, Saved, Score};
-use edge_slack::EdgeSlacks;
 
 /// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
@@ -134,7 +133,7 @@ impl Club {
             users: vec![Oful::new(problem.dim, LAMBDA); problem.users],
             components: vec![Oful::new(problem.dim, LAMBDA); graph.components()],
             graph,
-            slacks: EdgeSlacks::new(problem.users, problem.dim, settings.real("alpha2")),
+            slacks: EdgeSlacks::new(problem.users, problem.dim, settings.real("alpha2"), 0.0),
             turns: 0.0,
             rng,
         }

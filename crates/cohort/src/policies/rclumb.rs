@@ -9,8 +9,9 @@
 //! ```
 //!
 //! The last term of a score is taken at its bound ε*√(T_V·xᵀM_V⁻¹(M_V − λI)M_V⁻¹x), which needs no
-//! history. Information sets differ from user to user, so M_V is summed for a decision, O(|V|d²),
-//! and factored once, O(d³/3); keeping all N of them would take O(N d²) for every reward.
+//! history. Information sets differ from user to user; M_V is brought up to date for whoever decides
+//! ([`InformationSets`]) and factored once, O(d³/3). Edges are looked at only when one of them may be cut
+//! ([`EdgeSlacks`]).
 //!
 //! | constant | range | meaning |
 //! | --- | --- | --- |
@@ -28,14 +29,14 @@
 
 use std::io::{self, Read, Write};
 
-use super::shared::clubs::{distance_squared, uncertainty};
+use super::shared::edge_slack::EdgeSlacks;
+use super::shared::information_sets::{CutEdges, InformationSets};
 use super::shared::robust::{LAMBDA, ROBUST_PARAMS, Robust};
 use super::shared::served::{OneUser, Served, read_ofuls, write_ofuls};
 use crate::builder::builder;
-use crate::linear::{Oful, Symmetric, argmax, dot};
+use crate::linear::{Oful, argmax, dot};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
-use crate::saved::State;
 use crate::{Arm, Contexts, Error, OnlinePolicy, Policy, Problem, Saved, Score, saved};
 
 /// Static metadata of the policy: name, summary, reference, parameters.
@@ -56,8 +57,9 @@ pub(super) struct Rclumb {
     pub(super) robust: Robust,
     dim: usize,
     users: Vec<Oful>,
-    /// Whether there is an edge to each user before: row i has i of them.
-    edges: Vec<Vec<bool>>,
+    cuts: CutEdges,
+    slacks: EdgeSlacks,
+    sets: InformationSets,
     pub(super) turns: f64,
 }
 
@@ -67,35 +69,32 @@ fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Erro
 
 impl Rclumb {
     pub(super) fn new(problem: &Problem, robust: Robust) -> Self {
-        let (users, edges) = (Vec::new(), Vec::new());
-        let mut policy = Self { robust, dim: problem.dim, users, edges, turns: 0.0 };
-        policy.grow_to(problem.users);
-        policy
+        let (dim, alpha1, tolerance) = (problem.dim, robust.alpha1, robust.tolerance / 2.0);
+        let mut cuts = CutEdges::default();
+        cuts.grow_to(problem.users);
+        Self {
+            robust,
+            dim,
+            users: vec![Oful::new(dim, LAMBDA); problem.users],
+            cuts,
+            slacks: EdgeSlacks::new(problem.users, dim, alpha1, tolerance),
+            sets: InformationSets::of(&[], dim, LAMBDA),
+            turns: 0.0,
+        }
     }
 
     fn grow_to(&mut self, users: usize) {
-        for user in self.users.len()..users {
+        self.cuts.grow_to(users);
+        while self.users.len() < users {
+            self.slacks.add(0..self.users.len());
             self.users.push(Oful::new(self.dim, LAMBDA));
-            self.edges.push(vec![true; user]);
         }
-    }
-
-    /// Whether two different users have an edge; a user who has not come yet has all.
-    fn edge(&self, a: usize, b: usize) -> bool {
-        self.edges.get(a.max(b)).is_none_or(|row| row[a.min(b)])
     }
 
     fn scores(&self, user: usize, contexts: &Contexts) -> Vec<Score> {
-        let mut precision = Symmetric::identity(self.dim, LAMBDA);
-        let (mut estimate, mut rewards) = (vec![0.0; self.dim], 0.0);
-        for (l, other) in self.users.iter().enumerate() {
-            if (l == user || self.edge(user, l)) && other.progress().updates > 0.0 {
-                precision.add(1.0, other.precision());
-                precision.add_diagonal(-LAMBDA);
-                estimate.iter_mut().zip(other.moment()).for_each(|(sum, b)| *sum += b);
-                rewards += other.progress().updates;
-            }
-        }
+        let sum = self.sets.sum(user, &self.users, &self.cuts);
+        let (mut precision, mut estimate) = (sum.gram.clone(), sum.moment.clone());
+        precision.add_diagonal(LAMBDA);
         // Positive definite; where rounding at extreme scales says otherwise, nothing is known.
         let factor = precision
             .cholesky()
@@ -105,7 +104,7 @@ impl Rclumb {
         let score = |x: &[f64]| {
             let mut gain = x.to_vec();
             factor.solve(&mut gain);
-            let bonus = self.robust.bonus(x, &gain, rewards, beta);
+            let bonus = self.robust.bonus(x, &gain, sum.rewards, beta);
             Score { expected: dot(x, &estimate), bonus }
         };
         contexts.iter().map(score).collect()
@@ -131,47 +130,90 @@ impl OnlinePolicy for Rclumb {
         self.grow_to(user + 1);
         self.turns += 1.0;
         self.users[user].learn(context, reward);
-        let own = &self.users[user];
-        let own_bound = uncertainty(own.progress().updates);
-        for (l, other) in self.users.iter().enumerate() {
-            if l == user {
-                continue;
-            }
-            let bounds = own_bound + uncertainty(other.progress().updates);
-            let allowed = self.robust.alpha1 * bounds + self.robust.tolerance;
-            if distance_squared(own.estimate(), other.estimate()) > allowed * allowed {
-                self.edges[user.max(l)][user.min(l)] = false;
+        self.sets.learned(user, context, reward, self.users.len());
+        if self.slacks.moved(user, &self.users[user]) {
+            for other in self.slacks.recheck(user, &self.users, self.cuts.neighbours(user)) {
+                self.cuts.cut(user, other);
+                self.sets.parted(user, other);
             }
         }
+        self.sets.keep(user, &self.users, &self.cuts);
     }
 }
 
-impl State for Rclumb {
-    const NAME: &'static str = INFO.name;
-    const VERSION: u32 = 1;
+/// The version of what is written. The first had no sums: they are worked out where it is read.
+const VERSION: u32 = 2;
 
-    fn write_state(&self, out: &mut dyn Write) -> io::Result<()> {
+impl Saved for Rclumb {
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        saved::write_header(out, VERSION)?;
         saved::write_numbers(out, &[self.turns])?;
         write_ofuls(out, self.dim, &self.users)?;
-        self.edges.iter().try_for_each(|row| {
-            let cut: Vec<usize> = (0..row.len()).filter(|other| !row[*other]).collect();
-            saved::write_places(out, cut.into_iter())
-        })
+        for user in 0..self.users.len() {
+            let cut: Vec<usize> =
+                (0..user).filter(|other| self.cuts.is_cut(user, *other)).collect();
+            saved::write_places(out, cut.into_iter())?;
+        }
+        self.sets.save(out)
     }
 
-    fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         let what = INFO.name;
+        let version = u32::from_le_bytes(saved::read_array(from, what)?);
+        if version != 1 {
+            saved::check_equal(what, "layout version", version, VERSION)?;
+        }
         let turns = saved::read_some(from, what, 1)?[0];
         let users = read_ofuls(from, what, self.dim, LAMBDA)?;
-        let mut edges = Vec::new();
+        let mut cuts = CutEdges::default();
+        cuts.grow_to(users.len());
         for user in 0..users.len() {
-            let mut row = vec![true; user];
             for other in saved::read_places(from, what, user)? {
-                row[other] = false;
+                cuts.cut(user, other);
             }
-            edges.push(row);
         }
-        (self.turns, self.users, self.edges) = (turns, users, edges);
+        self.sets = match version {
+            1 => InformationSets::of(&users, self.dim, LAMBDA),
+            _ => InformationSets::load(from, what, &users, self.dim, LAMBDA)?,
+        };
+        let (alpha1, tolerance) = (self.robust.alpha1, self.robust.tolerance / 2.0);
+        self.slacks = EdgeSlacks::of(&users, self.dim, alpha1, tolerance);
+        (self.turns, self.users, self.cuts) = (turns, users, cuts);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the first version wrote had no sums; it is read, and judges the same but for rounding.
+    #[test]
+    fn what_was_kept_without_sums_is_read() {
+        let settings = INFO.check([("alpha1".to_owned(), 0.3.into())]).unwrap();
+        let make = || Rclumb::new(&Problem::new(6, 2), Robust::new(&settings));
+        let mut policy = make();
+        for turn in 0..200 {
+            let (user, angle) = (turn % 6, turn as f64);
+            let sign = if user < 3 { 1.0 } else { -1.0 };
+            policy.learn_one(user, &[angle.cos(), angle.sin()], sign * angle.cos());
+        }
+        assert!(policy.cuts.is_cut(0, 5) && !policy.cuts.is_cut(0, 1));
+        let (mut bytes, mut sums) = (Vec::new(), Vec::new());
+        policy.save(&mut bytes).unwrap();
+        policy.sets.save(&mut sums).unwrap();
+        bytes.truncate(bytes.len() - sums.len());
+        bytes[..4].copy_from_slice(&1u32.to_le_bytes());
+        let mut old = make();
+        old.load(&mut bytes.as_slice()).unwrap();
+        let values = [0.3, 0.4, -0.5, 0.1];
+        let contexts = Contexts::new(&values, 2).unwrap();
+        for user in 0..7 {
+            for (a, b) in policy.scores(user, &contexts).iter().zip(old.scores(user, &contexts)) {
+                assert!((a.total() - b.total()).abs() < 1e-12, "{a:?} against {b:?}");
+            }
+        }
+        bytes[..4].copy_from_slice(&3u32.to_le_bytes());
+        assert!(make().load(&mut bytes.as_slice()).is_err());
     }
 }

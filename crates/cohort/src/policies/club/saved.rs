@@ -2,8 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use super::edge_slack::EdgeSlacks;
-use super::{Club, INFO, LAMBDA};
+use super::{Club, EdgeSlacks, INFO, LAMBDA};
 use crate::Error;
 use crate::linear::Oful;
 use crate::saved::{
@@ -73,7 +72,7 @@ impl EdgeSlacks {
         let mut alpha2 = [0.0];
         read_numbers(from, what, &mut alpha2)?;
         check_equal(what, "alpha2", alpha2[0], like.alpha2)?;
-        let mut slacks = Self::new(users, like.dim, like.alpha2);
+        let mut slacks = Self::new(users, like.dim, like.alpha2, 0.0);
         (0..users).try_for_each(|user| read_numbers(from, what, slacks.reference_mut(user)))?;
         slacks.find_middle();
         for slack in &mut slacks.users {

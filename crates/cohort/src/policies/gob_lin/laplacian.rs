@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 
 use crate::Error;
 use crate::linear::symmetric::Cholesky;
-use crate::linear::{Symmetric, dot, read_factor};
+use crate::linear::{Symmetric, dot, read_factor, sum_in_parts};
 use crate::saved::{read_numbers, write_numbers};
 
 /// An undirected graph of users, as adjacency lists.
@@ -64,6 +64,11 @@ impl Graph {
 /// The relative residual of conjugate gradients for the diagonal of (I + L)⁻¹.
 const DIAGONAL_TOLERANCE: f64 = 1e-12;
 
+/// A block (1 + neighbours)·I + Σxxᵀ is preconditioned as a number while the trace of its second part is
+/// at most this times its first: its condition is then at most 1 + this, and solving with its factor
+/// would take longer than the steps it saves.
+const NEARLY_A_NUMBER: f64 = 4.0;
+
 /// Λ and its solver.
 pub(super) struct Gang {
     graph: Graph,
@@ -71,16 +76,18 @@ pub(super) struct Gang {
     tolerance: f64,
     /// Σxxᵀ of every user; `None` for a user without rewards.
     grams: Vec<Option<Symmetric>>,
-    /// The factors of Λ's diagonal blocks: the preconditioner.
+    /// The factors of Λ's diagonal blocks: the preconditioner, where a number is not enough.
     factors: Vec<Option<Cholesky>>,
+    /// tr(Σxxᵀ) of every user.
+    traces: Vec<f64>,
     solver: Solver,
 }
 
 impl Gang {
     pub(super) fn new(graph: Graph, dim: usize, tolerance: f64) -> Self {
         let users = graph.neighbours.len();
-        let (grams, factors) = (vec![None; users], vec![None; users]);
-        Self { graph, dim, tolerance, grams, factors, solver: Solver::default() }
+        let (grams, factors, traces) = (vec![None; users], vec![None; users], vec![0.0; users]);
+        Self { graph, dim, tolerance, grams, factors, traces, solver: Solver::default() }
     }
 
     /// Adds isolated users.
@@ -89,13 +96,16 @@ impl Gang {
             self.graph.neighbours.resize(users, Vec::new());
             self.grams.resize(users, None);
             self.factors.resize(users, None);
+            self.traces.resize(users, 0.0);
         }
     }
 
     /// Λ += xxᵀ in the block of a user.
     pub(super) fn learn(&mut self, user: usize, x: &[f64]) {
         let (dim, diagonal) = (self.dim, self.graph.diagonal(user));
-        self.grams[user].get_or_insert_with(|| Symmetric::zero(dim)).add_outer(1.0, x);
+        let gram = self.grams[user].get_or_insert_with(|| Symmetric::zero(dim));
+        gram.add_outer(1.0, x);
+        self.traces[user] = trace(gram);
         self.factors[user]
             .get_or_insert_with(|| Cholesky::identity(dim, diagonal))
             .add_outer(&mut x.to_vec());
@@ -104,17 +114,24 @@ impl Gang {
     /// g with Λg = x in the block of a user, as its nonzero blocks with their users; `None` where
     /// no finite g was found.
     pub(super) fn solve(&mut self, user: usize, x: &[f64]) -> Option<Gain> {
-        let Self { graph, grams, factors, solver, tolerance, .. } = self;
-        let mut product = vec![0.0; x.len()];
+        let Self { graph, grams, factors, traces, solver, tolerance, .. } = self;
+        let (mut product, dim) = (vec![0.0; x.len()], x.len() as f64);
         let add_gram = |at: usize, p: &[f64], out: &mut [f64]| {
             if let Some(gram) = &grams[at] {
                 gram.times(p, &mut product);
                 out.iter_mut().zip(&product).for_each(|(out, p)| *out += p);
             }
         };
-        let precondition = |at: usize, z: &mut [f64]| match &factors[at] {
-            Some(factor) => factor.solve(z),
-            None => z.iter_mut().for_each(|z| *z /= graph.diagonal(at)),
+        let precondition = |at: usize, z: &mut [f64]| {
+            let (diagonal, trace) = (graph.diagonal(at), traces[at]);
+            match &factors[at] {
+                // A user with few rewards for its friends has a block that is nearly a number.
+                Some(factor) if trace > NEARLY_A_NUMBER * diagonal => factor.solve(z),
+                _ => {
+                    let scale = 1.0 / (diagonal + trace / dim);
+                    z.iter_mut().for_each(|z| *z *= scale);
+                }
+            }
         };
         solver.solve((user, x), *tolerance, graph, add_gram, precondition)
     }
@@ -137,24 +154,30 @@ impl Gang {
         what: &'static str,
         users: usize,
     ) -> Result<(), Error> {
-        let (mut grams, mut factors) = (Vec::new(), Vec::new());
+        let (mut grams, mut factors, mut traces) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..users {
             let mut served = [0.0];
             read_numbers(from, what, &mut served)?;
             if served[0] == 1.0 {
                 let mut gram = Symmetric::zero(self.dim);
                 read_numbers(from, what, gram.packed_mut())?;
+                traces.push(trace(&gram));
                 grams.push(Some(gram));
                 factors.push(Some(read_factor(from, what, self.dim)?));
             } else {
                 grams.push(None);
                 factors.push(None);
+                traces.push(0.0);
             }
         }
         self.graph.neighbours.resize(users, Vec::new());
-        (self.grams, self.factors) = (grams, factors);
+        (self.grams, self.factors, self.traces) = (grams, factors, traces);
         Ok(())
     }
+}
+
+fn trace(matrix: &Symmetric) -> f64 {
+    (0..matrix.dim()).map(|at| matrix.at(at, at)).sum()
 }
 
 /// Blocks of a solution, each with its user.
@@ -178,6 +201,12 @@ struct Solver {
 /// The limit on steps: the result is then as good as rounding allows.
 const MOST_STEPS: usize = 500;
 
+/// ⟨a, b⟩, as several sums side by side.
+#[inline(always)]
+fn product_of(a: &[f64], b: &[f64]) -> f64 {
+    sum_in_parts(a, b, |a, b| a * b)
+}
+
 impl Solver {
     /// x with ((I + L) ⊗ I + what `add_gram` adds) x = b in the block of a user, from 0, to a
     /// residual of about `tolerance`·‖b‖. Blocks whose residuals are negligible, all together, are
@@ -198,7 +227,7 @@ impl Solver {
         takes_part.resize(users, false);
         let of = |at: usize| at * dim..(at + 1) * dim;
         let sum = |blocks: &[usize], a: &[f64], b: &[f64]| -> f64 {
-            blocks.iter().map(|at| dot(&a[of(*at)], &b[of(*at)])).sum()
+            blocks.iter().map(|at| product_of(&a[of(*at)], &b[of(*at)])).sum()
         };
         let enough = tolerance * tolerance * dot(b, b);
         let too_small = enough / users as f64;
@@ -213,7 +242,7 @@ impl Solver {
             for &at in &*blocks {
                 let z = &mut better[of(at)];
                 z.copy_from_slice(&residual[of(at)]);
-                if dot(z, z) > too_small { precondition(at, z) } else { z.fill(0.0) }
+                if product_of(z, z) > too_small { precondition(at, z) } else { z.fill(0.0) }
             }
             // The preconditioner changes as blocks are left out: the flexible form of β does not
             // rely on it.

@@ -1,9 +1,11 @@
 //! Parts that several algorithms share.
 
 pub(crate) mod clubs;
+pub(crate) mod edge_slack;
 mod epochs;
 pub(crate) mod forced;
 pub(crate) mod hierarchy;
+pub(crate) mod information_sets;
 mod model;
 mod per_cluster;
 mod pooled;

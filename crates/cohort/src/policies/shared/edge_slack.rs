@@ -1,7 +1,8 @@
 //! When an edge can next be cut, without looking at it.
 //!
-//! CLUB cuts the edge of users i and l when `‖w_i − w_l‖ > c_i + c_l`, with `c_i = α₂·F(T_i)`.
-//! Only i's own turns move w_i and lower c_i. So every user has a slack for its edges:
+//! CLUB cuts the edge of users i and l when `‖w_i − w_l‖ > c_i + c_l`, with `c_i = α₂·F(T_i)`; RCLUMB
+//! adds half of its tolerance to every c_i. Only i's own turns move w_i and lower c_i. So every user has
+//! a slack for its edges:
 //!
 //! - its **reference** (a_i, C_i): w_i and c_i as they were when it last looked at all its edges;
 //! - its **drift bound** `e_i = ‖w_i − a_i‖ + (C_i − c_i)`: the most that any edge can have lost by i
@@ -41,10 +42,12 @@ const PADDING: usize = 4;
 const ROUNDING: f64 = 1e-12;
 
 /// The slacks of all users.
-pub(super) struct EdgeSlacks {
-    pub(super) alpha2: f64,
-    pub(super) dim: usize,
-    pub(super) users: Vec<EdgeSlack>,
+pub(crate) struct EdgeSlacks {
+    pub(crate) alpha2: f64,
+    /// What is added to every c_i.
+    tolerance: f64,
+    pub(crate) dim: usize,
+    pub(crate) users: Vec<EdgeSlack>,
     /// a_i, padded, row by row.
     references: Vec<f64>,
     /// m, padded: the mean of references as it was some looks ago.
@@ -58,8 +61,8 @@ pub(super) struct EdgeSlacks {
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct EdgeSlack {
-    /// c_i = α₂·F(T_i), now.
+pub(crate) struct EdgeSlack {
+    /// c_i, now.
     pub reach: f64,
     /// C_i.
     pub reference_reach: f64,
@@ -71,11 +74,12 @@ pub(super) struct EdgeSlack {
 
 impl EdgeSlacks {
     /// Of users of whom nothing is known: w = 0 and T = 0 for all, half of the way for each.
-    pub(super) fn new(users: usize, dim: usize, alpha2: f64) -> Self {
-        let reach = alpha2 * uncertainty(0.0);
+    pub(crate) fn new(users: usize, dim: usize, alpha2: f64, tolerance: f64) -> Self {
+        let reach = alpha2 * uncertainty(0.0) + tolerance;
         let slack = EdgeSlack { reach, reference_reach: reach, drift_bound: 0.0, length: reach };
         Self {
             alpha2,
+            tolerance,
             dim,
             users: vec![slack; users],
             references: vec![0.0; users * dim.next_multiple_of(PADDING)],
@@ -86,9 +90,27 @@ impl EdgeSlacks {
         }
     }
 
+    /// Of users of whom this is known; everybody has to look at its edges first.
+    pub(crate) fn of(ofuls: &[Oful], dim: usize, alpha2: f64, tolerance: f64) -> Self {
+        let mut slacks = Self::new(ofuls.len(), dim, alpha2, tolerance);
+        for (user, oful) in ofuls.iter().enumerate() {
+            let reach = slacks.reach(oful.progress().updates);
+            slacks.users[user] =
+                EdgeSlack { reach, reference_reach: reach, drift_bound: 0.0, length: NONE };
+            slacks.reference_mut(user).copy_from_slice(oful.estimate());
+        }
+        slacks.find_middle();
+        slacks
+    }
+
+    /// c_i after so many rewards.
+    fn reach(&self, rewards: f64) -> f64 {
+        self.alpha2 * uncertainty(rewards) + self.tolerance
+    }
+
     /// One more user of whom nothing is known, and who is new to these neighbours.
-    pub(super) fn add(&mut self, neighbours: impl Iterator<Item = usize>) {
-        let reach = self.alpha2 * uncertainty(0.0);
+    pub(crate) fn add(&mut self, neighbours: impl Iterator<Item = usize>) {
+        let reach = self.reach(0.0);
         self.users.push(EdgeSlack {
             reach,
             reference_reach: reach,
@@ -103,16 +125,17 @@ impl EdgeSlacks {
     }
 
     /// A user has learned: takes note of it and tells whether its edges must be looked at.
-    pub(super) fn moved(&mut self, user: usize, oful: &Oful) -> bool {
+    pub(crate) fn moved(&mut self, user: usize, oful: &Oful) -> bool {
         let moved = distance_squared(oful.estimate(), self.reference(user)).sqrt();
+        let reach = self.reach(oful.progress().updates);
         let slack = &mut self.users[user];
-        slack.reach = self.alpha2 * uncertainty(oful.progress().updates);
+        slack.reach = reach;
         slack.drift_bound = moved + (slack.reference_reach - slack.reach);
         slack.drift_bound > slack.length
     }
 
     /// Looks at all edges of a user: returns those to cut, and gives it a new slack for the rest.
-    pub(super) fn recheck(
+    pub(crate) fn recheck(
         &mut self,
         user: usize,
         ofuls: &[Oful],
@@ -181,7 +204,7 @@ impl EdgeSlacks {
     }
 
     /// m: the mean of all references, and how far each is from it.
-    pub(super) fn find_middle(&mut self) {
+    pub(crate) fn find_middle(&mut self) {
         self.rechecks_left = self.users.len();
         self.middle.fill(0.0);
         for reference in self.references.chunks_exact(self.middle.len()) {
@@ -194,11 +217,11 @@ impl EdgeSlacks {
             references.map(|reference| distance_squared(reference, &self.middle).sqrt()).collect();
     }
 
-    pub(super) fn reference(&self, user: usize) -> &[f64] {
+    pub(crate) fn reference(&self, user: usize) -> &[f64] {
         &self.padded_reference(user)[..self.dim]
     }
 
-    pub(super) fn reference_mut(&mut self, user: usize) -> &mut [f64] {
+    pub(crate) fn reference_mut(&mut self, user: usize) -> &mut [f64] {
         &mut self.references[user * self.middle.len()..][..self.dim]
     }
 
