@@ -281,6 +281,9 @@ fn make_policy(task: &Task, world: &dyn World) -> Result<Box<dyn Policy>, Error>
     Ok(policy)
 }
 
+/// After so many turns it is asked whether to go on.
+const TURNS_BETWEEN_LOOKS: usize = 128;
+
 /// Runs one task on the current rayon pool. `None` if it was stopped.
 pub fn play(
     task: &Task,
@@ -316,10 +319,12 @@ pub fn play(
             None => Duration::ZERO,
         };
         world.start_round(round);
-        learning += match order {
-            Order::Together => answers.play_together(policy.as_mut(), world.as_ref()),
-            Order::OneByOne => answers.play_one_by_one(policy.as_mut(), world.as_ref()),
+        let took = match order {
+            Order::Together => Some(answers.play_together(policy.as_mut(), world.as_ref())),
+            Order::OneByOne => answers.play_one_by_one(policy.as_mut(), world.as_ref(), halted),
         };
+        let Some(took) = took else { return Ok(None) };
+        learning += took;
         run.learning += learning;
         run.environment += started.elapsed() - learning;
 
@@ -449,13 +454,22 @@ impl Answers {
         choosing + started.elapsed()
     }
 
-    /// Users are served in order, each update before the next choice. Returns the learning time.
-    fn play_one_by_one(&mut self, policy: &mut dyn Policy, world: &dyn World) -> Duration {
+    /// Users are served in order, each update before the next choice. Returns the learning time;
+    /// `None` if it was stopped, since a round of very many users is too long to wait for.
+    fn play_one_by_one(
+        &mut self,
+        policy: &mut dyn Policy,
+        world: &dyn World,
+        halted: &dyn Fn() -> bool,
+    ) -> Option<Duration> {
         let online = policy.online().expect("a policy that is served one by one has turns");
         let mut learning = Duration::ZERO;
         // Contexts are checked when made: once where all users have the same.
         let shared = (!world.own_offers()).then(|| world.contexts());
         for user in 0..self.arms.len() {
+            if user % TURNS_BETWEEN_LOOKS == TURNS_BETWEEN_LOOKS - 1 && halted() {
+                return None;
+            }
             if world.is_absent(user) {
                 (self.rewards[user], self.regrets[user]) = (0.0, 0.0);
                 continue;
@@ -472,7 +486,7 @@ impl Answers {
             learning += started.elapsed();
             (self.arms[user], self.rewards[user], self.regrets[user]) = (arm, reward, regret);
         }
-        learning
+        Some(learning)
     }
 }
 

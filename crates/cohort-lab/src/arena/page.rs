@@ -1,5 +1,6 @@
 //! The outcome as one page that opens offline, and as Markdown.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::pictures::{curves, ranks};
@@ -36,7 +37,7 @@ pub fn html(request: &Request, report: &Report) -> String {
         let _ = writeln!(out, "<li><a href=\"#{name}\">{name}</a></li>");
     }
     out.push_str("</ul></nav>\n<main>\n<section id=\"standings\">\n<h2>Standings</h2>\n");
-    for (place, version) in VERSIONS.iter().enumerate() {
+    for (place, version) in versions(request) {
         let standings = &report.standings[place];
         let picture = ranks(standings, version, report.critical[place]);
         let _ = write!(out, "<h3>At {version}</h3>\n{}", svg::write(&picture));
@@ -61,6 +62,9 @@ pub fn html(request: &Request, report: &Report) -> String {
         let (picture, _) = curves(played, report).draw();
         out.push_str(&svg::write(&picture));
         out.push_str(&table(&protocol_rows(played, report)));
+        for line in absent(played, report) {
+            let _ = writeln!(out, "<p>{}</p>", escape(&line));
+        }
         out.push_str(&table(&source_rows(played)));
         out.push_str("</section>\n");
     }
@@ -79,17 +83,31 @@ fn how(request: &Request, report: &Report) -> String {
         false => "",
     };
     let stopped = if report.interrupted { "Stopped before all was played. " } else { "" };
+    let who = match request.policies.is_empty() {
+        true => "Every policy of the registry",
+        false => "Some policies of the registry",
+    };
+    let tuned = match request.values() {
+        0 => "Nothing was tuned.".to_owned(),
+        values => format!(
+            "Tuned: the best of these and of {values} more values of one parameter, by one run in another world."
+        ),
+    };
     format!(
-        "{quick}{stopped}Every policy of the registry in every protocol, in the same worlds; regret is the mean over users, \
-         ± half of the 95 % interval over repetitions. Published: parameters as the authors publish them. Tuned: the best of \
-         these and of {} more values of one parameter, by one run in another world. A policy that took more than {} s of a \
+        "{quick}{stopped}{who} in every protocol, in the same worlds; regret is the mean over users, \
+         ± half of the 95 % interval over repetitions. Published: parameters as the authors publish them. {tuned} A policy that took more than {} s of a \
          processor for one run of a protocol is left out of that protocol. Ranks: 1 is best; where fewer policies play (some \
          need all users in every round), ranks are spread over all places. Relative: regret by that of the best policy of \
          the protocol, geometric mean. Oracles are told what no policy can know and are not ranked. Seconds: of a \
          processor, to choose and learn. Memory: bytes of what was learned, as it is kept.",
-        request.values(),
         request.seconds
     )
+}
+
+/// Published parameters, and tuned ones where anything was tuned.
+fn versions(request: &Request) -> impl Iterator<Item = (usize, &'static str)> {
+    let count = if request.values() == 0 { 1 } else { VERSIONS.len() };
+    VERSIONS.into_iter().enumerate().take(count)
 }
 
 /// Who is first where, and what `cohort` has there.
@@ -177,7 +195,8 @@ fn protocol_rows(played: &Played, report: &Report) -> Rows {
         regrets.fold(f64::INFINITY, f64::min)
     };
     let bests = [best(0), best(1)];
-    let mut order: Vec<usize> = (0..names.len()).collect();
+    let mut order: Vec<usize> =
+        (0..names.len()).filter(|at| played.results[*at][0].complete().is_some()).collect();
     let key = |at: usize| {
         let regret = |version: usize| played.results[at][version].complete().map(Complete::regret);
         regret(0).unwrap_or(f64::INFINITY)
@@ -208,6 +227,20 @@ fn protocol_rows(played: &Played, report: &Report) -> Rows {
     (head, order.into_iter().map(row).collect())
 }
 
+/// Who did not play, a sentence for each reason.
+fn absent(played: &Played, report: &Report) -> Vec<String> {
+    let mut reasons: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (name, results) in report.names.iter().zip(&played.results) {
+        if let Some(why) = results[0].reason() {
+            let why = why.replace(&format!("policy `{name}` "), "");
+            reasons.entry(why).or_default().push(name);
+        }
+    }
+    let sentence =
+        |(why, names): (String, Vec<&str>)| format!("Not here: {} ({why}).", names.join(", "));
+    reasons.into_iter().map(sentence).collect()
+}
+
 /// Every parameter of a protocol, and where it comes from.
 fn source_rows(played: &Played) -> Rows {
     let rows = played.protocol.sources.iter().map(|source| source.to_vec());
@@ -236,7 +269,7 @@ pub fn markdown(request: &Request, report: &Report) -> String {
          [results.json](results.json) all numbers.\n",
         how(request, report)
     );
-    for (place, version) in VERSIONS.iter().enumerate() {
+    for (place, version) in versions(request) {
         let standings = &report.standings[place];
         let _ = writeln!(out, "## Standings at {version}\n\n{}", pipes(&standing_rows(standings)));
         let name = ["published", "tuned"][place];
@@ -259,6 +292,9 @@ pub fn markdown(request: &Request, report: &Report) -> String {
             protocol.name,
             pipes(&protocol_rows(played, report))
         );
+        for line in absent(played, report) {
+            let _ = writeln!(out, "{line}\n");
+        }
         out.push_str(&pipes(&source_rows(played)));
         out.push('\n');
     }

@@ -76,8 +76,8 @@ pub fn ranks(standings: &[Standing], version: &str, critical: Option<f64>) -> Pi
     picture.write((16.0, 24.0), title, 16.0, Anchor::Start, true, Colour::INK);
     let note = match critical {
         Some(difference) => format!(
-            "1 is best; bars are 95 % intervals over protocols; right of the dashed line: worse than the \
-             first by more than the critical difference, {difference:.1}"
+            "1 is best; bars: 95 % over protocols; dashed: the first and the critical difference, \
+             {difference:.1}"
         ),
         None => "1 is best; bars are 95 % intervals over protocols".to_owned(),
     };

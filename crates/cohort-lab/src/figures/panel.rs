@@ -175,9 +175,12 @@ impl Panel {
             }
             return;
         }
+        // From where it has a width: some curves have an interval at their end only.
+        let Some(first) = series.points.iter().position(|p| p.low < p.high) else { return };
+        let points = &series.points[first.saturating_sub(1)..];
         let edge = |p: &Point, y: f64| (frame.x.at(p.x), frame.inside(y));
-        let upper = series.points.iter().map(|p| edge(p, p.high));
-        let lower = series.points.iter().rev().map(|p| edge(p, p.low));
+        let upper = points.iter().map(|p| edge(p, p.high));
+        let lower = points.iter().rev().map(|p| edge(p, p.low));
         picture.area(upper.chain(lower).collect(), colour, 0.16);
     }
 

@@ -170,7 +170,9 @@ fn policies_are_run_in_the_order_they_are_defined_for() {
         let mut answers = Answers::new(2);
         match order {
             Order::Together => answers.play_together(&mut diary, world.as_ref()),
-            Order::OneByOne => answers.play_one_by_one(&mut diary, world.as_ref()),
+            Order::OneByOne => {
+                answers.play_one_by_one(&mut diary, world.as_ref(), &|| false).unwrap()
+            }
         };
         let pages = pages.lock().unwrap();
         (pages.clone(), answers)
@@ -306,4 +308,21 @@ fn users_whom_no_policy_has_met_are_alone() {
     draft.options.insert("activity".to_owned(), "zipf".into());
     let runs = go(&draft.resolve().unwrap().plan);
     assert_eq!(runs.repetitions.len(), 1);
+}
+
+/// With very many users one round can take longer than anybody waits.
+#[test]
+fn a_long_round_can_be_stopped_before_its_end() {
+    let users = 3 * TURNS_BETWEEN_LOOKS;
+    let environment = plan("random", &[], &[("users", users as f64)]).environment;
+    let mut world = environment.world(Seed { seed: 1, repetition: 0 }).unwrap();
+    world.start_round(0);
+    let pages = Arc::new(Mutex::new(Vec::new()));
+    let mut diary = Diary { order: Order::OneByOne, pages: Arc::clone(&pages) };
+    let looks = AtomicUsize::new(0);
+    let second_look = || looks.fetch_add(1, Ordering::Relaxed) == 1;
+    let took = Answers::new(users).play_one_by_one(&mut diary, world.as_ref(), &second_look);
+    assert!(took.is_none());
+    // Two pages a turn.
+    assert_eq!(pages.lock().unwrap().len(), 2 * (2 * TURNS_BETWEEN_LOOKS - 1));
 }
