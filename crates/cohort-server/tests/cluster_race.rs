@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex};
 
 use cohort_server::cluster::journal::{StreamJournal, read};
-use cohort_server::cluster::log::{Bounds, Log, NotAcknowledged, Unreachable};
+use cohort_server::cluster::log::{Bounds, Log, NotAcknowledged, Unreachable, Visit};
 use cohort_server::cluster::memory::MemoryStream;
 use cohort_server::journal::{Group, Journal, JournalError, frame};
 use rand::{RngExt, SeedableRng};
@@ -166,12 +166,7 @@ impl Log for Reached {
         })
     }
 
-    fn scan(
-        &self,
-        from: u64,
-        to: u64,
-        visit: &mut dyn FnMut(u64, &[u8]) -> Result<(), JournalError>,
-    ) -> Result<(), JournalError> {
+    fn scan(&self, from: u64, to: u64, visit: &mut Visit) -> Result<(), JournalError> {
         let broken = self.world.turn(self.me, |turns| turns.rng.random_bool(0.1));
         let to = if broken { (from + to) / 2 } else { to };
         self.world.stream.scan(from, to, visit)

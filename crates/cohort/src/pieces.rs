@@ -32,6 +32,11 @@ impl<T: Copy> Pieces<T> {
         self.len
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// Values of an item.
     pub fn stride(&self) -> usize {
         self.stride

@@ -262,7 +262,7 @@ impl Client {
         self.item = Some(said["item"].clone());
         let reward = Self::reward_of(self.decision);
         let mut body = json!({"decision_id": id, "reward": reward});
-        if self.decision % 2 == 0 {
+        if self.decision.is_multiple_of(2) {
             body["user"] = user.into();
         }
         let (status, said) =

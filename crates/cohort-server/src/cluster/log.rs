@@ -27,6 +27,9 @@ pub struct Bounds {
     pub last: u64,
 }
 
+/// What is done with a message and its sequence.
+pub type Visit<'a> = dyn FnMut(u64, &[u8]) -> Result<(), JournalError> + 'a;
+
 /// A stream of numbered messages, replicated and synced by others.
 pub trait Log: Send {
     /// A message under way.
@@ -45,12 +48,7 @@ pub trait Log: Send {
     fn bounds(&self) -> Result<Bounds, Unreachable>;
 
     /// Visits messages in order, from one sequence to another. Some may be missing.
-    fn scan(
-        &self,
-        from: u64,
-        to: u64,
-        visit: &mut dyn FnMut(u64, &[u8]) -> Result<(), JournalError>,
-    ) -> Result<(), JournalError>;
+    fn scan(&self, from: u64, to: u64, visit: &mut Visit) -> Result<(), JournalError>;
 
     /// Forgets messages before a sequence.
     fn purge(&self, before: u64) -> Result<(), Unreachable>;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::log::{Bounds, Log, NotAcknowledged, Unreachable};
+use super::log::{Bounds, Log, NotAcknowledged, Unreachable, Visit};
 use crate::journal::JournalError;
 
 /// A stream; clones are the same one.
@@ -65,12 +65,7 @@ impl Log for MemoryStream {
         Ok(Bounds { first, last: messages.last })
     }
 
-    fn scan(
-        &self,
-        from: u64,
-        to: u64,
-        visit: &mut dyn FnMut(u64, &[u8]) -> Result<(), JournalError>,
-    ) -> Result<(), JournalError> {
+    fn scan(&self, from: u64, to: u64, visit: &mut Visit) -> Result<(), JournalError> {
         let messages = self.messages().into_iter();
         let wanted = messages.filter(|(sequence, _)| (from..=to).contains(sequence));
         wanted.into_iter().try_for_each(|(sequence, bytes)| visit(sequence, &bytes))

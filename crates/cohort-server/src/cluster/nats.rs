@@ -14,7 +14,7 @@ use async_nats::jetstream::stream::{
 use async_nats::{Client, ConnectOptions, ServerAddr};
 use futures_util::StreamExt;
 
-use super::log::{Bounds, Log, NotAcknowledged, Unreachable};
+use super::log::{Bounds, Log, NotAcknowledged, Unreachable, Visit};
 use crate::journal::JournalError;
 
 /// How long an acknowledgement is waited for before it is looked after.
@@ -261,7 +261,7 @@ impl NatsLog {
     async fn scan_into(
         &self,
         (from, to): (u64, u64),
-        visit: &mut dyn FnMut(u64, &[u8]) -> Result<(), JournalError>,
+        visit: &mut Visit<'_>,
     ) -> Result<(), JournalError> {
         let fails = |why: String| super::log::store(&self.stream, "be read", why);
         let stream = self.nats.context.get_stream_no_info(&self.stream).await;
@@ -342,12 +342,7 @@ impl Log for NatsLog {
         })
     }
 
-    fn scan(
-        &self,
-        from: u64,
-        to: u64,
-        visit: &mut dyn FnMut(u64, &[u8]) -> Result<(), JournalError>,
-    ) -> Result<(), JournalError> {
+    fn scan(&self, from: u64, to: u64, visit: &mut Visit) -> Result<(), JournalError> {
         self.nats.wait(self.scan_into((from, to), visit))
     }
 

@@ -334,7 +334,7 @@ mod tests {
             let mut gathering = Gathering(HashMap::new());
             let whole: Vec<_> =
                 all.iter().filter_map(|part| gathering.push(|id| id, part)).collect();
-            assert_eq!(whole, [bytes.clone()]);
+            assert_eq!(whole, std::slice::from_ref(&bytes));
             if all.len() > 2 {
                 let mut gathering = Gathering(HashMap::new());
                 let lacks = all.iter().enumerate().filter(|(at, _)| *at != 1);

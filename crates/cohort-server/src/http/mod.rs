@@ -35,7 +35,7 @@ mod keys;
 mod learning;
 mod log;
 mod measure;
-mod operations;
+pub(crate) mod operations;
 mod page;
 mod path;
 mod personalizer;

@@ -64,13 +64,18 @@ pub(super) async fn digest(State(service): Shared) -> Result<String, ApiError> {
 
 /// Which node is to give up its partitions.
 #[derive(serde::Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(example = json!({"node": "a", "drain": true}))]
 pub struct DrainBody {
     /// The node.
     pub node: String,
-    /// `false` to own again.
-    #[serde(default)]
+    /// `false` to own again; `true` unless said.
+    #[serde(default = "yes")]
     pub drain: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// Has a node of the cluster give up its partitions, so that it can be stopped without anybody waiting.

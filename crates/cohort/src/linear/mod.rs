@@ -23,9 +23,9 @@ mod ridge;
 mod statistics;
 pub mod symmetric;
 
+pub(crate) use arm_groups::{ArmGroup, ArmLanes, groups, look};
 pub use bank::{Bank, InstructionSet};
 pub use best_arm::Bonus;
-pub(crate) use arm_groups::{ArmGroup, ArmLanes, groups, look};
 pub use confidence::{Confidence, OFUL_PARAMS, Progress, Shape, default_rho_min, tau_min};
 pub use largest_norm::largest_norm;
 pub use oful::Oful;

@@ -9,7 +9,7 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::split::encoded;
@@ -17,6 +17,7 @@ use super::{Asked, Front, answer_of};
 use crate::cluster::members::{NodeState, View};
 use crate::cluster::wire::Reply;
 use crate::http::ApiError;
+use crate::http::operations::DrainBody;
 use crate::insight::maker::curve;
 use crate::insight::view::AppInsight;
 use crate::state::{Bucket, Outcomes};
@@ -190,20 +191,10 @@ impl Front {
 
     /// Has a node give up what it owns, or own again.
     pub(super) async fn drain(&self, asked: &Asked, headers: &HeaderMap) -> Response {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Drain {
-            node: String,
-            #[serde(default = "yes")]
-            drain: bool,
-        }
-        fn yes() -> bool {
-            true
-        }
         let drain = match self
             .service
             .admit_admin(headers)
-            .map(|who| (who, serde_json::from_slice::<Drain>(&asked.body)))
+            .map(|who| (who, serde_json::from_slice::<DrainBody>(&asked.body)))
         {
             Err(refused) => return refused.into_response(),
             Ok((_, Err(why))) => {

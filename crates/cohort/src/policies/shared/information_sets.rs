@@ -200,11 +200,11 @@ impl InformationSets {
             return Cow::Borrowed(&self.everybody);
         }
         let members = users.len() - lost;
-        let in_time = |own: &&Box<Own>| {
+        let in_time = |own: &&Own| {
             let missed = self.rewards - own.until;
             missed <= self.newest.len() && missed + own.left.len() <= members.min(lost)
         };
-        let kept = self.own.get(user).and_then(Option::as_ref).filter(in_time);
+        let kept = self.own.get(user).and_then(Option::as_deref).filter(in_time);
         let mut sum = match kept {
             Some(own) => self.caught_up(user, own, users, cuts),
             None if lost < members => {
