@@ -88,6 +88,11 @@ pub enum What {
     },
     /// All that was known of a user was forgotten: it had not come for long, or should be.
     UserForgotten(String),
+    /// A user that did not come for long was let go; what it taught of users in general stays.
+    UserRetired(String),
+    /// Nothing, of no app: so that there is something new in the next snapshot and file of the journal, and
+    /// what was forgotten before goes from the disk.
+    Rested,
     /// The calendar was set by so many milliseconds: the time of this event is the new one, which may
     /// be before that of events before it, and all windows end as much later or earlier.
     ClockStepped(i64),
@@ -247,6 +252,11 @@ impl Event {
                 out.put_u8(16)?;
                 out.put_str(user)
             }
+            What::UserRetired(user) => {
+                out.put_u8(18)?;
+                out.put_str(user)
+            }
+            What::Rested => out.put_u8(19),
             What::ClockStepped(by_ms) => {
                 out.put_u8(14)?;
                 out.put_u64(by_ms.cast_unsigned())
@@ -314,6 +324,8 @@ impl Event {
             }
             16 => What::UserForgotten(from.take_str()?),
             17 => What::WindowsEnded { due_ms: from.take_u64()?, decision: from.take_str()? },
+            18 => What::UserRetired(from.take_str()?),
+            19 => What::Rested,
             14 => What::ClockStepped(from.take_u64()?.cast_signed()),
             TRIAL_TAG => What::DecidedInTrial(TrialDecision::read(from)?),
             tag if tag == TRIAL_TAG + 1 => What::TrialSet(Trial::read(from)?),
@@ -409,5 +421,25 @@ impl Decided {
             probability: from.take_f64()?,
             shown: from.take_bool()?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes of kinds that no folder of `tests/compat` has, as they were first written.
+    #[test]
+    fn kinds_that_came_later_are_read_as_they_were_written() {
+        let event =
+            Event { app: "a".to_owned(), at_ms: 7, what: What::UserRetired("zoë".to_owned()) };
+        let mut bytes = Vec::new();
+        event.encode(&mut bytes);
+        let kept = [1, 0, 0, 0, b'a', 7, 0, 0, 0, 0, 0, 0, 0, 18, 4, 0, 0, 0, b'z', b'o', 195, 171];
+        assert_eq!(bytes, kept);
+        assert_eq!(Event::decode(&kept).unwrap(), event);
+        let rested = [0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 19];
+        let event = Event { app: String::new(), at_ms: 7, what: What::Rested };
+        assert_eq!(Event::decode(&rested).unwrap(), event);
     }
 }

@@ -89,6 +89,7 @@ pub mod intercept;
 pub mod linear;
 mod pace;
 pub mod params;
+mod pieces;
 pub mod policies;
 mod policy;
 pub mod population;
@@ -99,6 +100,7 @@ mod simd;
 
 pub use contexts::{Arm, Contexts};
 pub use error::{Error, nearest};
+pub use pieces::Pieces;
 pub use policy::{Frozen, OnlinePolicy, Order, Policy, RefitJob, Refits, Saved, Score, Shared};
 pub use problem::{Law, Problem, Truth};
 

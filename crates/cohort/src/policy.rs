@@ -97,6 +97,13 @@ pub trait OnlinePolicy {
         false
     }
 
+    /// Lets a user go, for whom all is then as if it had never come, and keeps what it taught of users in
+    /// general: that is still there at the next fit, under no name. `false` from a policy that cannot, and then
+    /// nothing changes.
+    fn retire(&mut self, user: usize) -> bool {
+        self.forget(user)
+    }
+
     /// The propensity of every arm, for a policy that samples its arms; `false` from all others,
     /// which play the arm with the largest score. Where propensities have no closed form they are
     /// the frequencies in some draws, which depend on the seed: an arm drawn by these frequencies

@@ -9,11 +9,11 @@ use std::io::{self, Read, Write};
 
 use crate::cluster::partition::number_by_smallest_member;
 use crate::linear::Bank;
-use crate::{Error, Saved};
+use crate::{Error, Frozen, Saved, Shared};
 
 /// Learned state with a name and a version: the codec of a policy, from which its [`Saved`]
 /// follows. Bytes of another version are refused by name before the rest is read.
-pub trait State {
+pub trait State: Clone + Send + 'static {
     /// The name of the policy, for error messages.
     const NAME: &'static str;
     /// The version of the layout that [`State::write_state`] writes.
@@ -24,6 +24,14 @@ pub trait State {
 
     /// Restores what [`State::write_state`] wrote, checking every size and number it relies on.
     fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error>;
+
+    /// Takes over what another of its kind, with other parameters, has learned: the same as its bytes
+    /// would bring, and the same is refused. By its bytes, unless a policy knows a shorter way.
+    fn adopt(&mut self, other: Self) -> Result<(), Error> {
+        let mut bytes = Vec::new();
+        other.write_state(&mut bytes).map_err(|why| unwritable(Self::NAME, &why))?;
+        self.read_state(&mut bytes.as_slice())
+    }
 }
 
 impl<T: State> Saved for T {
@@ -36,6 +44,26 @@ impl<T: State> Saved for T {
         read_header(from, T::NAME, T::VERSION)?;
         self.read_state(from)
     }
+
+    fn freeze(&self) -> io::Result<Frozen> {
+        let copy = self.clone();
+        Ok(Box::new(move |out| copy.save(out)))
+    }
+
+    fn share(&self) -> io::Result<Shared> {
+        Ok(Box::new(self.clone()))
+    }
+
+    fn take_over(&mut self, shared: Shared) -> Result<(), Error> {
+        let other = shared.downcast::<T>().map_err(|_| not_alike(T::NAME))?;
+        self.adopt(*other)
+    }
+}
+
+/// What was learned cannot be written.
+fn unwritable(what: &'static str, why: &io::Error) -> Error {
+    let expected = "what can be written".to_owned();
+    Error::Saved { what, found: why.to_string(), expected }
 }
 
 /// The error for state that comes from another kind of policy.

@@ -80,3 +80,44 @@ fn policies_that_cannot_forget_say_so_and_stay_as_they_are() {
         assert_eq!(scored(&mut *policy, 2), before, "{name}");
     }
 }
+
+/// Users who are let go one after the other, so that a few are there at a time, leave what they taught.
+#[test]
+fn what_retired_users_taught_is_known_of_newcomers() {
+    let (mut retires, mut forgets) = (policy(), policy());
+    for user in 0..600 {
+        for (policy, keeps) in [(&mut retires, true), (&mut forgets, false)] {
+            learn(&mut **policy, user..user + 1, 12);
+            if user >= 6 {
+                let online = policy.online().unwrap();
+                let gone = if keeps { online.retire(user - 6) } else { online.forget(user - 6) };
+                assert!(gone);
+            }
+        }
+    }
+    let population = |policy: &mut dyn Policy| {
+        policy.catch_up();
+        let population = policy.insight().and_then(|insight| insight.population());
+        (population.unwrap().cohorts().len(), scored(policy, 5000))
+    };
+    let (cohorts, newcomer) = population(&mut *retires);
+    // Half of the users like the first feature, half the second: both kinds are known.
+    assert_eq!(cohorts, 2, "{newcomer:?}");
+    // A user who is gone is nobody, and what is kept comes back.
+    assert_eq!(scored(&mut *retires, 3), newcomer);
+    let mut bytes = Vec::new();
+    retires.saved().unwrap().save(&mut bytes).unwrap();
+    let mut again = policy();
+    again.saved().unwrap().load(&mut bytes.as_slice()).unwrap();
+    assert_eq!(scored(&mut *again, 5000), newcomer);
+    // Of those who are merely forgotten nothing is left but the last fit.
+    assert_ne!(population(&mut *forgets).1, newcomer);
+    // Statistics of those who went are bounded.
+    for user in 600..4000 {
+        learn(&mut *retires, user..user + 1, 3);
+        assert!(retires.online().unwrap().retire(user));
+    }
+    let mut more = Vec::new();
+    retires.saved().unwrap().save(&mut more).unwrap();
+    assert!(more.len() < 2 * bytes.len() + 400_000, "{} after {}", more.len(), bytes.len());
+}

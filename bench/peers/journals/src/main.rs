@@ -139,7 +139,8 @@ fn start(
     let app = Request::CreateApp {
         app: "shop".to_owned(),
         settings,
-        trial: Default::default(),
+        trial: Box::default(),
+        learning: Box::default(),
         key: None,
     };
     let created = local.block_on(asker, runtime.handle().ask(app));
@@ -155,7 +156,7 @@ async fn prepare(handle: &Handle, decided: &Cell<usize>) {
         decision: Some(format!("decision-{n}")),
         shown: true,
     });
-    let offer = Offer { ids: vec!["a".to_owned()], features: vec![Some(vec![0.1, 0.2])] };
+    let offer = Offer::new(vec!["a".to_owned()], vec![Some(vec![0.1, 0.2])]);
     let users = users.collect();
     let asked = Request::Decide { app: "shop".to_owned(), offer, users, explain: false };
     assert!(handle.ask(asked).await.is_ok(), "decisions are taken");

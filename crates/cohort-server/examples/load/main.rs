@@ -6,6 +6,7 @@
 //! cargo run --release -p cohort-server --example load rewards     rewards alone
 //! cargo run --release -p cohort-server --example load refits R N  refits alone, at R/4 decides/s, N users
 //! cargo run --release -p cohort-server --example load users N     memory and restart, N users
+//! cargo run --release -p cohort-server --example load pauses N    how long the engine stands still, N users
 //! cargo run --release -p cohort-server --example load hostile R   R decides/s of one app among bad clients
 //! cargo run --release -p cohort-server --example load soak M R    M minutes at R decides/s, everything active
 //! ```
@@ -35,6 +36,7 @@ mod client;
 mod clocks;
 mod figures;
 mod hostile;
+mod pauses;
 mod refits;
 mod soak;
 mod users;
@@ -64,6 +66,7 @@ fn main() {
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["serve", folder, kind] => serve(folder, kind),
         ["users", users] => users::measure(users.parse().expect("a number of users")),
+        ["pauses", users] => pauses::measure(users.parse().expect("a number of users")),
         ["refits", saturation, users] => {
             let saturation = saturation.parse().expect("decides a second");
             let users = users.parse().expect("a number of users");

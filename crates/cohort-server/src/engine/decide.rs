@@ -36,7 +36,7 @@ impl Engine {
         explain: bool,
         group: &mut Group,
     ) -> Result<Answer, Refusal> {
-        self.check_work(app, &offer, users.len(), explain)?;
+        self.check_work(app, &offer, users.len().max(offer.batch), explain)?;
         let at_ms = self.advance(now_ms, app, group)?;
         self.start_job_if_due(app)?;
         let mut scratch = std::mem::take(&mut self.scratch);

@@ -1,8 +1,10 @@
 //! Who is forgotten, and when? Users that were not seen for long, so that memory has an end, and
 //! whoever is asked to be.
 //!
-//! A policy forgets a user's own statistics; what users have in common stays as it was fitted with
-//! them, until the next fit. That it was forgotten is an event: replayed, the same users are gone.
+//! Whoever was not seen for long is retired: nothing tells any more who it was, and what it taught goes on
+//! telling what users have in common. Of whoever is asked to be forgotten statistics go, too; what users have
+//! in common stays as it was fitted with them, until the next fit. Both are events: replayed, the same users
+//! are gone.
 
 use super::{Engine, Refusal};
 use crate::event::What;
@@ -12,6 +14,11 @@ use crate::journal::Group;
 const AT_ONCE: usize = 256;
 
 impl Engine {
+    /// Whether users or apps went since this was last asked: something of them is still on disk.
+    pub fn has_erased(&mut self) -> bool {
+        std::mem::take(&mut self.has_erased)
+    }
+
     pub(super) fn forget_user(
         &mut self,
         at_ms: u64,
@@ -19,11 +26,22 @@ impl Engine {
         user: String,
         group: &mut Group,
     ) -> Result<(), Refusal> {
+        self.let_user_go(at_ms, app, user, What::UserForgotten, group)
+    }
+
+    fn let_user_go(
+        &mut self,
+        at_ms: u64,
+        app: &str,
+        user: String,
+        how: fn(String) -> What,
+        group: &mut Group,
+    ) -> Result<(), Refusal> {
         if !self.app_mut(app)?.can_forget() {
             let policy = self.app(app)?.settings().policy.clone();
             return Err(Refusal::CannotForget { policy });
         }
-        self.record(group, app, at_ms, What::UserForgotten(user.clone()))?;
+        self.record(group, app, at_ms, how(user.clone()))?;
         if let Some(recent) = self.recent.get_mut(app) {
             recent.forget(&user);
         }
@@ -48,7 +66,7 @@ impl Engine {
         let Some(longest) = longest.map(str::to_owned) else {
             return Err(Refusal::TooManyUsers { limit });
         };
-        match self.forget_user(at_ms, app, longest, group) {
+        match self.let_user_go(at_ms, app, longest, What::UserRetired, group) {
             Err(Refusal::CannotForget { .. }) => Err(Refusal::TooManyUsers { limit }),
             done => {
                 metrics::counter!("cohort_users_forgotten_total", "why" => "room").increment(1);
@@ -74,7 +92,7 @@ impl Engine {
                 return Ok(());
             }
             let user = known.users().name(user).to_owned();
-            match self.forget_user(at_ms, app, user, group) {
+            match self.let_user_go(at_ms, app, user, What::UserRetired, group) {
                 Err(Refusal::CannotForget { .. }) => return Ok(()),
                 done => done?,
             }

@@ -88,6 +88,8 @@ pub struct Engine {
     consistent: (u32, usize),
     /// Whether windows have ended that are not closed.
     is_behind: bool,
+    /// Whether users or apps went of whom something is on disk.
+    has_erased: bool,
 }
 
 /// What a policy has to do that takes long, such as a refit of what users have in common. Whoever
@@ -119,8 +121,20 @@ impl Engine {
     pub fn new(state: State, limits: Limits, rng: ChaCha12Rng) -> Self {
         let (scratch, refits) = (decide::Scratch::default(), Refits::default());
         let (recent, troubles) = (BTreeMap::new(), trouble::Troubles::default());
-        let (consistent, is_behind) = ((0, 0), false);
-        Self { state, limits, rng, scratch, refits, recent, troubles, consistent, is_behind }
+        // Nobody knows what was erased before this process began.
+        let (consistent, is_behind, has_erased) = ((0, 0), false, true);
+        Self {
+            state,
+            limits,
+            rng,
+            scratch,
+            refits,
+            recent,
+            troubles,
+            consistent,
+            is_behind,
+            has_erased,
+        }
     }
 
     /// Refits that have become due since they were last taken; decisions go on meanwhile as before
@@ -188,6 +202,9 @@ impl Engine {
                 self.refits.under_way.remove(&app);
                 self.refits.put_off.remove(&app);
                 self.recent.remove(&app);
+                let gone = self.state.take_gone();
+                // Where no thread can be had it is done here.
+                drop(std::thread::Builder::new().spawn(move || drop(gone)));
                 Ok(Answer::Done)
             }
             Request::ShowApp { app } => self.view(&app),
@@ -271,6 +288,10 @@ impl Engine {
                     self.troubles.refit_failed(&app, "it stopped at a bug");
                     self.put_off_refit(&app)?;
                 }
+                Ok(Answer::Done)
+            }
+            Request::Rests => {
+                self.record(group, "", now_ms, What::Rested)?;
                 Ok(Answer::Done)
             }
             Request::TimePasses | Request::ClockSteps { .. } => Ok(Answer::Done),
@@ -415,6 +436,7 @@ impl Engine {
         at_ms: u64,
         what: What,
     ) -> Result<(), Refusal> {
+        let erases = matches!(what, What::UserForgotten(_) | What::UserRetired(_) | What::Deleted);
         let event = Event { app: app.to_owned(), at_ms, what };
         let mark = group.mark();
         group.push(|out| event.encode(out));
@@ -423,6 +445,7 @@ impl Engine {
             Refusal::Bug { why: why.to_string() }
         })?;
         self.consistent = group.mark();
+        self.has_erased |= erases;
         Ok(())
     }
 

@@ -56,7 +56,9 @@ pub fn recover<D: Disk>(
     let replayed = journal.read(state.last_event() + 1, &mut |number, bytes| {
         let damaged = |what: String| JournalError::Damaged { event: number, what };
         let event = Event::decode(bytes).map_err(|why| damaged(why.to_string()))?;
-        state.apply(event).map_err(|why| damaged(why.to_string()))
+        state.apply(event).map_err(|why| damaged(why.to_string()))?;
+        drop(state.take_gone());
+        Ok(())
     });
     if let Err(journal) = replayed {
         return Err(match passed_over.is_empty() {

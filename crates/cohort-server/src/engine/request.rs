@@ -165,6 +165,8 @@ pub enum Request {
     },
     /// Nothing but time.
     TimePasses,
+    /// Nothing happened for long, and there is something to forget on disk.
+    Rests,
     /// The calendar was set, and the time that comes with this is the new one.
     ClockSteps {
         /// By so many milliseconds.
@@ -197,6 +199,7 @@ impl Request {
             | Self::ListItems { .. }
             | Self::ShowDecision { .. }
             | Self::TimePasses
+            | Self::Rests
             | Self::ClockSteps { .. } => None,
         }
     }
@@ -306,6 +309,8 @@ pub struct Offer {
     pub context: Option<Arc<Features>>,
     /// The features of the user.
     pub user: Option<Arc<Features>>,
+    /// How many users the whole request is for, where this is a part of it.
+    pub batch: usize,
 }
 
 impl Offer {

@@ -19,8 +19,9 @@ impl Engine {
         group: &mut Group,
     ) -> Result<Answer, Refusal> {
         let at_ms = self.advance(now_ms, &app, group)?;
-        let found = self.app(&app)?.decisions().get(&decision);
-        let Some(status) = found.and_then(|found| status_at(found, at_ms)) else {
+        let known = self.app(&app)?;
+        let found = known.decisions().get(&decision);
+        let Some(status) = found.and_then(|found| status_at(known, found, at_ms)) else {
             return Err(Refusal::DecisionUnknown { decision });
         };
         // Asking twice is asking once: a retry must not fail.
@@ -50,7 +51,7 @@ impl Engine {
                 limit: MOST_GATHERED,
             });
         }
-        match found.and_then(|found| status_at(found, at_ms)) {
+        match found.and_then(|found| status_at(known, found, at_ms)) {
             None => Err(Refusal::DecisionUnknown { decision }),
             Some(Status::NotShown) => Err(Refusal::NotShown { decision }),
             Some(Status::Expired(_)) => Err(Refusal::Late { decision }),

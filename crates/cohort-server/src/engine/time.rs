@@ -4,7 +4,7 @@ use super::recent::Recent;
 use super::{Answer, Engine, Refusal};
 use crate::event::What;
 use crate::journal::Group;
-use crate::state::{Decision, Status};
+use crate::state::{App, Decision, Status};
 
 /// What closing a window costs beside learning from it, in the unit of d².
 const WINDOW_WORK: u64 = 200;
@@ -91,9 +91,9 @@ impl Engine {
 }
 
 /// What a decision is by then, although it may not have been closed yet; nothing if it is forgotten.
-pub(super) fn status_at(found: &Decision, at_ms: u64) -> Option<Status> {
+pub(super) fn status_at(app: &App, found: &Decision, at_ms: u64) -> Option<Status> {
     match found.status {
-        status if found.due_ms > at_ms => Some(status),
+        status if app.decisions().due(found) > at_ms => Some(status),
         Status::Open => Some(Status::Expired(None)),
         Status::NotShown => None,
         // It is remembered for longer than it must be.

@@ -131,7 +131,7 @@ impl Waiting {
                 let last = (due_ms, decision);
                 self.end_windows(due_ms, |due| *due <= last, table)?;
             }
-            What::UserForgotten(user) => {
+            What::UserForgotten(user) | What::UserRetired(user) => {
                 // What waits is not learned any more; what was closed before is told as it was.
                 let theirs = self.by_id.values().filter(|(row, _)| row.made.user == user);
                 let theirs: Vec<String> = theirs.map(|(row, _)| row.made.id.clone()).collect();

@@ -357,6 +357,14 @@ impl Reader {
         }
     }
 
+    /// When a segment was last written to, by the calendar.
+    pub fn changed_ms(&self, piece: &Piece) -> Result<u64, JournalError> {
+        let changed = self.0.open(piece.first)?.metadata().and_then(|found| found.modified());
+        let changed = changed.map_err(|why| self.0.error("be read", &why))?;
+        let since = changed.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        Ok(since.as_millis() as u64)
+    }
+
     /// Removes segments all of whose events come before one. Returns how many.
     pub fn prune(&self, before: u64) -> Result<usize, JournalError> {
         self.0.prune(before)

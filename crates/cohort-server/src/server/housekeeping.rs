@@ -165,8 +165,14 @@ fn retain(
     let span_ms = age_ms / AGE_PARTS;
     let mut before = 0;
     for pair in pieces.windows(2) {
-        // All of a file is older than its end, which is where the next begins.
-        if pair[1].first > needed || (surplus == 0 && !is_older(&pair[1], age_ms - span_ms)?) {
+        // All of a file is older than its end, which is where the next begins; where that has nothing yet,
+        // it ended when it was last written to.
+        let ended_ms = match journal.time_of(&pair[1])? {
+            Some(at_ms) => at_ms,
+            None => journal.changed_ms(&pair[0])?,
+        };
+        let is_old = age_ms > 0 && ended_ms < now_ms.saturating_sub(age_ms - span_ms);
+        if pair[1].first > needed || (surplus == 0 && !is_old) {
             break;
         }
         before = pair[1].first;

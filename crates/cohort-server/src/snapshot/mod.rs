@@ -28,7 +28,7 @@ const MAGIC: &[u8; 16] = b"cohort snapshot\n";
 /// The layout of the file and of the state in it.
 const VERSION: u32 = 1;
 /// How many are kept.
-const KEPT: usize = 2;
+pub(crate) const KEPT: usize = 2;
 /// How the name of a file ends that is being written, or was when the service ended.
 const UNFINISHED: &str = ".unfinished";
 /// How the name of one ends that was damaged and is not needed.

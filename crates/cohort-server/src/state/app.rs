@@ -1,7 +1,6 @@
 //! What one app knows: its settings, its users, its items, its open decisions, and the policy
 //! that learned from the closed ones.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cohort::insight::Insight;
@@ -13,16 +12,17 @@ use super::decisions::{Decision, Decisions, Status};
 use super::names::Names;
 use super::outcomes::Outcomes;
 use super::seen::Seen;
+use super::sorted::Sorted;
 use crate::event::{Decided, Key, What};
 use crate::learning::{Aggregation, Apprenticeship, Learning, MOST_GATHERED, Mode};
 use crate::settings::{AppSettings, BadSettings};
 use crate::trial::{Trial, TrialDecision};
 
 /// The features of every item that was registered by JSON.
-pub type Described = BTreeMap<Box<str>, Arc<Features>>;
+pub type Described = Sorted<Arc<Features>>;
 
 /// The features of every registered item.
-pub type Items = BTreeMap<Box<str>, Box<[f64]>>;
+pub type Items = Sorted<Box<[f64]>>;
 
 /// One tenant of the service.
 pub struct App {
@@ -113,7 +113,9 @@ impl App {
 
     fn change(&mut self, at_ms: u64, what: What) -> Result<(), String> {
         match what {
-            What::Created(_) | What::Deleted => Err("not an event inside an app".to_owned()),
+            What::Created(_) | What::Deleted | What::Rested => {
+                Err("not an event inside an app".to_owned())
+            }
             What::Changed(settings) => {
                 if settings.dim != self.settings.dim || settings.policy != self.settings.policy {
                     return Err("a change of dimension or policy, which stay".to_owned());
@@ -185,7 +187,7 @@ impl App {
             What::Activated(id) => match self.decisions.get(&id) {
                 Some(found) if found.status == Status::NotShown => {
                     let ends_ms = match self.learning.wait_from_decision {
-                        true => found.due_ms,
+                        true => self.decisions.due(found),
                         false => self.window_end(at_ms),
                     };
                     self.decisions.move_to(&id, Status::Open, ends_ms);
@@ -210,25 +212,16 @@ impl App {
                 }
             }
             What::TimePassed => {
-                self.end_windows(at_ms, |_| true);
+                self.end_windows(at_ms, |_, _| true);
                 Ok(())
             }
             What::WindowsEnded { due_ms, decision } => {
                 let last = (due_ms, decision.as_str());
-                self.end_windows(due_ms, |found| (found.due_ms, found.made.id.as_str()) <= last);
+                self.end_windows(due_ms, |due_ms, id| (due_ms, id) <= last);
                 Ok(())
             }
-            What::UserForgotten(user) => match self.users.find(&user) {
-                Some(number) if self.online().forget(number) => {
-                    self.decisions.remove_user(number as u32);
-                    self.effects.forget(number);
-                    self.seen.remove(number);
-                    self.users.remove(&user);
-                    Ok(())
-                }
-                Some(_) => Err("a user of a policy that cannot forget was forgotten".to_owned()),
-                None => Err(format!("user `{user}` was forgotten, and never came")),
-            },
+            What::UserForgotten(user) => self.let_go(&user, |online, user| online.forget(user)),
+            What::UserRetired(user) => self.let_go(&user, |online, user| online.retire(user)),
             What::ClockStepped(by_ms) => {
                 self.seen.shift(by_ms);
                 self.decisions.shift(by_ms);
@@ -245,6 +238,25 @@ impl App {
         }
     }
 
+    /// Nothing is known of a user any more.
+    fn let_go(
+        &mut self,
+        user: &str,
+        forget: impl FnOnce(&mut dyn OnlinePolicy, usize) -> bool,
+    ) -> Result<(), String> {
+        match self.users.find(user) {
+            Some(number) if forget(self.online(), number) => {
+                self.decisions.remove_user(number as u32);
+                self.effects.forget(number);
+                self.seen.remove(number);
+                self.users.remove(user);
+                Ok(())
+            }
+            Some(_) => Err("a user of a policy that cannot forget was forgotten".to_owned()),
+            None => Err(format!("user `{user}` was forgotten, and never came")),
+        }
+    }
+
     fn decided(&mut self, at_ms: u64, made: Decided, control: bool) -> Result<(), String> {
         self.check_features(&made.context)?;
         if self.decisions.get(&made.id).is_some() {
@@ -254,9 +266,7 @@ impl App {
         self.seen.touch(user, at_ms);
         let status = if made.shown { Status::Open } else { Status::NotShown };
         let due_ms = self.window_end(at_ms);
-        let (gathered, agreed) = (Vec::new(), None);
-        let user = user as u32;
-        let decision = Decision { made, user, control, at_ms, due_ms, status, gathered, agreed };
+        let decision = Decision::new(made, user as u32, control, at_ms, due_ms, status);
         self.decisions.insert(decision);
         self.counts.decisions += 1;
         Ok(())
@@ -295,10 +305,15 @@ impl App {
 
     /// Closes every decision whose window has ended, and forgets those that were closed a window
     /// ago, in the order in which they are due, as long as they are `wanted`.
-    fn end_windows(&mut self, now_ms: u64, wanted: impl Fn(&Decision) -> bool) {
-        while let Some(decision) = self.decisions.first_due(now_ms).filter(|found| wanted(found)) {
-            let (id, status, due_ms) = (decision.made.id.clone(), decision.status, decision.due_ms);
-            let gathered = self.learning.aggregation.of(&decision.gathered);
+    fn end_windows(&mut self, now_ms: u64, wanted: impl Fn(u64, &str) -> bool) {
+        let decisions = |app: &Self| {
+            let found = app.decisions.first_due(now_ms)?;
+            let (due_ms, gathered) = (app.decisions.due(found), &found.gathered);
+            let gathered = app.learning.aggregation.of(gathered);
+            let is_wanted = wanted(due_ms, &found.made.id);
+            is_wanted.then(|| (found.made.id.clone(), found.status, due_ms, gathered))
+        };
+        while let Some((id, status, due_ms, gathered)) = decisions(self) {
             match status {
                 Status::Open if gathered.is_some() => {
                     self.rewarded(&id, gathered.unwrap_or_default(), due_ms);

@@ -11,14 +11,16 @@
 //! one and a retried decide are recognised. What is kept is so bounded by twice the window.
 
 use std::collections::BTreeSet;
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use hashbrown::HashMap;
+use hashbrown::DefaultHashBuilder;
 
+use super::sharded::Sharded;
 use crate::event::Decided;
 
 /// One decision and what became of it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Decision {
     /// As it was made; of a closed one the context is forgotten.
     pub made: Decided,
@@ -28,8 +30,8 @@ pub struct Decision {
     pub control: bool,
     /// When it was made.
     pub at_ms: u64,
-    /// When its present status ends.
-    pub due_ms: u64,
+    /// When its present status ends, on a clock that was never set: [`Decisions::due`].
+    due_ms: u64,
     /// What became of it.
     pub status: Status,
     /// Rewards that have come and are learned as one when the window ends.
@@ -55,11 +57,15 @@ pub enum Status {
 #[derive(Debug, Default)]
 pub struct Decisions {
     /// Shared with a snapshot that is being written; what changes meanwhile is copied.
-    by_id: HashMap<Box<str>, Arc<Decision>>,
+    by_id: Sharded<Arc<Decision>>,
+    hasher: DefaultHashBuilder,
+    /// On a clock that was never set …
     due: BTreeSet<(u64, Box<str>)>,
+    /// … and by how much it was set since.
+    set_ms: i64,
     waiting: usize,
     /// How many there are of each user that has any.
-    of_users: HashMap<u32, u32>,
+    of_users: Sharded<(u32, u32)>,
     /// What all of them take, roughly.
     bytes: usize,
 }
@@ -67,115 +73,175 @@ pub struct Decisions {
 /// What a decision takes beside its ids and features: itself, and its places in both tables.
 const DECISION_BYTES: usize = 256;
 
+/// When they are due is [asked](Decisions::due) of those whose clocks may have been set.
+impl PartialEq for Decision {
+    fn eq(&self, other: &Self) -> bool {
+        let when = |one: &Self| (one.user, one.control, one.at_ms, one.status, one.agreed);
+        self.made == other.made && when(self) == when(other) && self.gathered == other.gathered
+    }
+}
+
+impl Decision {
+    /// One whose status ends then, by the calendar, which is told when it is [inserted](Decisions::insert).
+    pub(super) fn new(
+        made: Decided,
+        user: u32,
+        control: bool,
+        at_ms: u64,
+        due_ms: u64,
+        status: Status,
+    ) -> Self {
+        Self { made, user, control, at_ms, due_ms, status, gathered: Vec::new(), agreed: None }
+    }
+}
+
 impl Decisions {
-    /// The decision of that id.
-    pub fn get(&self, id: &str) -> Option<&Decision> {
-        self.by_id.get(id).map(|decision| &**decision)
+    fn hash(&self, id: &str) -> u64 {
+        self.hasher.hash_one(id)
     }
 
-    /// Remembers a new one.
-    pub fn insert(&mut self, decision: Decision) {
-        let id: Box<str> = decision.made.id.as_str().into();
+    fn found(&self, id: &str) -> Option<&Arc<Decision>> {
+        self.by_id.find(self.hash(id), |found| found.made.id == id)
+    }
+
+    /// The decision of that id.
+    pub fn get(&self, id: &str) -> Option<&Decision> {
+        self.found(id).map(|decision| &**decision)
+    }
+
+    /// When the present status of a decision ends.
+    pub fn due(&self, decision: &Decision) -> u64 {
+        decision.due_ms.saturating_add_signed(self.set_ms)
+    }
+
+    /// A time by the calendar on the clock that was never set.
+    fn unset(&self, at_ms: u64) -> u64 {
+        at_ms.saturating_add_signed(self.set_ms.saturating_neg())
+    }
+
+    /// Remembers a new one, which is due by the calendar.
+    pub fn insert(&mut self, mut decision: Decision) {
+        decision.due_ms = self.unset(decision.due_ms);
         self.waiting += usize::from(decision.waits());
         self.bytes += decision.bytes();
-        *self.of_users.entry(decision.user).or_default() += 1;
-        self.due.insert((decision.due_ms, id.clone()));
-        self.by_id.insert(id, Arc::new(decision));
+        self.count(decision.user, 1);
+        self.due.insert((decision.due_ms, decision.made.id.as_str().into()));
+        let Self { by_id, hasher, .. } = self;
+        let hash_of = |one: &Arc<Decision>| hasher.hash_one(one.made.id.as_str());
+        let decision = Arc::new(decision);
+        by_id.insert(hash_of(&decision), decision, hash_of);
+    }
+
+    /// One more of a user, or one less.
+    fn count(&mut self, user: u32, more: i32) {
+        let Self { of_users, hasher, .. } = self;
+        let hash_of = |(user, _): &(u32, u32)| hasher.hash_one(user);
+        let (hash, is_it) = (hasher.hash_one(user), |(one, _): &(u32, u32)| *one == user);
+        match of_users.find_mut(hash, is_it) {
+            None if more > 0 => of_users.insert(hash, (user, more as u32), hash_of),
+            None => {}
+            Some((_, count)) if more < 0 && *count <= more.unsigned_abs() => {
+                of_users.remove(hash, is_it);
+            }
+            Some((_, count)) => *count = count.saturating_add_signed(more),
+        }
+    }
+
+    fn get_mut(&mut self, id: &str) -> Option<&mut Decision> {
+        let hash = self.hash(id);
+        self.by_id.find_mut(hash, |found| found.made.id == id).map(Arc::make_mut)
     }
 
     /// Gives a decision another status, which ends at another time, and returns its context; one
     /// that no longer waits keeps none.
     pub fn move_to(&mut self, id: &str, status: Status, due_ms: u64) -> Option<Box<[f64]>> {
-        let decision = Arc::make_mut(self.by_id.get_mut(id)?);
-        let (_, key) = self.due.take(&(decision.due_ms, Box::from(id)))?;
-        self.waiting -= usize::from(decision.waits());
+        let due_ms = self.unset(due_ms);
+        let decision = self.get_mut(id)?;
+        let (due_before, waited, bytes) = (decision.due_ms, decision.waits(), decision.bytes());
         decision.status = status;
         decision.due_ms = due_ms;
-        self.waiting += usize::from(decision.waits());
+        let waits = decision.waits();
+        let context = match waits {
+            true => decision.made.context.clone(),
+            false => {
+                decision.gathered = Vec::new();
+                std::mem::take(&mut decision.made.context)
+            }
+        };
+        let bytes_after = decision.bytes();
+        self.bytes = self.bytes + bytes_after - bytes;
+        self.waiting = self.waiting + usize::from(waits) - usize::from(waited);
+        let (_, key) = self.due.take(&(due_before, Box::from(id)))?;
         self.due.insert((due_ms, key));
-        if decision.waits() {
-            return Some(decision.made.context.clone());
-        }
-        self.bytes -= decision.bytes();
-        let context = std::mem::take(&mut decision.made.context);
-        decision.gathered = Vec::new();
-        self.bytes += decision.bytes();
         Some(context)
     }
 
     /// Keeps one more reward of a decision that waits.
     pub fn gather(&mut self, id: &str, reward: f64) {
-        if let Some(decision) = self.by_id.get_mut(id) {
-            Arc::make_mut(decision).gathered.push(reward);
+        if let Some(decision) = self.get_mut(id) {
+            decision.gathered.push(reward);
             self.bytes += size_of::<f64>();
         }
     }
 
     /// Keeps whether the policy would have chosen the same.
     pub fn set_agreed(&mut self, id: &str, agreed: bool) {
-        if let Some(decision) = self.by_id.get_mut(id) {
-            Arc::make_mut(decision).agreed = Some(agreed);
+        if let Some(decision) = self.get_mut(id) {
+            decision.agreed = Some(agreed);
         }
     }
 
     /// Gives every decision the number that its user has now.
     pub fn renumber(&mut self, mut number: impl FnMut(&str) -> u32) {
-        self.of_users.clear();
+        self.of_users = Sharded::default();
         // In their order: whoever is new gets the next number.
-        for (_, id) in &self.due {
-            let Some(decision) = self.by_id.get_mut(id) else { continue };
+        let ids: Vec<Box<str>> = self.due.iter().map(|(_, id)| id.clone()).collect();
+        for id in ids {
+            let Some(decision) = self.get_mut(&id) else { continue };
             let user = number(&decision.made.user);
-            Arc::make_mut(decision).user = user;
-            *self.of_users.entry(user).or_default() += 1;
+            decision.user = user;
+            self.count(user, 1);
         }
     }
 
     /// The first decision whose status has ended by then.
     pub fn first_due(&self, now_ms: u64) -> Option<&Decision> {
         let (due_ms, id) = self.due.first()?;
-        (*due_ms <= now_ms).then(|| self.get(id)).flatten()
+        (*due_ms <= self.unset(now_ms)).then(|| self.get(id)).flatten()
     }
 
     /// Where more than `most` have ended by then: when the last of the first `most` did, and which it is.
     pub fn part_due(&self, now_ms: u64, most: usize) -> Option<(u64, &str)> {
+        let now_ms = self.unset(now_ms);
         let mut due = self.due.iter().take_while(|(due_ms, _)| *due_ms <= now_ms);
         let (due_ms, id) = due.nth(most.max(1) - 1)?;
-        due.next().map(|_| (*due_ms, &**id))
+        due.next().map(|_| (due_ms.saturating_add_signed(self.set_ms), &**id))
     }
 
-    /// Lets every status end so much later, or earlier.
+    /// Lets every status end so much later, or earlier: the clock was set.
     pub fn shift(&mut self, by_ms: i64) {
-        for (due_ms, id) in std::mem::take(&mut self.due) {
-            let due_ms = due_ms.saturating_add_signed(by_ms);
-            if let Some(decision) = self.by_id.get_mut(&id) {
-                Arc::make_mut(decision).due_ms = due_ms;
-            }
-            self.due.insert((due_ms, id));
-        }
+        self.set_ms = self.set_ms.saturating_add(by_ms);
     }
 
     /// Forgets a decision.
     pub fn remove(&mut self, id: &str) {
-        if let Some(decision) = self.by_id.remove(id) {
+        let hash = self.hash(id);
+        if let Some(decision) = self.by_id.remove(hash, |found| found.made.id == id) {
             self.waiting -= usize::from(decision.waits());
             self.bytes -= decision.bytes();
             self.due.remove(&(decision.due_ms, Box::from(id)));
-            if let Some(count) = self.of_users.get_mut(&decision.user) {
-                *count -= 1;
-                if *count == 0 {
-                    self.of_users.remove(&decision.user);
-                }
-            }
+            self.count(decision.user, -1);
         }
     }
 
     /// Forgets all of a user.
     pub fn remove_user(&mut self, user: u32) {
-        if !self.of_users.contains_key(&user) {
+        let hash = self.hasher.hash_one(user);
+        if self.of_users.find(hash, |(one, _)| *one == user).is_none() {
             return;
         }
-        let theirs = self.by_id.iter().filter(|(_, decision)| decision.user == user);
-        let theirs: Vec<Box<str>> = theirs.map(|(id, _)| id.clone()).collect();
+        let theirs = self.by_id.iter().filter(|decision| decision.user == user);
+        let theirs: Vec<String> = theirs.map(|decision| decision.made.id.clone()).collect();
         theirs.iter().for_each(|id| self.remove(id));
     }
 
@@ -185,7 +251,7 @@ impl Decisions {
             decision.status == Status::NotShown && decision.made.id.starts_with(beginning)
         };
         let mut ids: Vec<String> =
-            self.by_id.values().filter(is_one).map(|one| one.made.id.clone()).collect();
+            self.by_id.iter().filter(is_one).map(|one| one.made.id.clone()).collect();
         ids.sort_unstable();
         ids
     }
@@ -197,7 +263,7 @@ impl Decisions {
 
     /// Whether none is.
     pub fn is_empty(&self) -> bool {
-        self.by_id.is_empty()
+        self.by_id.len() == 0
     }
 
     /// How many wait for an answer or for being shown.
@@ -215,9 +281,31 @@ impl Decisions {
         self.due.iter().filter_map(|(_, id)| self.get(id))
     }
 
-    /// All of them, in no order: a copy that shares what they are.
-    pub fn list(&self) -> Vec<Arc<Decision>> {
-        self.by_id.values().cloned().collect()
+    /// A copy to write elsewhere, which shares what they are.
+    pub(super) fn list(&self) -> DecisionList {
+        DecisionList { by_id: self.by_id.clone(), set_ms: self.set_ms }
+    }
+}
+
+/// All decisions of one moment.
+pub(super) struct DecisionList {
+    by_id: Sharded<Arc<Decision>>,
+    set_ms: i64,
+}
+
+impl DecisionList {
+    /// None.
+    pub fn clear(&mut self) {
+        self.by_id = Sharded::default();
+    }
+
+    /// All of them with when they are due, in that order.
+    pub fn sorted(&self) -> Vec<(u64, &Decision)> {
+        let due = |one: &Arc<Decision>| one.due_ms.saturating_add_signed(self.set_ms);
+        let mut all: Vec<(u64, &Decision)> =
+            self.by_id.iter().map(|one| (due(one), &**one)).collect();
+        all.sort_by(|a, b| (a.0, &a.1.made.id).cmp(&(b.0, &b.1.made.id)));
+        all
     }
 }
 

@@ -8,6 +8,7 @@
 //! | [`Names`] | which number does a user have? |
 //! | [`Seen`] | who has not been seen for longest? |
 //! | [`Decisions`] | which decisions wait for a reward, and until when? |
+//! | `sharded`, `sorted` | how can a snapshot hold a table while that changes? |
 //! | `import` | what of a policy that was trained outside? |
 //! | `model` | how does what was learned go to another app, or away? |
 //! | `saved` | how does all this become a snapshot and come back? |
@@ -24,6 +25,8 @@ mod names;
 mod outcomes;
 mod saved;
 mod seen;
+mod sharded;
+mod sorted;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,6 +47,8 @@ pub struct State {
     apps: BTreeMap<String, App>,
     /// Names of apps that were deleted and not created again.
     deleted: BTreeSet<String>,
+    /// Apps that were deleted and are still in memory.
+    gone: Vec<App>,
     /// The number of the last event in it.
     last_event: u64,
 }
@@ -93,9 +98,11 @@ impl State {
                 self.apps.insert(name, app);
             }
             What::Deleted => {
-                self.apps.remove(&name).ok_or_else(|| ApplyError::NoApp(name.clone()))?;
+                let app = self.apps.remove(&name);
+                self.gone.push(app.ok_or_else(|| ApplyError::NoApp(name.clone()))?);
                 self.deleted.insert(name);
             }
+            What::Rested => {}
             what => match self.apps.get_mut(&name) {
                 Some(app) => app.apply(&name, at_ms, what)?,
                 None => return Err(ApplyError::NoApp(name)),
@@ -103,6 +110,12 @@ impl State {
         }
         self.last_event += 1;
         Ok(())
+    }
+
+    /// Apps that were deleted since this was last asked: to free the memory of one takes long, and is done
+    /// where nobody waits.
+    pub fn take_gone(&mut self) -> Vec<App> {
+        std::mem::take(&mut self.gone)
     }
 
     /// The number of the last event in it.

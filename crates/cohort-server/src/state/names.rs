@@ -2,53 +2,104 @@
 
 use std::collections::BTreeSet;
 use std::hash::BuildHasher;
+use std::sync::Arc;
 
-use hashbrown::{DefaultHashBuilder, HashTable};
+use cohort::Pieces;
+use hashbrown::DefaultHashBuilder;
+
+use super::sharded::Sharded;
 
 /// Words numbered 0, 1, 2, … in the order in which they came. The number of a word that was removed is
 /// given to the next that comes, the smallest first.
 ///
-/// The words lie in one piece of memory, one after the other; the table holds numbers only and
-/// looks the words up there.
-#[derive(Default)]
+/// The words lie in pages, one after the other; the table holds numbers only and looks the words up
+/// there. Copies share all that is not written to.
 pub struct Names {
-    words: Vec<u8>,
-    /// Where each word begins, and how long it is; one that was removed has no length.
-    places: Vec<(u64, u32)>,
+    words: Words,
     free: BTreeSet<u32>,
-    /// Bytes of words that were removed.
+    /// Bytes of all words, and of those that were removed.
+    bytes: usize,
     unused: usize,
-    table: HashTable<u32>,
+    table: Sharded<u32>,
     hasher: DefaultHashBuilder,
 }
 
+/// Words in the order of their numbers, and nothing to find them by.
+#[derive(Clone)]
+struct Words {
+    pages: Vec<Arc<Vec<u8>>>,
+    /// The page of each word, where it begins there, and how long it is; one that was removed has no length.
+    places: Pieces<(u32, u32, u32)>,
+}
+
+/// A page is full with so many bytes.
+const PAGE_BYTES: usize = 1 << 15;
 /// Unused bytes that are not worth moving all words for.
 const FEW_BYTES: usize = 1 << 16;
+
+impl Default for Names {
+    fn default() -> Self {
+        Self {
+            words: Words { pages: Vec::new(), places: Pieces::new(1) },
+            free: BTreeSet::new(),
+            bytes: 0,
+            unused: 0,
+            table: Sharded::default(),
+            hasher: DefaultHashBuilder::default(),
+        }
+    }
+}
+
+impl Words {
+    fn get(&self, number: usize) -> &[u8] {
+        let (page, start, length) = self.places.value(number);
+        match length {
+            0 => &[],
+            _ => &self.pages[page as usize][start as usize..][..length as usize],
+        }
+    }
+
+    /// Adds bytes; returns where they are.
+    fn add(&mut self, word: &[u8]) -> Option<(u32, u32, u32)> {
+        let length = u32::try_from(word.len()).ok()?;
+        let is_full = |page: &Arc<Vec<u8>>| page.len() + word.len() > PAGE_BYTES;
+        if self.pages.last().is_none_or(is_full) {
+            // A short list stays small.
+            let room = if self.pages.is_empty() { word.len() } else { PAGE_BYTES.max(word.len()) };
+            self.pages.push(Arc::new(Vec::with_capacity(room)));
+        }
+        let at = u32::try_from(self.pages.len() - 1).ok()?;
+        let page = Arc::make_mut(self.pages.last_mut()?);
+        let start = page.len() as u32;
+        page.extend_from_slice(word);
+        Some((at, start, length))
+    }
+}
 
 impl Names {
     /// How many numbers were given: all are less than this.
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.words.places.len()
     }
 
     /// Whether there never was one.
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.len() == 0
     }
 
     /// How many words there are.
     pub fn count(&self) -> usize {
-        self.places.len() - self.free.len()
+        self.len() - self.free.len()
     }
 
     /// The number that the next new word gets.
     pub fn next_number(&self) -> usize {
-        self.free.first().map_or(self.places.len(), |free| *free as usize)
+        self.free.first().map_or(self.len(), |free| *free as usize)
     }
 
     /// The word of a number; empty where it was removed.
     pub fn name(&self, number: usize) -> &str {
-        std::str::from_utf8(word(&self.words, &self.places, number)).unwrap_or_default()
+        std::str::from_utf8(self.words.get(number)).unwrap_or_default()
     }
 
     /// The number of a word.
@@ -63,28 +114,28 @@ impl Names {
             return Some(number);
         }
         let number = u32::try_from(self.next_number()).ok()?;
-        let place = (self.words.len() as u64, u32::try_from(name.len()).ok()?);
-        self.words.extend_from_slice(name.as_bytes());
+        let place = self.words.add(name.as_bytes())?;
+        self.bytes += name.len();
         match self.free.remove(&number) {
-            true => self.places[number as usize] = place,
-            false => self.places.push(place),
+            true => self.words.places.set(number as usize, place),
+            false => self.words.places.push(&[place]),
         }
-        let Self { words, places, table, hasher, .. } = self;
-        let hash_of = |number: &u32| hasher.hash_one(word(words, places, *number as usize));
-        table.insert_unique(hasher.hash_one(name.as_bytes()), number, hash_of);
+        let Self { words, table, hasher, .. } = self;
+        let hash_of = |number: &u32| hasher.hash_one(words.get(*number as usize));
+        table.insert(hasher.hash_one(name.as_bytes()), number, hash_of);
         Some(number as usize)
     }
 
     /// Removes a word; its number, if it was there.
     pub fn remove(&mut self, name: &str) -> Option<usize> {
         let hash = self.hasher.hash_one(name.as_bytes());
-        let Self { words, places, table, .. } = self;
-        let is_it = |number: &u32| word(words, places, *number as usize) == name.as_bytes();
-        let (number, _) = table.find_entry(hash, is_it).ok()?.remove();
-        self.places[number as usize].1 = 0;
+        let Self { words, table, .. } = self;
+        let is_it = |number: &u32| words.get(*number as usize) == name.as_bytes();
+        let number = table.remove(hash, is_it)?;
+        words.places.set(number as usize, (0, 0, 0));
         self.free.insert(number);
         self.unused += name.len();
-        if self.unused > FEW_BYTES && 2 * self.unused > self.words.len() {
+        if self.unused > FEW_BYTES && 2 * self.unused > self.bytes {
             self.move_together();
         }
         Some(number as usize)
@@ -103,25 +154,29 @@ impl Names {
 
     /// A number that no word has, as after a removal: for reading what was kept.
     pub(super) fn add_hole(&mut self) -> Option<usize> {
-        let number = u32::try_from(self.places.len()).ok()?;
-        self.places.push((self.words.len() as u64, 0));
+        let number = u32::try_from(self.len()).ok()?;
+        self.words.places.push(&[(0, 0, 0)]);
         self.free.insert(number);
         Some(number as usize)
     }
 
     fn move_together(&mut self) {
-        let mut words = Vec::with_capacity(self.words.len() - self.unused);
-        for place in &mut self.places {
-            let start = words.len() as u64;
-            words.extend_from_slice(word(&self.words, std::slice::from_ref(place), 0));
-            place.0 = start;
+        let before = std::mem::take(&mut self.words.pages);
+        for number in 0..self.len() {
+            let (page, start, length) = self.words.places.value(number);
+            if length > 0 {
+                let word = &before[page as usize][start as usize..][..length as usize];
+                // There is room for what was there before.
+                let place = self.words.add(word).unwrap_or_default();
+                self.words.places.set(number, place);
+            }
         }
-        (self.words, self.unused) = (words, 0);
+        (self.bytes, self.unused) = (self.bytes - self.unused, 0);
     }
 
     /// A copy that can be written elsewhere.
     pub fn list(&self) -> NameList {
-        NameList { words: self.words.clone(), places: self.places.clone() }
+        NameList(self.words.clone())
     }
 
     /// All words in the order of their numbers; those that were removed are empty.
@@ -130,32 +185,24 @@ impl Names {
     }
 }
 
-/// Words in the order of their numbers, and nothing to find them by.
-pub struct NameList {
-    words: Vec<u8>,
-    places: Vec<(u64, u32)>,
-}
+/// All words of one moment in the order of their numbers.
+pub struct NameList(Words);
 
 impl NameList {
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.0.places.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.len() == 0
     }
 
     /// All words, as bytes.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        (0..self.len()).map(|number| word(&self.words, &self.places, number))
+        (0..self.len()).map(|number| self.0.get(number))
     }
-}
-
-fn word<'a>(words: &'a [u8], places: &[(u64, u32)], number: usize) -> &'a [u8] {
-    let (start, length) = places[number];
-    &words[start as usize..start as usize + length as usize]
 }
 
 #[cfg(test)]

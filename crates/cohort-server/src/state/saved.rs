@@ -13,7 +13,7 @@ use cohort_features::{Encoder, EncoderSettings, Features, ItemEffects};
 
 use super::State;
 use super::app::{App, Counts, Described, Items};
-use super::decisions::{Decision, Status};
+use super::decisions::{Decision, DecisionList, Status};
 use super::names::NameList;
 use super::outcomes::Outcomes;
 use super::seen::Seen;
@@ -58,12 +58,12 @@ struct FrozenApp {
     now_ms: u64,
     keys: Vec<Key>,
     users: NameList,
-    seen: Vec<(u32, u64)>,
+    seen: Seen,
     items: Arc<Items>,
     described: Arc<Described>,
     encoder: Option<Encoder>,
     effects: ItemEffects,
-    decisions: Vec<Arc<Decision>>,
+    decisions: DecisionList,
     counts: Counts,
     policy: Frozen,
     trial: Trial,
@@ -167,7 +167,7 @@ impl FrozenState {
 }
 
 impl FrozenApp {
-    fn write(mut self, mut out: &mut dyn Write) -> io::Result<()> {
+    fn write(self, mut out: &mut dyn Write) -> io::Result<()> {
         self.settings.write(out)?;
         out.put_u64(self.created_ms)?;
         out.put_u64(self.now_ms)?;
@@ -184,10 +184,10 @@ impl FrozenApp {
             out.put_str(id)?;
             out.put_numbers(features)?;
         }
-        out.put_u64(self.decisions.len() as u64)?;
-        self.decisions.sort_by(|a, b| (a.due_ms, &a.made.id).cmp(&(b.due_ms, &b.made.id)));
-        for decision in &self.decisions {
-            decision.save(out)?;
+        let decisions = self.decisions.sorted();
+        out.put_u64(decisions.len() as u64)?;
+        for (due_ms, decision) in &decisions {
+            decision.save(*due_ms, out)?;
         }
         self.counts.save(out)?;
         (self.policy)(&mut out)?;
@@ -197,15 +197,14 @@ impl FrozenApp {
         out.put_u32(TERMS_OF_KEYS)?;
         self.keys.iter().try_for_each(|key| key.write_terms(&mut out))?;
         out.put_u32(USERS_SEEN)?;
-        Seen::save(&self.seen, &mut out)?;
+        self.seen.save(&mut out)?;
         out.put_u32(LEARNING_OF_APP)?;
         self.learning.write(&mut out)?;
         self.apprenticeship.write(&mut out)?;
-        let more =
-            |decision: &&Arc<Decision>| decision.agreed.is_some() || !decision.gathered.is_empty();
-        let more: Vec<_> = self.decisions.iter().filter(more).collect();
+        let more = |(_, one): &&(u64, &Decision)| one.agreed.is_some() || !one.gathered.is_empty();
+        let more: Vec<_> = decisions.iter().filter(more).collect();
         out.put_len(more.len())?;
-        for decision in more {
+        for (_, decision) in more {
             out.put_str(&decision.made.id)?;
             out.put_u8(decision.agreed.map_or(2, u8::from))?;
             out.put_numbers(&decision.gathered)?;
@@ -239,7 +238,7 @@ impl App {
             now_ms: self.now_ms,
             keys: self.keys.clone(),
             users: self.users.list(),
-            seen: self.seen.list(),
+            seen: self.seen.clone(),
             items: self.items.clone(),
             described: self.described.clone(),
             encoder: self.encoder.clone(),
@@ -320,11 +319,11 @@ impl App {
 }
 
 impl Decision {
-    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+    fn save(&self, due_ms: u64, out: &mut dyn Write) -> io::Result<()> {
         self.made.write(out)?;
         out.put_u32(self.user)?;
         out.put_u64(self.at_ms)?;
-        out.put_u64(self.due_ms)?;
+        out.put_u64(due_ms)?;
         let group = if self.control { OF_CONTROL } else { 0 };
         match self.status {
             Status::NotShown => out.put_u8(group),
@@ -355,8 +354,7 @@ impl Decision {
             3 => Status::Expired(from.take_option()?),
             other => return Err(Malformed::odd(format!("a decision of the status {other}"))),
         };
-        let (gathered, agreed) = (Vec::new(), None);
-        Ok(Self { made, user, control, at_ms, due_ms, status, gathered, agreed })
+        Ok(Self::new(made, user, control, at_ms, due_ms, status))
     }
 }
 

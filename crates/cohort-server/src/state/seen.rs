@@ -2,22 +2,27 @@
 
 use std::io::{self, Read, Write};
 
+use cohort::Pieces;
+
 use crate::bytes::{Malformed, Put, Take};
 
 /// No user.
 const NOBODY: u32 = u32::MAX;
 
 /// A list of users' numbers, the longest unseen first; any of them is moved or taken out at once.
-#[derive(Debug)]
+/// Copies share all that is not written to.
+#[derive(Clone, Debug)]
 pub struct Seen {
-    users: Vec<Place>,
+    users: Pieces<Place>,
     first: u32,
     last: u32,
+    /// By how much the clock was set since the times that places have.
+    set_ms: i64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    /// [`NEVER`] for whoever is not in the list.
+    /// On a clock that was never set; [`NEVER`] for whoever is not in the list.
     at_ms: u64,
     before: u32,
     after: u32,
@@ -28,46 +33,51 @@ const NOWHERE: Place = Place { at_ms: NEVER, before: NOBODY, after: NOBODY };
 
 impl Default for Seen {
     fn default() -> Self {
-        Self { users: Vec::new(), first: NOBODY, last: NOBODY }
+        Self { users: Pieces::new(1), first: NOBODY, last: NOBODY, set_ms: 0 }
     }
 }
 
 impl Seen {
     /// A user was seen, later than all others.
     pub(super) fn touch(&mut self, user: usize, at_ms: u64) {
-        if user >= self.users.len() {
-            self.users.resize(user + 1, NOWHERE);
+        while user >= self.users.len() {
+            self.users.push(&[NOWHERE]);
         }
         self.remove(user);
-        let before = self.last;
-        self.users[user] = Place { at_ms: at_ms.min(NEVER - 1), before, after: NOBODY };
+        let (before, after) = (self.last, NOBODY);
+        let at_ms = at_ms.saturating_add_signed(self.set_ms.saturating_neg()).min(NEVER - 1);
+        self.users.set(user, Place { at_ms, before, after });
         match before {
             NOBODY => self.first = user as u32,
-            before => self.users[before as usize].after = user as u32,
+            before => self.change(before, |place| place.after = user as u32),
         }
         self.last = user as u32;
     }
 
     /// A user is no more.
     pub(super) fn remove(&mut self, user: usize) {
-        let there = self.users.get(user).copied().filter(|place| place.at_ms != NEVER);
-        let Some(Place { before, after, .. }) = there else { return };
+        if user >= self.users.len() || self.users.value(user).at_ms == NEVER {
+            return;
+        }
+        let Place { before, after, .. } = self.users.value(user);
         match before {
             NOBODY => self.first = after,
-            before => self.users[before as usize].after = after,
+            before => self.change(before, |place| place.after = after),
         }
         match after {
             NOBODY => self.last = before,
-            after => self.users[after as usize].before = before,
+            after => self.change(after, |place| place.before = before),
         }
-        self.users[user] = NOWHERE;
+        self.users.set(user, NOWHERE);
+    }
+
+    fn change(&mut self, user: u32, change: impl FnOnce(&mut Place)) {
+        change(&mut self.users.get_mut(user as usize)[0]);
     }
 
     /// Everybody was seen so much later, or earlier: the clock was set.
     pub(super) fn shift(&mut self, by_ms: i64) {
-        for place in self.users.iter_mut().filter(|place| place.at_ms != NEVER) {
-            place.at_ms = place.at_ms.saturating_add_signed(by_ms).min(NEVER - 1);
-        }
+        self.set_ms = self.set_ms.saturating_add(by_ms);
     }
 
     /// Who was not seen for longest, and when that was.
@@ -79,23 +89,19 @@ impl Seen {
     pub fn iter(&self) -> impl Iterator<Item = (usize, u64)> {
         let mut next = self.first;
         std::iter::from_fn(move || {
-            let place = self.users.get(next as usize)?;
-            let user = next as usize;
+            let user = (next != NOBODY).then_some(next as usize)?;
+            let place = self.users.value(user);
             next = place.after;
-            Some((user, place.at_ms))
+            Some((user, place.at_ms.saturating_add_signed(self.set_ms)))
         })
     }
 
-    /// A copy that can be written elsewhere.
-    pub(super) fn list(&self) -> Vec<(u32, u64)> {
-        self.iter().map(|(user, at_ms)| (user as u32, at_ms)).collect()
-    }
-
-    pub(super) fn save(list: &[(u32, u64)], out: &mut dyn Write) -> io::Result<()> {
-        out.put_u64(list.len() as u64)?;
-        for (user, at_ms) in list {
-            out.put_u32(*user)?;
-            out.put_u64(*at_ms)?;
+    /// Writes it.
+    pub(super) fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        out.put_u64(self.iter().count() as u64)?;
+        for (user, at_ms) in self.iter() {
+            out.put_u32(user as u32)?;
+            out.put_u64(at_ms)?;
         }
         Ok(())
     }
@@ -138,7 +144,7 @@ mod tests {
             }
             prop_assert_eq!(seen.iter().collect::<Vec<_>>(), plain.clone());
             let mut bytes = Vec::new();
-            Seen::save(&seen.list(), &mut bytes)?;
+            seen.clone().save(&mut bytes)?;
             let again = Seen::load(&mut bytes.as_slice(), 12).unwrap();
             prop_assert_eq!(again.iter().collect::<Vec<_>>(), plain);
         }

@@ -16,6 +16,8 @@
 
 mod saved;
 
+use std::sync::Arc;
+
 use super::{Bonus, Confidence, Progress, Shape, Statistics, Symmetric, argmax, dot};
 use crate::{Arm, Contexts};
 
@@ -28,9 +30,15 @@ pub const REFRESH_UPDATES: usize = 1024;
 /// + xᵀV⁻¹x).
 pub const LARGEST_STEP: f64 = 1e7;
 
-/// One linear learner.
+/// One linear learner. Copies share its numbers until one of them learns, so that a copy of many
+/// learners is cheap.
 #[derive(Clone, Debug)]
 pub struct Oful {
+    numbers: Arc<Numbers>,
+}
+
+#[derive(Clone, Debug)]
+struct Numbers {
     precision: Symmetric,
     inverse: Symmetric,
     moment: Vec<f64>,
@@ -44,7 +52,7 @@ pub struct Oful {
 impl Oful {
     /// A fresh learner.
     pub fn new(dim: usize, lambda: f64) -> Self {
-        Self {
+        let numbers = Numbers {
             precision: Symmetric::identity(dim, lambda),
             inverse: Symmetric::identity(dim, 1.0 / lambda),
             moment: vec![0.0; dim],
@@ -53,17 +61,24 @@ impl Oful {
             updates: 0,
             gain: vec![0.0; dim],
             lambda,
-        }
+        };
+        Self { numbers: Arc::new(numbers) }
+    }
+
+    /// The numbers, for writing: copied first where they are shared.
+    fn own(&mut self) -> &mut Numbers {
+        Arc::make_mut(&mut self.numbers)
     }
 
     /// A learner with these sufficient statistics.
     pub fn from_statistics(statistics: &Statistics, lambda: f64) -> Self {
         let dim = statistics.moment.len();
         let mut oful = Self::new(dim, lambda);
-        oful.precision.add(1.0, &statistics.gram);
-        oful.moment.copy_from_slice(&statistics.moment);
-        oful.updates = statistics.rewards as usize;
-        oful.refresh();
+        let own = oful.own();
+        own.precision.add(1.0, &statistics.gram);
+        own.moment.copy_from_slice(&statistics.moment);
+        own.updates = statistics.rewards as usize;
+        own.refresh();
         oful
     }
 
@@ -81,7 +96,7 @@ impl Oful {
 
     /// ⟨x, θ̂⟩ + radius·‖x‖ in the norm of the set, or with its square.
     pub fn optimistic(&self, x: &[f64], radius: f64, shape: Shape) -> f64 {
-        dot(x, &self.estimate) + radius * shape.length(x, &self.inverse)
+        dot(x, self.estimate()) + radius * shape.length(x, self.inverse())
     }
 
     /// Learns one reward for one context.
@@ -91,6 +106,56 @@ impl Oful {
 
     /// Learns several rewards of the same context at once: their number and their sum.
     pub fn learn_weighted(&mut self, x: &[f64], rewards: f64, sum: f64) {
+        self.own().learn(x, rewards, sum);
+    }
+
+    /// Adds the data of other learners with the same λ: V ← V + Σ(V_l − λI).
+    pub fn absorb<'a>(&mut self, others: impl IntoIterator<Item = &'a Self>) {
+        let own = self.own();
+        for other in others {
+            own.add(1.0, &other.numbers);
+            own.updates += other.numbers.updates;
+        }
+        own.refresh();
+    }
+
+    /// Removes the data of a learner that was absorbed before: V ← V − (V_l − λI).
+    pub fn release(&mut self, other: &Self) {
+        let own = self.own();
+        own.add(-1.0, &other.numbers);
+        own.updates -= other.numbers.updates;
+        own.refresh();
+    }
+
+    /// V.
+    pub fn precision(&self) -> &Symmetric {
+        &self.numbers.precision
+    }
+
+    /// Σxy.
+    pub fn moment(&self) -> &[f64] {
+        &self.numbers.moment
+    }
+
+    /// θ̂.
+    pub fn estimate(&self) -> &[f64] {
+        &self.numbers.estimate
+    }
+
+    /// V⁻¹.
+    pub fn inverse(&self) -> &Symmetric {
+        &self.numbers.inverse
+    }
+
+    /// The progress, on which the radius depends.
+    pub fn progress(&self) -> Progress {
+        Progress { log_det: self.numbers.log_det, updates: self.numbers.updates as f64 }
+    }
+}
+
+impl Numbers {
+    /// [`Oful::learn_weighted`].
+    fn learn(&mut self, x: &[f64], rewards: f64, sum: f64) {
         self.precision.add_outer(rewards, x);
         for (b, x) in self.moment.iter_mut().zip(x) {
             *b += x * sum;
@@ -111,22 +176,6 @@ impl Oful {
         }
         self.inverse.add_outer(-rewards / (1.0 + step), &self.gain);
         self.log_det += step.ln_1p();
-    }
-
-    /// Adds the data of other learners with the same λ: V ← V + Σ(V_l − λI).
-    pub fn absorb<'a>(&mut self, others: impl IntoIterator<Item = &'a Self>) {
-        for other in others {
-            self.add(1.0, other);
-            self.updates += other.updates;
-        }
-        self.refresh();
-    }
-
-    /// Removes the data of a learner that was absorbed before: V ← V − (V_l − λI).
-    pub fn release(&mut self, other: &Self) {
-        self.add(-1.0, other);
-        self.updates -= other.updates;
-        self.refresh();
     }
 
     fn add(&mut self, sign: f64, other: &Self) {
@@ -151,31 +200,6 @@ impl Oful {
         self.estimate.copy_from_slice(&self.moment);
         factor.solve(&mut self.estimate);
     }
-
-    /// V.
-    pub fn precision(&self) -> &Symmetric {
-        &self.precision
-    }
-
-    /// Σxy.
-    pub fn moment(&self) -> &[f64] {
-        &self.moment
-    }
-
-    /// θ̂.
-    pub fn estimate(&self) -> &[f64] {
-        &self.estimate
-    }
-
-    /// V⁻¹.
-    pub fn inverse(&self) -> &Symmetric {
-        &self.inverse
-    }
-
-    /// The progress, on which the radius depends.
-    pub fn progress(&self) -> Progress {
-        Progress { log_det: self.log_det, updates: self.updates as f64 }
-    }
 }
 
 #[cfg(test)]
@@ -188,7 +212,8 @@ mod tests {
     /// The largest relative difference between the updated state and a fresh Cholesky solve of V:
     /// of V⁻¹, of θ̂, of ln det V.
     fn drift(oful: &Oful) -> f64 {
-        let mut fresh = oful.clone();
+        let oful = &oful.numbers;
+        let mut fresh = Numbers::clone(oful);
         fresh.refresh();
         let apart = |a: &[f64], b: &[f64]| {
             let largest = b.iter().fold(f64::MIN_POSITIVE, |most, b| most.max(b.abs()));

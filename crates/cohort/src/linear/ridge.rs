@@ -5,15 +5,22 @@
 //! N(w, v²M⁻¹) is w + v·L⁻ᵀz, and xᵀM⁻¹x is the squared length of L⁻¹x, both O(d²).
 
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 
 use super::dot;
 use super::symmetric::Cholesky;
 use crate::Error;
 use crate::saved::{read_numbers, write_numbers};
 
-/// One learner.
+/// One learner. Copies share its numbers until one of them learns, so that a copy of many learners
+/// is cheap.
 #[derive(Clone, Debug)]
 pub struct Ridge {
+    numbers: Arc<Numbers>,
+}
+
+#[derive(Clone, Debug)]
+struct Numbers {
     factor: Cholesky,
     moment: Vec<f64>,
     estimate: Vec<f64>,
@@ -24,64 +31,67 @@ impl Ridge {
     /// A fresh learner.
     pub fn new(dim: usize, lambda: f64) -> Self {
         let (moment, estimate) = (vec![0.0; dim], vec![0.0; dim]);
-        Self { factor: Cholesky::identity(dim, lambda), moment, estimate, rewards: 0.0 }
+        let factor = Cholesky::identity(dim, lambda);
+        Self { numbers: Arc::new(Numbers { factor, moment, estimate, rewards: 0.0 }) }
     }
 
     /// Learns one reward for one context.
     pub fn learn(&mut self, x: &[f64], y: f64) {
-        self.moment.iter_mut().zip(x).for_each(|(b, x)| *b += x * y);
+        let own = Arc::make_mut(&mut self.numbers);
+        own.moment.iter_mut().zip(x).for_each(|(b, x)| *b += x * y);
         // `estimate` serves as scratch for x before it is solved for.
-        self.estimate.copy_from_slice(x);
-        self.factor.add_outer(&mut self.estimate);
-        self.estimate.copy_from_slice(&self.moment);
-        self.factor.solve(&mut self.estimate);
-        self.rewards += 1.0;
+        own.estimate.copy_from_slice(x);
+        own.factor.add_outer(&mut own.estimate);
+        own.estimate.copy_from_slice(&own.moment);
+        own.factor.solve(&mut own.estimate);
+        own.rewards += 1.0;
     }
 
     /// w + v·L⁻ᵀz, in place of z: a draw from N(w, v²M⁻¹) where z is standard normal.
     pub fn draw(&self, v: f64, z: &mut [f64]) {
-        self.factor.backward(z);
-        z.iter_mut().zip(&self.estimate).for_each(|(z, w)| *z = w + v * *z);
+        self.numbers.factor.backward(z);
+        z.iter_mut().zip(&self.numbers.estimate).for_each(|(z, w)| *z = w + v * *z);
     }
 
     /// xᵀM⁻¹x; `scratch` is resized to the length of x.
     pub fn quadratic(&self, x: &[f64], scratch: &mut Vec<f64>) -> f64 {
         scratch.clear();
         scratch.extend(x);
-        self.factor.forward(scratch);
+        self.numbers.factor.forward(scratch);
         dot(scratch, scratch)
     }
 
     /// M = LLᵀ.
     pub fn factor(&self) -> &Cholesky {
-        &self.factor
+        &self.numbers.factor
     }
 
     /// w.
     pub fn estimate(&self) -> &[f64] {
-        &self.estimate
+        &self.numbers.estimate
     }
 
     /// The number of rewards learned.
     pub fn rewards(&self) -> f64 {
-        self.rewards
+        self.numbers.rewards
     }
 
     /// Writes the whole state.
     pub fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        write_numbers(out, self.factor.packed())?;
-        write_numbers(out, &self.moment)?;
-        write_numbers(out, &self.estimate)?;
-        write_numbers(out, &[self.rewards])
+        write_numbers(out, self.numbers.factor.packed())?;
+        write_numbers(out, &self.numbers.moment)?;
+        write_numbers(out, &self.numbers.estimate)?;
+        write_numbers(out, &[self.numbers.rewards])
     }
 
     /// Reads what [`Ridge::save`] wrote of a learner of this dimension.
     pub fn load(from: &mut dyn Read, what: &'static str, dim: usize) -> Result<Self, Error> {
         let mut ridge = Self::new(dim, 1.0);
-        ridge.factor = read_factor(from, what, dim)?;
-        read_numbers(from, what, &mut ridge.moment)?;
-        read_numbers(from, what, &mut ridge.estimate)?;
-        read_numbers(from, what, std::slice::from_mut(&mut ridge.rewards))?;
+        let own = Arc::make_mut(&mut ridge.numbers);
+        own.factor = read_factor(from, what, dim)?;
+        read_numbers(from, what, &mut own.moment)?;
+        read_numbers(from, what, &mut own.estimate)?;
+        read_numbers(from, what, std::slice::from_mut(&mut own.rewards))?;
         Ok(ridge)
     }
 }

@@ -50,6 +50,7 @@ pub const INFO: PolicyInfo = PolicyInfo {
 
 builder! { OFUL; t0: count }
 
+#[derive(Clone)]
 struct AlbDim {
     confidence: Confidence,
     t0: f64,

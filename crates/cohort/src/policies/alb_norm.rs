@@ -58,6 +58,7 @@ pub fn epoch_lengths(rounds: usize) -> Vec<usize> {
 }
 
 /// One ALB-Norm per user, all in step.
+#[derive(Clone)]
 pub(crate) struct AlbNorm {
     /// T, all epochs together.
     rounds: usize,

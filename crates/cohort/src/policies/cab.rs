@@ -50,6 +50,7 @@ builder! { alpha: real, exploration: real, intercept: flag, gamma: real }
 /// M = I + Σxxᵀ: the regulariser.
 const LAMBDA: f64 = 1.0;
 
+#[derive(Clone)]
 struct Cab {
     exploration: f64,
     gamma: f64,
@@ -160,6 +161,12 @@ impl State for Cab {
         let turns = saved::read_some(from, INFO.name, 1)?[0];
         self.users = read_ofuls(from, INFO.name, self.dim, LAMBDA)?;
         self.turns = turns;
+        Ok(())
+    }
+
+    fn adopt(&mut self, other: Self) -> Result<(), Error> {
+        saved::check_equal(INFO.name, "dimension", other.dim, self.dim)?;
+        (self.turns, self.users) = (other.turns, other.users);
         Ok(())
     }
 }

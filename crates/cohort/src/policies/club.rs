@@ -78,6 +78,7 @@ pub(super) const PARAMS: &[&[Param]] = &[
 /// M = I + Σxxᵀ: the regulariser.
 const LAMBDA: f64 = 1.0;
 
+#[derive(Clone)]
 pub(super) struct Club {
     /// exploration·α.
     exploration: f64,

@@ -140,6 +140,7 @@ impl Plan {
 }
 
 /// One run of CMLB; SCLB runs several in sequence.
+#[derive(Clone)]
 pub(crate) struct Cmlb {
     plan: Plan,
     users: usize,
@@ -148,6 +149,7 @@ pub(crate) struct Cmlb {
     phase: Phase,
 }
 
+#[derive(Clone)]
 enum Phase {
     /// Line 3.
     Individual(Bank),

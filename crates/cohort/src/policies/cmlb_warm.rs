@@ -37,6 +37,7 @@ builder! {
 }
 
 /// CMLB over histories that live for ever; `sclb-warm` changes its plan from phase to phase.
+#[derive(Clone)]
 pub(crate) struct CmlbWarm {
     plan: Plan,
     users: usize,
@@ -46,6 +47,7 @@ pub(crate) struct CmlbWarm {
     phase: Phase,
 }
 
+#[derive(Clone)]
 enum Phase {
     Individual(Bank),
     Collaborative(PooledClusters),

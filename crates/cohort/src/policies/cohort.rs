@@ -77,6 +77,11 @@ const DRAWS: usize = 128;
 const CARRIED_BYTES: usize = 32 << 20;
 const ASKED_BYTES: usize = 8 << 20;
 
+/// Memory for statistics of users who are retired, and the first of the numbers that they have from then on:
+/// they go on telling what users have in common, and nobody knows who they were.
+const RETIRED_BYTES: usize = 8 << 20;
+const FIRST_RETIRED: usize = usize::MAX - (1 << 16);
+
 /// Users of whom nothing was seen for every one that has answered, at most, in a list of all users.
 const GAPS: usize = 1024;
 
@@ -257,7 +262,7 @@ impl Cohort {
     fn numbered(&self) -> Option<usize> {
         let slots = self.ledger.slots();
         let known = (0..slots).map(|slot| self.ledger.user_of(slot));
-        let last = known.filter(|user| *user != usize::MAX).max();
+        let last = known.filter(|user| *user < FIRST_RETIRED).max();
         let in_rounds = self.posteriors.as_ref().map_or(0, Posteriors::users);
         let users = last.map_or(0, |last| last + 1).max(in_rounds);
         (users <= GAPS * (slots + in_rounds)).then_some(users)

@@ -73,6 +73,7 @@ builder! { alpha: real, exploration: real, intercept: flag, alpha2: real, buffer
 /// A = I + Σxxᵀ: the regulariser.
 const LAMBDA: f64 = 1.0;
 
+#[derive(Clone)]
 struct Dccb {
     exploration: f64,
     alpha2: f64,
@@ -284,6 +285,12 @@ impl State for Dccb {
             peers.push(Peer { own, active, learner, buffer, parted });
         }
         self.peers = peers;
+        Ok(())
+    }
+
+    fn adopt(&mut self, other: Self) -> Result<(), Error> {
+        saved::check_equal(INFO.name, "dimension", other.dim, self.dim)?;
+        self.peers = other.peers;
         Ok(())
     }
 }

@@ -57,6 +57,7 @@ const LAMBDA: f64 = 1.0;
 /// An upper limit on the number of clusters, whatever is asked for.
 const MOST_CLUSTERS: usize = 1 << 16;
 
+#[derive(Clone)]
 struct DynUcb {
     exploration: f64,
     seed: u64,
@@ -169,6 +170,14 @@ impl State for DynUcb {
         saved::check_equal(what, "clusters", clusters.len(), self.clusters.len())?;
         let homes = saved::read_places(from, what, clusters.len())?;
         saved::check_equal(what, "users", homes.len(), users.len())?;
+        (self.turns, self.users, self.clusters, self.homes) = (turns, users, clusters, homes);
+        Ok(())
+    }
+
+    fn adopt(&mut self, other: Self) -> Result<(), Error> {
+        saved::check_equal(INFO.name, "dimension", other.dim, self.dim)?;
+        saved::check_equal(INFO.name, "clusters", other.clusters.len(), self.clusters.len())?;
+        let Self { users, homes, clusters, turns, .. } = other;
         (self.turns, self.users, self.clusters, self.homes) = (turns, users, clusters, homes);
         Ok(())
     }

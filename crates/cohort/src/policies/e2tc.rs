@@ -49,6 +49,7 @@ const PARAMS: &[Param] = &[
     INTERCEPT,
 ];
 
+#[derive(Clone)]
 struct E2tc {
     rank: usize,
     ridge: f64,

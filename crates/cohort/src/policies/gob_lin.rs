@@ -70,6 +70,7 @@ builder! { alpha: real, exploration: real, intercept: flag, graph: choice, toler
 /// The most edges that are made from true clusters.
 const MOST_EDGES: usize = 50_000_000;
 
+#[derive(Clone)]
 struct GobLin {
     exploration: f64,
     dim: usize,

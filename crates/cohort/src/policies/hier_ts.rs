@@ -27,6 +27,7 @@ use super::shared::served::{OneUser, Served};
 use crate::builder::builder;
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
+use crate::saved::State;
 use crate::{Arm, Contexts, Error, OnlinePolicy, Order, Policy, Problem, Saved, Score};
 use rand_chacha::ChaCha8Rng;
 
@@ -41,6 +42,7 @@ pub const INFO: PolicyInfo = PolicyInfo {
 
 builder! { sigma_q: real, sigma_0: real, sigma: real, intercept: flag }
 
+#[derive(Clone)]
 struct HierTs {
     seed: u64,
     known: Hierarchy,
@@ -107,12 +109,19 @@ impl OnlinePolicy for HierTs {
     }
 }
 
-impl Saved for HierTs {
-    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+impl State for HierTs {
+    const NAME: &'static str = INFO.name;
+    const VERSION: u32 = 1;
+
+    fn write_state(&self, out: &mut dyn Write) -> io::Result<()> {
         self.known.save(out)
     }
 
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+    fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         self.known.load(from, INFO.name)
+    }
+
+    fn adopt(&mut self, other: Self) -> Result<(), Error> {
+        self.known.adopt(other.known, INFO.name)
     }
 }

@@ -27,6 +27,7 @@ use crate::builder::builder;
 use crate::linear::{argmax, dot};
 use crate::params::{NOT_NEGATIVE, PROBABILITY, Param, Settings};
 use crate::registry::PolicyInfo;
+use crate::saved::State;
 use crate::{Arm, Contexts, Error, OnlinePolicy, Order, Policy, Problem, Saved, Score};
 
 /// Static metadata of the policy: name, summary, reference, parameters.
@@ -48,6 +49,7 @@ builder! {
     delta: real, exploration: real, sigma_q: real, sigma_0: real, sigma: real, intercept: flag,
 }
 
+#[derive(Clone)]
 struct HierUcb {
     /// exploration·√(2 ln(1/δ)).
     width: f64,
@@ -102,12 +104,19 @@ impl OnlinePolicy for HierUcb {
     }
 }
 
-impl Saved for HierUcb {
-    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+impl State for HierUcb {
+    const NAME: &'static str = INFO.name;
+    const VERSION: u32 = 1;
+
+    fn write_state(&self, out: &mut dyn Write) -> io::Result<()> {
         self.known.save(out)
     }
 
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+    fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         self.known.load(from, INFO.name)
+    }
+
+    fn adopt(&mut self, other: Self) -> Result<(), Error> {
+        self.known.adopt(other.known, INFO.name)
     }
 }

@@ -31,6 +31,7 @@ use crate::intercept::INTERCEPT;
 use crate::linear::Ridge;
 use crate::params::{NOT_NEGATIVE, Param, Settings};
 use crate::registry::PolicyInfo;
+use crate::saved::State;
 use crate::{Arm, Contexts, Error, OnlinePolicy, Order, Policy, Problem, Saved, Score};
 
 /// Static metadata of the policy: name, summary, reference, parameters.
@@ -55,6 +56,7 @@ pub const INFO: PolicyInfo = PolicyInfo {
 
 builder! { v: real, intercept: flag, lambda: real, model: choice }
 
+#[derive(Clone)]
 struct LinTs {
     v: f64,
     seed: u64,
@@ -117,12 +119,19 @@ impl OnlinePolicy for LinTs {
     }
 }
 
-impl Saved for LinTs {
-    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+impl State for LinTs {
+    const NAME: &'static str = INFO.name;
+    const VERSION: u32 = 1;
+
+    fn write_state(&self, out: &mut dyn Write) -> io::Result<()> {
         self.model.save(out)
     }
 
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+    fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         self.model.load(from, INFO.name)
+    }
+
+    fn adopt(&mut self, other: Self) -> Result<(), Error> {
+        self.model.adopt(other.model, INFO.name)
     }
 }

@@ -30,6 +30,7 @@ pub const INFO: PolicyInfo = PolicyInfo {
 builder! { OFUL }
 
 /// One OFUL per user.
+#[derive(Clone)]
 struct LinUcbInd {
     users: Bank,
     confidence: Confidence,
@@ -120,6 +121,14 @@ impl State for LinUcbInd {
 
     fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         self.users = saved::read_bank(from, INFO.name, self.users.dim(), self.confidence.lambda)?;
+        Ok(())
+    }
+
+    fn adopt(&mut self, other: Self) -> Result<(), Error> {
+        saved::check_equal(INFO.name, "dimension", other.users.dim(), self.users.dim())?;
+        let (found, lambda) = (other.confidence.lambda, self.confidence.lambda);
+        saved::check_equal(INFO.name, "lambda", found, lambda)?;
+        self.users = other.users;
         Ok(())
     }
 }

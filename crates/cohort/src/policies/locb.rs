@@ -62,6 +62,7 @@ builder! { alpha: real, exploration: real, intercept: flag, seeds: count, gamma:
 /// M = I + Σxxᵀ: the regulariser.
 const LAMBDA: f64 = 1.0;
 
+#[derive(Clone)]
 struct Locb {
     exploration: f64,
     gamma: f64,
@@ -74,6 +75,7 @@ struct Locb {
 }
 
 /// A cluster that grows around a user.
+#[derive(Clone)]
 struct SeedCluster {
     user: usize,
     /// Whether each user is in it.
@@ -242,6 +244,12 @@ impl State for Locb {
             seeds.push(SeedCluster { user, members, sums, finished: finished == 1 });
         }
         (self.turns, self.users, self.seeds) = (turns, users, seeds);
+        Ok(())
+    }
+
+    fn adopt(&mut self, other: Self) -> Result<(), Error> {
+        saved::check_equal(INFO.name, "dimension", other.dim, self.dim)?;
+        (self.turns, self.users, self.seeds) = (other.turns, other.users, other.seeds);
         Ok(())
     }
 }

@@ -78,6 +78,7 @@ const PARAMS: &[Param] = &[
     ),
 ];
 
+#[derive(Clone)]
 struct MixTs {
     told: KnownLaw,
     seed: u64,

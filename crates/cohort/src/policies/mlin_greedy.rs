@@ -48,6 +48,7 @@ const PARAMS: &[Param] = &[
     INTERCEPT,
 ];
 
+#[derive(Clone)]
 struct MlinGreedy {
     rank: usize,
     sweeps: usize,

@@ -47,6 +47,7 @@ const PARAMS: &[Param] = &[Param::derived(
     "σ, the noise scale of one reward",
 )];
 
+#[derive(Clone)]
 struct OracleCentres {
     told: KnownLaw,
     /// The posterior of every user, row by row: log p_c, then z_c, then P.
@@ -56,6 +57,7 @@ struct OracleCentres {
 }
 
 /// The prior that the policy is given.
+#[derive(Clone)]
 pub(super) struct KnownLaw {
     dim: usize,
     centres: Vec<f64>,
@@ -73,7 +75,7 @@ pub(super) struct KnownLaw {
 }
 
 /// Quantities of the arms on offer that are the same for all users.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Offer {
     arms: usize,
     /// The expected reward of every arm at every centre: a row per centre.

@@ -59,6 +59,7 @@ builder! {
     confidence: choice, rho_min: real, intercept: flag, threshold: real,
 }
 
+#[derive(Clone)]
 struct Osom {
     confidence: Confidence,
     threshold: f64,

@@ -53,6 +53,7 @@ pub(crate) fn rounds(problem: &Problem, settings: &Settings) -> Result<usize, Er
 }
 
 /// PMLB, with or without the shift added back.
+#[derive(Clone)]
 pub(crate) struct Pmlb {
     compensated: bool,
     common_rounds_left: usize,

@@ -37,6 +37,7 @@ pub const INFO: PolicyInfo = PolicyInfo {
 
 builder! { OFUL }
 
+#[derive(Clone)]
 struct PmlbWarm {
     /// T: nothing is reset, so the OFUL of every epoch lasts T rounds.
     rounds: usize,

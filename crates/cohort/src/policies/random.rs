@@ -22,6 +22,7 @@ pub const INFO: PolicyInfo = PolicyInfo {
 
 builder! {}
 
+#[derive(Clone)]
 struct Random {
     rng: ChaCha8Rng,
 }

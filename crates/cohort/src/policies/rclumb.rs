@@ -52,6 +52,7 @@ builder! {
     intercept: flag,
 }
 
+#[derive(Clone)]
 pub(super) struct Rclumb {
     pub(super) robust: Robust,
     dim: usize,
@@ -172,6 +173,12 @@ impl State for Rclumb {
             edges.push(row);
         }
         (self.turns, self.users, self.edges) = (turns, users, edges);
+        Ok(())
+    }
+
+    fn adopt(&mut self, other: Self) -> Result<(), Error> {
+        saved::check_equal(INFO.name, "dimension", other.dim, self.dim)?;
+        (self.turns, self.users, self.edges) = (other.turns, other.users, other.edges);
         Ok(())
     }
 }

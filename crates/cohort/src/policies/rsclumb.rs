@@ -24,6 +24,7 @@ use crate::builder::builder;
 use crate::linear::{argmax, dot};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
+use crate::saved::State;
 use crate::{Arm, Contexts, Error, OnlinePolicy, Policy, Problem, Saved, Score};
 
 /// Static metadata of the policy: name, summary, reference, parameters.
@@ -40,6 +41,7 @@ builder! {
     intercept: flag,
 }
 
+#[derive(Clone)]
 struct Rsclumb {
     robust: Robust,
     dim: usize,
@@ -95,12 +97,19 @@ impl OnlinePolicy for Rsclumb {
     }
 }
 
-impl Saved for Rsclumb {
-    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+impl State for Rsclumb {
+    const NAME: &'static str = INFO.name;
+    const VERSION: u32 = 1;
+
+    fn write_state(&self, out: &mut dyn Write) -> io::Result<()> {
         self.phased.save(out)
     }
 
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+    fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         self.phased.load(from, INFO.name)
+    }
+
+    fn adopt(&mut self, other: Self) -> Result<(), Error> {
+        self.phased.adopt(other.phased, INFO.name)
     }
 }

@@ -103,6 +103,7 @@ impl Phases {
     }
 }
 
+#[derive(Clone)]
 struct Sclb {
     phases: Phases,
     /// i.

@@ -35,6 +35,7 @@ builder! {
     sigma: real, exploration: real, confidence: choice, rho_min: real, intercept: flag,
 }
 
+#[derive(Clone)]
 struct SclbWarm {
     phases: Phases,
     phase: u32,

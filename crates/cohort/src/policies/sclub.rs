@@ -80,6 +80,7 @@ builder! {
     bonus: choice,
 }
 
+#[derive(Clone)]
 struct Sclub {
     /// exploration·α.
     exploration: f64,

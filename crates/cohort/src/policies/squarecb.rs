@@ -33,6 +33,7 @@ use crate::intercept::INTERCEPT;
 use crate::linear::{argmax, dot};
 use crate::params::{POSITIVE, Param, SHARE, Settings};
 use crate::registry::PolicyInfo;
+use crate::saved::State;
 use crate::{Arm, Contexts, Error, OnlinePolicy, Order, Policy, Problem, Saved, Score};
 
 /// Static metadata of the policy: name, summary, reference, parameters.
@@ -53,6 +54,7 @@ pub const INFO: PolicyInfo = PolicyInfo {
 
 builder! { gamma0: real, rho: real, intercept: flag, lambda: real, model: choice }
 
+#[derive(Clone)]
 struct SquareCb {
     gamma0: f64,
     rho: f64,
@@ -129,12 +131,19 @@ impl OnlinePolicy for SquareCb {
     }
 }
 
-impl Saved for SquareCb {
-    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+impl State for SquareCb {
+    const NAME: &'static str = INFO.name;
+    const VERSION: u32 = 1;
+
+    fn write_state(&self, out: &mut dyn Write) -> io::Result<()> {
         self.model.save(out)
     }
 
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+    fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         self.model.load(from, INFO.name)
+    }
+
+    fn adopt(&mut self, other: Self) -> Result<(), Error> {
+        self.model.adopt(other.model, INFO.name)
     }
 }

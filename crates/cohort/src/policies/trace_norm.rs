@@ -56,6 +56,7 @@ const PARAMS: &[Param] = &[
     INTERCEPT,
 ];
 
+#[derive(Clone)]
 struct TraceNorm {
     c: f64,
     sigma: f64,

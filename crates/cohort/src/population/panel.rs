@@ -111,6 +111,14 @@ impl Panel {
         }
     }
 
+    /// A user is not one of the panel any more.
+    pub fn forget(&mut self, user: usize) {
+        if let Some(place) = self.places.get(&user) {
+            self.members.remove(*place);
+            *self = Self::of(self.dim, std::mem::take(&mut self.members));
+        }
+    }
+
     /// One reward for each of the users 0, 1, 2, …, counted from zero.
     pub fn see_round(
         &mut self,

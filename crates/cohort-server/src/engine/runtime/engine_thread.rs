@@ -12,6 +12,7 @@ use super::{Batch, GROUP_ANSWERS, GROUP_BYTES, GROUP_EVENTS, GROUP_WORK, Message
 use crate::clock::{Clock, Timekeeper};
 use crate::directory::Directory;
 use crate::engine::{Engine, Refit, Request};
+use crate::snapshot::KEPT;
 
 pub(super) struct EngineThread {
     pub engine: Engine,
@@ -29,6 +30,8 @@ pub(super) struct EngineThread {
     pub snapshot_event: u64,
     /// When one that failed is tried again.
     pub retry_snapshot_at: Option<Instant>,
+    /// How many snapshots there must be until nothing on disk is of those who went.
+    pub erasing: usize,
     pub shared: Arc<Shared>,
 }
 
@@ -73,6 +76,12 @@ impl EngineThread {
                 self.handle_own(now_ms, Request::TimePasses, &mut batch);
             }
             self.fill(now_ms, &mut batch, next);
+            if self.engine.has_erased() {
+                self.erasing = KEPT;
+            }
+            if self.erasing > 0 && self.is_old() && self.new_events() == 0 {
+                self.handle_own(now_ms, Request::Rests, &mut batch);
+            }
             if self.engine.is_behind() {
                 // Requests that wait go first, then the next part.
                 ticked_at = Instant::now() - TICK;
@@ -138,15 +147,23 @@ impl EngineThread {
         }
     }
 
+    /// Events that no snapshot has.
+    fn new_events(&self) -> u64 {
+        self.engine.state().last_event() - self.snapshot_event
+    }
+
+    /// Whether the last snapshot was begun long ago.
+    fn is_old(&self) -> bool {
+        !self.snapshot_interval.is_zero() && self.snapshot_at.elapsed() >= self.snapshot_interval
+    }
+
     fn snapshot_if_due(&mut self) -> Result<(), Failed> {
         if self.snapshots.has_failed() {
             self.retry_snapshot_at = Some(Instant::now() + SNAPSHOT_RETRY);
         }
-        let events = self.engine.state().last_event() - self.snapshot_event;
-        let is_old = !self.snapshot_interval.is_zero()
-            && self.snapshot_at.elapsed() >= self.snapshot_interval
-            && events > 0;
-        let is_due = is_old || self.snapshot_events > 0 && events >= self.snapshot_events;
+        let events = self.new_events();
+        let is_due = self.is_old() && events > 0
+            || self.snapshot_events > 0 && events >= self.snapshot_events;
         let retries = self.retry_snapshot_at.is_some_and(|at| at <= Instant::now());
         match (is_due || retries) && !self.snapshots.is_busy() {
             true => {
@@ -181,6 +198,7 @@ impl EngineThread {
                 let at = &self.shared.snapshot_at;
                 *at.lock().unwrap_or_else(PoisonError::into_inner) = Some(started);
                 self.snapshots.write(Order { event, state });
+                self.erasing = self.erasing.saturating_sub(1);
             }
             Err(why) => {
                 tracing::error!(%why, "the service goes on without this snapshot");

@@ -14,6 +14,7 @@
 //!
 //! | file | question it answers |
 //! | --- | --- |
+//! | `parts` | what of a large request is done at a time? |
 //! | `queue` | who is next? |
 //! | `engine_thread` | what is done with a request? |
 //! | `commit` | when is it safe? |
@@ -27,6 +28,7 @@
 mod commit;
 mod engine_thread;
 mod health;
+mod parts;
 mod queue;
 mod refit_thread;
 mod snapshot_thread;
@@ -80,7 +82,7 @@ const GROUP_EVENTS: u64 = 4096;
 const GROUP_BYTES: usize = 4 << 20;
 const GROUP_ANSWERS: usize = 4096;
 /// The same in work: small requests do not wait for many large ones to be done.
-const GROUP_WORK: u64 = 50_000_000;
+const GROUP_WORK: u64 = 8_000_000;
 /// How often windows are looked at when nobody asks anything.
 const TICK: Duration = Duration::from_millis(200);
 
@@ -142,17 +144,25 @@ struct Batch {
 }
 
 impl Handle {
-    /// Asks, and waits for the answer to be safe.
+    /// Asks, and waits for the answer to be safe. What is large is done in parts, and others are served between them.
     pub async fn ask(&self, request: Request) -> Result<Answer, Refusal> {
+        let app = request.app().unwrap_or_default().to_owned();
+        let dim = self.directory().app(&app).map_or(0, |listed| listed.dim);
+        let mut answer = None;
+        for part in parts::parts(request, dim) {
+            answer = Some(parts::together(answer, self.ask_part(&app, dim, part).await?));
+        }
+        Ok(answer.unwrap_or(Answer::Done))
+    }
+
+    async fn ask_part(&self, app: &str, dim: usize, request: Request) -> Result<Answer, Refusal> {
         if self.shared.stopping.load(Ordering::Relaxed) {
             return Err(Refusal::ShuttingDown);
         }
         self.refuse_if_scarce(&request)?;
         let (reply, answer) = oneshot::channel();
-        let app = request.app().unwrap_or_default().to_owned();
-        let dim = self.directory().app(&app).map_or(0, |listed| listed.dim);
         let cost = Cost { work: request.work(dim), bytes: request.bytes() };
-        self.queue.push(&app, cost, Message::Ask(request, reply)).map_err(|why| match why {
+        self.queue.push(app, cost, Message::Ask(request, reply)).map_err(|why| match why {
             NotTaken::Full => Refusal::Overloaded,
             NotTaken::Gone => self.gone(),
         })?;
@@ -272,6 +282,7 @@ impl Runtime {
             snapshot_at: Instant::now(),
             snapshot_event,
             retry_snapshot_at: None,
+            erasing: 0,
             shared: shared.clone(),
         };
         Ok(Self {

@@ -9,12 +9,17 @@
 //! More learners are more runs: existing runs are never copied, so that a service does not pause
 //! when it grows, and N learners take the memory of their statistics.
 
+use std::sync::Arc;
+
 use crate::linear::symmetric::packed_len;
 use crate::linear::{Progress, Symmetric};
 pub use crate::simd::{F64x8, LANES};
 
 /// Lanes per run, roughly: 256 KiB, some tens of microseconds of work.
 const RUN_LANES: usize = 4096;
+
+/// Blocks side by side.
+pub type Run = Arc<Vec<F64x8>>;
 
 /// The layout of a block, which follows from the dimension.
 #[derive(Clone, Copy, Debug)]
@@ -87,16 +92,16 @@ impl Layout {
     }
 
     /// Adds blocks of fresh learners until there are `blocks` of them.
-    pub fn grow(self, runs: &mut Vec<Vec<F64x8>>, blocks: usize, lambda: f64) {
+    pub fn grow(self, runs: &mut Vec<Run>, blocks: usize, lambda: f64) {
         let (stride, per_run) = (self.stride(), self.run_blocks());
         let in_last = runs.last().map_or(per_run, |run| run.len() / stride);
         let mut have = runs.len() * per_run + in_last - per_run;
         while have < blocks {
             let added = (blocks - have).min(per_run - have % per_run);
             if have.is_multiple_of(per_run) {
-                runs.push(Vec::with_capacity(added * stride));
+                runs.push(Arc::new(Vec::with_capacity(added * stride)));
             }
-            let Some(run) = runs.last_mut() else { return };
+            let Some(run) = runs.last_mut().map(Arc::make_mut) else { return };
             let start = run.len();
             run.resize(start + added * stride, F64x8::splat(0.0));
             for block in run[start..].chunks_exact_mut(stride) {

@@ -36,13 +36,15 @@ mod saved;
 mod tests;
 mod via_precision;
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
 use super::{Progress, Shape};
 pub use crate::simd::InstructionSet;
 use crate::simd::with_scratch;
 use crate::{Arm, Contexts};
-use layout::{F64x8, LANES, Layout, LearnerBlock};
+use layout::{F64x8, LANES, Layout, LearnerBlock, Run};
 use offer::Offer;
 use pending::Pending;
 use round::RoundChoice;
@@ -53,7 +55,8 @@ pub struct Bank {
     layout: Layout,
     lambda: f64,
     learners: usize,
-    runs: Vec<Vec<F64x8>>,
+    /// Shared with copies until one of them writes to it.
+    runs: Vec<Run>,
     /// The last round's rewards, which are learned when the next round chooses.
     pending: Pending,
     set: InstructionSet,
@@ -120,7 +123,9 @@ impl Bank {
         let round = RoundChoice { layout, set, pending, offer, radius: &radius };
         let per_run = layout.run_learners();
         let runs = self.runs.iter_mut().zip(arms.chunks_mut(per_run));
-        for_each(runs.enumerate(), |(run, (lanes, arms))| round.choose(run * per_run, lanes, arms));
+        for_each(runs.enumerate(), |(run, (lanes, arms))| {
+            round.choose(run * per_run, Arc::make_mut(lanes).as_mut_slice(), arms);
+        });
         self.pending.clear();
     }
 
@@ -157,7 +162,8 @@ impl Bank {
         let (layout, set, pending) = (self.layout, self.set, &self.pending);
         for_each(self.runs.iter_mut().enumerate(), |(run, lanes)| {
             with_scratch(learning::scratch_lanes(layout), |scratch| {
-                for (at, block) in lanes.chunks_exact_mut(layout.stride()).enumerate() {
+                let blocks = Arc::make_mut(lanes).chunks_exact_mut(layout.stride());
+                for (at, block) in blocks.enumerate() {
                     let first = run * layout.run_learners() + at * LANES;
                     pending.apply_to(set, layout, first, block, scratch);
                 }
@@ -205,7 +211,8 @@ impl Bank {
     fn block_mut(&mut self, learner: usize) -> &mut [F64x8] {
         self.apply_pending();
         let (run, start) = self.place(learner);
-        &mut self.runs[run][start..start + self.layout.stride()]
+        let stride = self.layout.stride();
+        &mut Arc::make_mut(&mut self.runs[run])[start..start + stride]
     }
 
     fn check_dim(&self, dim: usize) {

@@ -12,6 +12,7 @@ pub const TILES: [usize; 7] = [1, 2, 4, 6, 8, 10, 13];
 ///
 /// Arms are grouped into tiles of as many as a kernel scores at once, and inside a tile the weights
 /// of one coefficient are contiguous. The last tile is padded with arms that are never chosen.
+#[derive(Clone)]
 pub struct Offer {
     /// The layout of blocks in the arms' own dimension.
     pub layout: Layout,

@@ -10,7 +10,7 @@ impl Oful {
     /// Writes the whole state, the inverse included.
     pub fn save(&self, out: &mut dyn Write) -> io::Result<()> {
         self.write_numbers(out)?;
-        write_count(out, self.updates)
+        write_count(out, self.numbers.updates)
     }
 
     /// Reads what [`Oful::save`] wrote of a learner of this dimension and regulariser.
@@ -21,14 +21,14 @@ impl Oful {
         lambda: f64,
     ) -> Result<Self, Error> {
         let mut oful = Self::read_numbers(from, what, dim, lambda)?;
-        oful.updates = read_count(from, what)?;
+        oful.own().updates = read_count(from, what)?;
         Ok(oful)
     }
 
     /// Writes the layout of some policies, in which the number of updates is an f64.
     pub(crate) fn save_as_numbers(&self, out: &mut dyn Write) -> io::Result<()> {
         self.write_numbers(out)?;
-        write_numbers(out, &[self.updates as f64])
+        write_numbers(out, &[self.numbers.updates as f64])
     }
 
     /// Reads what [`Oful::save_as_numbers`] wrote.
@@ -39,16 +39,16 @@ impl Oful {
         lambda: f64,
     ) -> Result<Self, Error> {
         let mut oful = Self::read_numbers(from, what, dim, lambda)?;
-        oful.updates = read_some(from, what, 1)?[0] as usize;
+        oful.own().updates = read_some(from, what, 1)?[0] as usize;
         Ok(oful)
     }
 
     fn write_numbers(&self, out: &mut dyn Write) -> io::Result<()> {
-        write_numbers(out, self.precision.packed())?;
-        write_numbers(out, self.inverse.packed())?;
-        write_numbers(out, &self.moment)?;
-        write_numbers(out, &self.estimate)?;
-        write_numbers(out, &[self.log_det])
+        write_numbers(out, self.numbers.precision.packed())?;
+        write_numbers(out, self.numbers.inverse.packed())?;
+        write_numbers(out, &self.numbers.moment)?;
+        write_numbers(out, &self.numbers.estimate)?;
+        write_numbers(out, &[self.numbers.log_det])
     }
 
     fn read_numbers(
@@ -58,11 +58,12 @@ impl Oful {
         lambda: f64,
     ) -> Result<Self, Error> {
         let mut oful = Self::new(dim, lambda);
-        read_numbers(from, what, oful.precision.packed_mut())?;
-        read_numbers(from, what, oful.inverse.packed_mut())?;
-        read_numbers(from, what, &mut oful.moment)?;
-        read_numbers(from, what, &mut oful.estimate)?;
-        read_numbers(from, what, std::slice::from_mut(&mut oful.log_det))?;
+        let own = oful.own();
+        read_numbers(from, what, own.precision.packed_mut())?;
+        read_numbers(from, what, own.inverse.packed_mut())?;
+        read_numbers(from, what, &mut own.moment)?;
+        read_numbers(from, what, &mut own.estimate)?;
+        read_numbers(from, what, std::slice::from_mut(&mut own.log_det))?;
         Ok(oful)
     }
 }

@@ -41,6 +41,7 @@ const PADDING: usize = 4;
 const ROUNDING: f64 = 1e-12;
 
 /// The slacks of all users.
+#[derive(Clone)]
 pub(super) struct EdgeSlacks {
     pub(super) alpha2: f64,
     pub(super) dim: usize,

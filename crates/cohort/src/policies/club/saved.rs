@@ -51,6 +51,17 @@ impl State for Club {
         self.slacks = slacks;
         Ok(())
     }
+
+    fn adopt(&mut self, other: Self) -> Result<(), Error> {
+        check_equal(INFO.name, "dimension", other.dim, self.dim)?;
+        check_equal(INFO.name, "alpha2", other.slacks.alpha2, self.slacks.alpha2)?;
+        if let Some(rng) = &mut self.rng {
+            rng.set_word_pos(other.rng.as_ref().map_or(0, |rng| rng.get_word_pos()));
+        }
+        (self.turns, self.slacks) = (other.turns, other.slacks);
+        (self.graph, self.users, self.components) = (other.graph, other.users, other.components);
+        Ok(())
+    }
 }
 
 impl EdgeSlacks {

@@ -4,7 +4,7 @@ use crate::population::constants;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-use super::{Cohort, DRAWS, saved};
+use super::{Cohort, DRAWS, FIRST_RETIRED, RETIRED_BYTES, saved};
 use crate::population::{Belief, Extent, Fitted, mean_rewards};
 use crate::{Arm, Contexts, Error, OnlinePolicy, RefitJob, Refits, Score};
 
@@ -94,16 +94,21 @@ impl OnlinePolicy for Cohort {
     }
 
     fn forget(&mut self, user: usize) -> bool {
-        // In rounds every user has a place that cannot be given up.
-        if self.posteriors.is_some() {
+        if !self.part_from(user) {
             return false;
         }
-        self.ledger.settle();
-        if let Some(slot) = self.ledger.slot_of(user) {
-            self.carried.take(slot);
-            self.asked.take(slot);
-            self.ledger.remove(user);
+        self.ledger.remove(user);
+        true
+    }
+
+    fn retire(&mut self, user: usize) -> bool {
+        if !self.part_from(user) {
+            return false;
         }
+        // Those who are retired replace each other at random, the same ones in every replay.
+        let turn = (self.ledger.rewards() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let place = (turn ^ user as u64).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32;
+        self.ledger.rename(user, FIRST_RETIRED + place as usize % self.most_retired());
         true
     }
 
@@ -133,6 +138,28 @@ impl OnlinePolicy for Cohort {
 }
 
 impl Cohort {
+    /// Nothing but statistics is known of a user any more; `false` where it cannot be let go.
+    fn part_from(&mut self, user: usize) -> bool {
+        // In rounds every user has a place that cannot be given up.
+        if self.posteriors.is_some() {
+            return false;
+        }
+        self.ledger.settle();
+        if let Some(slot) = self.ledger.slot_of(user) {
+            self.carried.take(slot);
+            self.asked.take(slot);
+        }
+        if let Some(panel) = &mut self.panel {
+            panel.forget(user);
+        }
+        true
+    }
+
+    /// Of how many users who are retired statistics are kept.
+    fn most_retired(&self) -> usize {
+        (RETIRED_BYTES / (size_of::<f64>() * self.ledger.packed_len())).clamp(64, 1024)
+    }
+
     /// Whether a refit is due, and whom it asks.
     pub(super) fn due(&self) -> Option<Extent> {
         let rewards = self.ledger.rewards();

@@ -9,6 +9,7 @@ use crate::linear::{Symmetric, dot, read_factor};
 use crate::saved::{read_numbers, write_numbers};
 
 /// An undirected graph of users, as adjacency lists.
+#[derive(Clone)]
 pub(super) struct Graph {
     neighbours: Vec<Vec<u32>>,
 }
@@ -65,6 +66,7 @@ impl Graph {
 const DIAGONAL_TOLERANCE: f64 = 1e-12;
 
 /// Λ and its solver.
+#[derive(Clone)]
 pub(super) struct Gang {
     graph: Graph,
     dim: usize,
@@ -163,7 +165,7 @@ pub(super) type Gain = Vec<(usize, Vec<f64>)>;
 /// Preconditioned conjugate gradients from one block outwards: a block takes part once it is a
 /// neighbour of one along which a step was taken. The right-hand side decays from block to block,
 /// so that most of a large graph is never visited. All vectors are 0 outside the active blocks.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Solver {
     solution: Vec<f64>,
     residual: Vec<f64>,

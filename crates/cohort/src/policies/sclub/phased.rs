@@ -3,6 +3,7 @@
 use super::sets::{Scales, Sets};
 
 /// Sets of users, and where in its phases the policy is.
+#[derive(Clone)]
 pub(in crate::policies) struct Phased {
     pub(in crate::policies) sets: Sets,
     /// τ, how many turns have been learned from.

@@ -4,29 +4,32 @@ use std::io::{self, Read, Write};
 
 use super::sets::{Cluster, Sets, User};
 use super::{INFO, Phased, Sclub};
+use crate::Error;
 use crate::linear::Oful;
 use crate::saved::{
-    check_equal, read_bound, read_count, read_header, read_numbers, read_places, write_bound,
-    write_count, write_header, write_numbers, write_places,
+    State, check_equal, read_bound, read_count, read_numbers, read_places, write_bound,
+    write_count, write_numbers, write_places,
 };
-use crate::{Error, Saved};
 
-/// The layout that `save` writes.
-const VERSION: u32 = 1;
+impl State for Sclub {
+    const NAME: &'static str = INFO.name;
+    const VERSION: u32 = 1;
 
-impl Saved for Sclub {
-    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+    fn write_state(&self, out: &mut dyn Write) -> io::Result<()> {
         self.phased.save(out)
     }
 
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
+    fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         self.phased.load(from, INFO.name)
+    }
+
+    fn adopt(&mut self, other: Self) -> Result<(), Error> {
+        self.phased.adopt(other.phased, INFO.name)
     }
 }
 
 impl Phased {
     pub(in crate::policies) fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        write_header(out, VERSION)?;
         write_numbers(out, &[self.turns, self.turns_left])?;
         write_count(out, self.phase as usize)?;
         self.sets.save(out)
@@ -37,7 +40,6 @@ impl Phased {
         from: &mut dyn Read,
         what: &'static str,
     ) -> Result<(), Error> {
-        read_header(from, what, VERSION)?;
         let mut numbers = [0.0; 2];
         read_numbers(from, what, &mut numbers)?;
         let phase = read_count(from, what)?;
@@ -45,6 +47,18 @@ impl Phased {
         self.sets.load(from, what)?;
         [self.turns, self.turns_left] = numbers;
         self.phase = phase as i32;
+        Ok(())
+    }
+
+    pub(in crate::policies) fn adopt(
+        &mut self,
+        other: Self,
+        what: &'static str,
+    ) -> Result<(), Error> {
+        check_equal(what, "dimension", other.sets.dim, self.sets.dim)?;
+        let scales = self.sets.scales;
+        *self = other;
+        self.sets.scales = scales;
         Ok(())
     }
 }

@@ -32,6 +32,7 @@ pub(in crate::policies) struct Scales {
 }
 
 /// All users and their clusters.
+#[derive(Clone)]
 pub(in crate::policies) struct Sets {
     pub(super) dim: usize,
     pub(super) scales: Scales,
@@ -50,6 +51,7 @@ pub(in crate::policies) struct Sets {
     pub(super) next_reunion: f64,
 }
 
+#[derive(Clone)]
 pub(super) struct User {
     /// M_i, b_i, w_i, T_i.
     pub(super) sums: Oful,
@@ -60,6 +62,7 @@ pub(super) struct User {
 }
 
 /// A set of users.
+#[derive(Clone)]
 pub(in crate::policies) struct Cluster {
     pub(super) number: u64,
     pub(super) members: Vec<usize>,
@@ -97,6 +100,7 @@ impl Cluster {
 }
 
 /// w_V and F(T_V) of all clusters side by side: what a cluster is compared with others by.
+#[derive(Clone)]
 pub(super) struct Outlines {
     dim: usize,
     rows: Vec<f64>,

@@ -6,6 +6,7 @@ use crate::Error;
 use crate::saved::{read_count, read_counts, write_count, write_counts};
 
 /// A schedule of epochs, of which the first has begun.
+#[derive(Clone)]
 pub(crate) struct Epochs {
     /// The lengths of the coming epochs, last first.
     coming: Vec<usize>,

@@ -18,7 +18,7 @@ use crate::intercept::INTERCEPT;
 use crate::linear::symmetric::Cholesky;
 use crate::linear::{Ridge, dot};
 use crate::params::{NOT_NEGATIVE, POSITIVE, Param, Settings};
-use crate::saved::{read_header, read_numbers, write_header, write_numbers};
+use crate::saved::{check_equal, read_numbers, write_numbers};
 use crate::{Error, Problem};
 
 /// The parameters of the hierarchy.
@@ -38,6 +38,7 @@ pub(crate) const HIERARCHY_PARAMS: &[Param] = &[
 const LAMBDAS: (f64, f64) = (1e-8, 1e8);
 
 /// The posteriors of all users and of their mean.
+#[derive(Clone)]
 pub(crate) struct Hierarchy {
     pub(crate) dim: usize,
     pub(crate) lambda: f64,
@@ -104,7 +105,6 @@ impl Hierarchy {
     }
 
     pub(crate) fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        write_header(out, SAVED_VERSION)?;
         write_ridges(out, self.dim, &self.users)?;
         write_numbers(out, self.precision.packed())?;
         write_numbers(out, &self.moment)?;
@@ -112,7 +112,6 @@ impl Hierarchy {
     }
 
     pub(crate) fn load(&mut self, from: &mut dyn Read, what: &'static str) -> Result<(), Error> {
-        read_header(from, what, SAVED_VERSION)?;
         let users = read_ridges(from, what, self.dim)?;
         let precision = crate::linear::read_factor(from, what, self.dim)?;
         let (mut moment, mut mean) = (self.moment.clone(), self.mean.clone());
@@ -122,7 +121,11 @@ impl Hierarchy {
         (self.moment, self.mean) = (moment, mean);
         Ok(())
     }
-}
 
-/// The version of the saved layout.
-const SAVED_VERSION: u32 = 1;
+    pub(crate) fn adopt(&mut self, other: Self, what: &'static str) -> Result<(), Error> {
+        check_equal(what, "dimension", other.dim, self.dim)?;
+        (self.users, self.precision) = (other.users, other.precision);
+        (self.moment, self.mean) = (other.moment, other.mean);
+        Ok(())
+    }
+}

@@ -6,7 +6,7 @@ use std::ops::Bound;
 use super::served::{read_ridges, write_ridges};
 use crate::linear::Ridge;
 use crate::params::{Kind, Param, Settings};
-use crate::saved::{read_header, write_header};
+use crate::saved::check_equal;
 use crate::{Error, Problem};
 
 /// The parameters of [`Model`].
@@ -21,6 +21,7 @@ pub(crate) const MODEL_PARAMS: &[Param] = &[
 ];
 
 /// The regressions.
+#[derive(Clone)]
 pub(crate) struct Model {
     pub(crate) dim: usize,
     common: bool,
@@ -54,16 +55,17 @@ impl Model {
     }
 
     pub(crate) fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        write_header(out, SAVED_VERSION)?;
         write_ridges(out, self.dim, &self.learners)
     }
 
     pub(crate) fn load(&mut self, from: &mut dyn Read, what: &'static str) -> Result<(), Error> {
-        read_header(from, what, SAVED_VERSION)?;
         self.learners = read_ridges(from, what, self.dim)?;
         Ok(())
     }
-}
 
-/// The version of the saved layout.
-const SAVED_VERSION: u32 = 1;
+    pub(crate) fn adopt(&mut self, other: Self, what: &'static str) -> Result<(), Error> {
+        check_equal(what, "dimension", other.dim, self.dim)?;
+        self.learners = other.learners;
+        Ok(())
+    }
+}

@@ -11,6 +11,7 @@ use crate::saved::{
 use crate::{Arm, Contexts, Error, Policy, Saved};
 
 /// One OFUL per cluster on averaged rewards.
+#[derive(Clone)]
 pub(crate) struct PerCluster {
     /// The cluster of every user.
     labels: Vec<usize>,

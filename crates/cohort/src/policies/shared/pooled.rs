@@ -11,6 +11,7 @@ use crate::saved::{read_labels, read_numbers, write_labels, write_numbers};
 use crate::{Arm, Contexts, Error};
 
 /// The sufficient statistics of every user since the first round.
+#[derive(Clone)]
 pub(crate) struct UserHistories {
     users: Vec<Statistics>,
     lambda: f64,
@@ -69,6 +70,7 @@ impl UserHistories {
 }
 
 /// One OFUL per cluster on the sum of its members' statistics.
+#[derive(Clone)]
 pub(crate) struct PooledClusters {
     labels: Vec<usize>,
     ofuls: Vec<Oful>,

@@ -25,6 +25,7 @@ pub(crate) const ROBUST_PARAMS: &[Param] = &[
 pub(crate) const LAMBDA: f64 = 1.0;
 
 /// The values of [`ROBUST_PARAMS`].
+#[derive(Clone)]
 pub(crate) struct Robust {
     pub(crate) alpha1: f64,
     /// α₂·ε*.

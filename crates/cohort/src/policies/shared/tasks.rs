@@ -12,6 +12,7 @@ use crate::saved::{State, check_equal, read_counts, read_some, write_counts, wri
 use crate::{Arm, Contexts, Error, OnlinePolicy, Order, Saved, Score};
 
 /// The sufficient statistics of every user.
+#[derive(Clone)]
 pub(crate) struct Tasks {
     pub(crate) dim: usize,
     pub(crate) users: Vec<Statistics>,
@@ -20,7 +21,7 @@ pub(crate) struct Tasks {
 }
 
 /// An estimator of all users at once, and its schedule.
-pub(crate) trait Fit: Send {
+pub(crate) trait Fit: Clone + Send + 'static {
     /// The name of the policy, for error messages.
     const NAME: &'static str;
 
@@ -45,6 +46,7 @@ pub(crate) trait Fit: Send {
 }
 
 /// The greedy policy.
+#[derive(Clone)]
 pub(crate) struct Greedy<F> {
     seed: u64,
     fit: F,

@@ -7,8 +7,25 @@ use crate::population::lanes::ZERO;
 use crate::simd::flat_mut;
 
 impl Ledger {
-    /// A slot for a user who has none. It has no home yet.
+    /// A slot for a user who has none: one that somebody left, if there is any. It has no home yet.
     pub(super) fn new_slot(&mut self, user: usize) -> usize {
+        let slot = match user < self.straight {
+            true => user,
+            false => match self.free_slots.pop_first() {
+                None => return self.push_slot(user),
+                Some(slot) => {
+                    self.index.insert(user, slot, |slot| self.ids.value(slot as usize));
+                    slot as usize
+                }
+            },
+        };
+        self.ids.set(slot, user);
+        self.answered += 1;
+        slot
+    }
+
+    /// One more slot.
+    pub(super) fn push_slot(&mut self, user: usize) -> usize {
         let slot = self.ids.len();
         let name = u32::try_from(slot).ok().filter(|name| *name != NONE);
         let name = name.expect("less than 2^32 users");
@@ -53,7 +70,7 @@ impl Ledger {
         self.counts.set(slot, count);
     }
 
-    /// Forgets a user. Its slot stays empty: if the user comes back, it gets a new one.
+    /// Forgets a user. Its slot is somebody else's then: if the user comes back, it is new.
     pub fn remove(&mut self, user: usize) {
         self.settle();
         let Some(slot) = self.slot_of(user) else { return };
@@ -66,7 +83,27 @@ impl Ledger {
                 self.free_lanes.insert(place);
             }
         }
-        if slot >= self.straight {
+        self.leave(slot, user);
+    }
+
+    /// Gives a user another number, which nobody else has any more.
+    pub fn rename(&mut self, user: usize, name: usize) {
+        self.remove(name);
+        let Some(slot) = self.slot_of(user) else { return };
+        let (home, count) = (self.homes.value(slot), self.count(slot));
+        self.leave(slot, user);
+        let slot = self.new_slot(name);
+        self.homes.set(slot, home);
+        if let Home::Packed(place) = home {
+            self.owners.set(place as usize, slot as u32);
+        }
+        self.set_count(slot, count);
+    }
+
+    /// A slot is nobody's any more.
+    fn leave(&mut self, slot: usize, user: usize) {
+        let is_straight = slot < self.straight;
+        if !is_straight {
             self.index.remove(user, |slot| self.ids.value(slot as usize));
         }
         self.set_count(slot, 0.0);
@@ -74,6 +111,26 @@ impl Ledger {
         self.ids.set(slot, usize::MAX);
         self.answered -= 1;
         self.in_rounds = self.in_rounds.min(user);
+        if !is_straight {
+            self.free_slots.insert(slot as u32);
+            self.straighten();
+        }
+    }
+
+    /// As many slots as can be are found without the index: which they are follows from the slots alone, so
+    /// that a ledger that was saved and read goes on as this one does.
+    fn straighten(&mut self) {
+        while self.straight < self.slots() {
+            let slot = self.straight;
+            if self.homes.value(slot) == Home::Gone {
+                self.free_slots.remove(&(slot as u32));
+            } else if self.ids.value(slot) == slot {
+                self.index.remove(slot, |slot| self.ids.value(slot as usize));
+            } else {
+                return;
+            }
+            self.straight += 1;
+        }
     }
 
     /// Multiplies all statistics of all users.

@@ -27,7 +27,6 @@ mod changing;
 mod histogram;
 mod index;
 mod learning;
-mod pieces;
 mod reading;
 mod rows;
 mod saved;
@@ -41,10 +40,10 @@ use std::sync::Arc;
 use self::histogram::Histogram;
 use self::index::{Index, NONE};
 use self::learning::PendingRound;
-use self::pieces::Pieces;
 use self::rows::{Circle, RowPool};
 use super::lanes::{F64x8, LANES};
 use crate::linear::symmetric::packed_len;
+use crate::pieces::Pieces;
 
 pub use rows::Rows;
 
@@ -61,9 +60,11 @@ pub struct Ledger {
     ids: Pieces<usize>,
     homes: Pieces<Home>,
     counts: Pieces<f64>,
-    /// Slots before this one are those of the users of the same number, unless they are gone, and
-    /// are not in the index.
+    /// Slots before this one, as many as can be, are those of the users of the same number, unless they
+    /// are gone, and are not in the index.
     straight: usize,
+    /// Slots after those whose user is gone: whoever comes next gets the first.
+    free_slots: BTreeSet<u32>,
     index: Index,
     rows: RowPool,
     blocks: Pieces<F64x8>,
@@ -108,6 +109,7 @@ impl Ledger {
             homes: Pieces::new(1),
             counts: Pieces::new(1),
             straight: 0,
+            free_slots: BTreeSet::new(),
             index: Index::new(),
             rows: RowPool::new(dim),
             blocks: Pieces::new(packed_len(dim + 2)),
@@ -207,7 +209,7 @@ impl Ledger {
             + self.rows.memory_bytes()
             + self.blocks.memory_bytes()
             + self.owners.memory_bytes()
-            + 8 * self.free_lanes.len()
+            + 8 * (self.free_lanes.len() + self.free_slots.len())
             + self.histogram.memory_bytes()
             + self.waiting.iter().map(|round| round.memory_bytes()).sum::<usize>()
     }

@@ -4,7 +4,7 @@
 //! one and the last to the first, so that a row takes its numbers and one link and no more.
 
 use super::index::NONE;
-use super::pieces::Pieces;
+use crate::pieces::Pieces;
 
 /// The rows of one user: the last of the circle, and how many there are.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -123,7 +123,7 @@ impl Ledger {
             false,
         )?;
         saved::check_equal(what, "slots", slot < NONE as usize, true)?;
-        self.new_slot(user);
+        self.push_slot(user);
         if rows == PACKED {
             self.homes.set(slot, Home::Packed(NONE));
             return Ok(());
@@ -212,8 +212,9 @@ impl Ledger {
 
     /// A slot whose user was removed.
     fn new_gone_slot(&mut self) {
-        if self.straight == self.slots() {
-            self.straight += 1;
+        match self.straight == self.slots() {
+            true => self.straight += 1,
+            false => drop(self.free_slots.insert(self.slots() as u32)),
         }
         self.ids.push(&[usize::MAX]);
         self.homes.push(&[Home::Gone]);

@@ -100,6 +100,29 @@ fn a_copy_shares_all_but_what_is_learned_after_it() {
     assert_eq!((ledger.rewards_of(1_030_000), copy.rewards_of(1_030_000)), (2.0, 1.0));
 }
 
+/// Users come and go for ever: whoever comes takes the place of somebody who went.
+#[test]
+fn slots_of_users_who_went_are_used_again() {
+    for numbers_again in [true, false] {
+        let mut ledger = Ledger::new(2, 1.0);
+        for turn in 0..2000 {
+            let user = if numbers_again { turn % 50 } else { turn };
+            ledger.remove(user);
+            ledger.learn_one(user, &[1.0, 2.0], turn as f64);
+            ledger.learn_one(1 << 60, &[1.0, 2.0], 1.0);
+            match turn % 3 {
+                0 => ledger.rename(user, (1 << 40) + turn % 7),
+                _ if turn >= 20 => ledger.remove(user - user.min(20)),
+                _ => {}
+            }
+            if !numbers_again && turn >= 30 {
+                ledger.remove(turn - 30);
+            }
+        }
+        assert!(ledger.slots() <= 100, "{} slots of {} users", ledger.slots(), ledger.answered());
+    }
+}
+
 #[test]
 fn few_rewards_take_little_more_than_their_numbers() {
     let (dim, users, rewards) = (64, 20_000, 10);
@@ -178,6 +201,7 @@ enum Event {
     One(usize, Vec<f64>),
     Round(usize, Vec<f64>),
     Remove(usize),
+    Rename(usize, usize),
     Memory(f64),
     Scale(f64),
     Reload,
@@ -191,7 +215,8 @@ fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         20 => (user.clone(), row()).prop_map(|(user, row)| Event::One(user, row)),
         6 => (0usize..11, row()).prop_map(|(users, row)| Event::Round(users, row)),
-        2 => user.prop_map(Event::Remove),
+        2 => user.clone().prop_map(Event::Remove),
+        1 => (user, (1usize << 50)..(1 << 50) + 3).prop_map(|(user, name)| Event::Rename(user, name)),
         1 => (0.5..1.0f64).prop_map(Event::Memory),
         1 => Just(Event::Memory(1.0)),
         1 => (0.5..1.0f64).prop_map(Event::Scale),
@@ -212,6 +237,7 @@ fn apply(event: &Event, ledger: &mut Ledger) {
             ledger.learn(&contexts, &vec![0; *users], &rewards(*users, row));
         }
         Event::Remove(user) => ledger.remove(*user),
+        Event::Rename(user, name) => ledger.rename(*user, *name),
         Event::Memory(memory) => ledger.set_memory(*memory),
         Event::Scale(factor) => ledger.scale(*factor),
         Event::Reload => {}
@@ -243,6 +269,12 @@ impl Plain {
                 }
             }
             Event::Remove(user) => drop(self.users.remove(user)),
+            Event::Rename(user, name) => {
+                self.users.remove(name);
+                if let Some(rows) = self.users.remove(user) {
+                    self.users.insert(*name, rows);
+                }
+            }
             Event::Memory(memory) => self.memory = *memory,
             Event::Scale(factor) => {
                 self.users.values_mut().flatten().for_each(|row| row.2 *= factor);
