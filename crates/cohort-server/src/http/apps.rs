@@ -408,8 +408,8 @@ pub(super) fn unexpected() -> ApiError {
     ApiError::new(500, "bug", "this is a bug in the service: an answer to another question")
 }
 
-/// How wide `cohort` explores in an app that takes JSON, unless told: vectors that are made of JSON have more coordinates than matter. On
-/// all five streams of bench/json-features half of the policy's own width earned more.
+/// How wide `cohort` explores in an app that takes JSON, unless told: vectors that are made of JSON have more coordinates than
+/// matter. Half of the policy's own width earned more on the streams of bench/json-features that were tried (three of films, one of artists).
 const JSON_EXPLORATION: f64 = 0.5;
 
 fn params_of(
