@@ -49,7 +49,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
 
-    let mut policy = cohort::registry::build(&policy, &Problem::new(0, dim), [])?;
+    // As in an app that takes JSON.
+    let narrow = (policy == "cohort").then(|| ("exploration".to_owned(), 0.5.into()));
+    let mut policy = cohort::registry::build(&policy, &Problem::new(0, dim), narrow)?;
     let mut encoder = Encoder::new(dim, EncoderSettings { seed: 1, ..EncoderSettings::default() });
     let mut effects = ItemEffects::default();
     let (mut rows, mut scores, mut hashes) = (Vec::new(), Vec::new(), Vec::new());
@@ -72,10 +74,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         let best = scores.iter().map(Score::total).fold(f64::NEG_INFINITY, f64::max);
         let arm = scores.iter().position(|score| score.total() >= best).unwrap_or(0);
+        let mut taught = rewards[arm];
         if with_effects {
-            effects.learn(*user, hashes[arm], predicted[arm], rewards[arm]);
+            let position = policy.insight().and_then(|insight| insight.position(*user));
+            let cohort = position.and_then(|position| position.membership);
+            let cohort = cohort.map(|membership| membership.component);
+            taught = effects.learn(*user, cohort, hashes[arm], predicted[arm], taught);
         }
-        online.learn_one(*user, contexts.arm(arm), rewards[arm]);
+        let online = policy.online().ok_or("a policy for one user at a time")?;
+        online.learn_one(*user, contexts.arm(arm), taught);
         total += rewards[arm];
     }
     let seconds = started.elapsed().as_secs_f64();

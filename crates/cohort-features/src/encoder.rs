@@ -102,6 +102,8 @@ pub struct Encoder {
     /// The hashes of both names of every interaction.
     pairs: Vec<[u64; 2]>,
     places: Places,
+    /// How often moments were learned.
+    generation: u64,
 }
 
 /// A feature as it is multiplied: its hash, what it is in, its standardised value.
@@ -136,7 +138,7 @@ impl Encoder {
         let first = usize::from(settings.constant && dim > 1);
         let places = Places::new(dim, first, settings.seed);
         let pairs = settings.interactions.iter().map(|(a, b)| [hash_of(a), hash_of(b)]).collect();
-        Self { dim, settings, pairs, places }
+        Self { dim, settings, pairs, places, generation: 0 }
     }
 
     /// As it was made.
@@ -147,6 +149,11 @@ impl Encoder {
     /// How many numbers a vector has.
     pub fn dim(&self) -> usize {
         self.dim
+    }
+
+    /// How often numbers were measured anew: as long as it stays, an item that was seen has the same vector.
+    pub fn generation(&self) -> u64 {
+        self.generation
     }
 
     /// All features that were seen, in the order in which they were.
@@ -261,6 +268,7 @@ impl Encoder {
                 _ => self.places.add(*hash, name, *kind, *crossed),
             };
         }
+        self.generation += u64::from(!seen.moments.is_empty());
         for (number, moments) in &seen.moments {
             if (*number as usize) < self.places.named().len() {
                 let known = self.places.get_mut(*number as usize);

@@ -126,6 +126,15 @@ impl Features {
             + size_of_val(&self.numbers[..])
     }
 
+    /// These and others.
+    pub fn joined(&self, other: &Self) -> Self {
+        let mut joined = self.clone();
+        for atom in &other.atoms {
+            joined.push(other.name(atom), atom.space, atom.kind, atom.value, other.list(atom));
+        }
+        joined
+    }
+
     /// Adds one.
     pub(crate) fn push(&mut self, name: &str, space: u64, kind: Kind, value: f64, list: &[f32]) {
         let at = (self.names.len() as u32, name.len() as u32);

@@ -20,13 +20,16 @@ pub struct Listed {
     pub keys: Vec<Key>,
     /// How many features its items have.
     pub dim: usize,
+    /// Whether features are JSON.
+    pub takes_json: bool,
 }
 
 impl Directory {
     /// Of a state.
     pub fn of(state: &State) -> Self {
         let list = |(name, app): (&String, &crate::state::App)| {
-            (name.clone(), Listed { keys: app.keys().to_vec(), dim: app.settings().dim })
+            let (dim, takes_json) = (app.settings().dim, app.encoder().is_some());
+            (name.clone(), Listed { keys: app.keys().to_vec(), dim, takes_json })
         };
         Self { apps: state.apps().iter().map(list).collect() }
     }

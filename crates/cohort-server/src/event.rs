@@ -44,12 +44,16 @@ pub enum What {
     FeaturesSeen(Seen),
     /// An item was registered in the catalogue by JSON, or its features were replaced.
     ItemDescribed(String, Features),
+    /// An item of the catalogue got attributes to be filtered by.
+    ItemAttributes(String, Features),
     /// An item was taken from the catalogue.
     ItemRemoved(String),
     /// Something was chosen for a user.
     Decided(Decided),
     /// The same in an app with a control group, or that keeps all candidates.
     DecidedInTrial(TrialDecision),
+    /// Something was chosen from the catalogue.
+    DecidedFromCatalogue(CatalogueDecision),
     /// The control group was set.
     TrialSet(Trial),
     /// How the app learns was set.
@@ -123,6 +127,17 @@ pub struct Decided {
     pub shown: bool,
 }
 
+/// A decision among items of the catalogue: the ranking has the best of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CatalogueDecision {
+    /// The decision; its candidates are those of the ranking.
+    pub decision: TrialDecision,
+    /// How often the catalogue had changed before.
+    pub version: u64,
+    /// How many items could have been chosen.
+    pub among: u64,
+}
+
 /// Item ids in their order, in one piece of memory: a service keeps many of these.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ranking(Box<[u8]>);
@@ -177,6 +192,8 @@ const TRIAL_TAG: u8 = 32;
 const LEARNING_TAG: u8 = 48;
 /// Those that JSON features add.
 const FEATURES_TAG: u8 = 64;
+/// Those that choosing from the catalogue adds.
+const CATALOGUE_TAG: u8 = 80;
 
 impl Event {
     /// Appends the event's bytes.
@@ -286,6 +303,17 @@ impl Event {
                 out.put_str(id)?;
                 features.write(out)
             }
+            What::DecidedFromCatalogue(CatalogueDecision { decision, version, among }) => {
+                out.put_u8(CATALOGUE_TAG)?;
+                decision.write(out)?;
+                out.put_u64(*version)?;
+                out.put_u64(*among)
+            }
+            What::ItemAttributes(id, features) => {
+                out.put_u8(CATALOGUE_TAG + 1)?;
+                out.put_str(id)?;
+                features.write(out)
+            }
         }
     }
 
@@ -327,6 +355,14 @@ impl Event {
             tag if tag == FEATURES_TAG + 1 => What::FeaturesSeen(Seen::read(from)?),
             tag if tag == FEATURES_TAG + 2 => {
                 What::ItemDescribed(from.take_str()?, Features::read(from)?)
+            }
+            CATALOGUE_TAG => What::DecidedFromCatalogue(CatalogueDecision {
+                decision: TrialDecision::read(from)?,
+                version: from.take_u64()?,
+                among: from.take_u64()?,
+            }),
+            tag if tag == CATALOGUE_TAG + 1 => {
+                What::ItemAttributes(from.take_str()?, Features::read(from)?)
             }
             tag => return Err(Malformed::odd(format!("an event of the unknown kind {tag}"))),
         };

@@ -89,6 +89,8 @@ fn every_kind_of_event_is_kept() {
             What::ModelReplaced(Some(_)) => "model replaced",
             // Of JSON apps, which no kept version has: `tests/json.rs` keeps their bytes.
             What::FeaturesSet(_) | What::FeaturesSeen(_) | What::ItemDescribed(..) => "json",
+            // Likewise, in `tests/catalogue.rs`.
+            What::DecidedFromCatalogue(_) | What::ItemAttributes(..) => "catalogue",
         });
         Ok(())
     });

@@ -299,6 +299,9 @@ fn the_examples_of_the_documentation_work() {
         ("post", "/v1/apps/{app}/reward"),
         ("post", "/v1/apps/{app}/rewards"),
         ("post", "/v1/apps/{app}/decide-batch"),
+        ("post", "/v1/apps/{app}/slate"),
+        ("post", "/v1/apps/{app}/slate-rewards"),
+        ("post", "/v1/apps/{app}/history"),
         ("post", "/v1/apps/{app}/keys"),
         ("patch", "/v1/apps/{app}"),
     ];

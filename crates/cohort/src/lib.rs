@@ -57,7 +57,8 @@
 //! # Where to go on
 //!
 //! - `examples/`: a loop (`rounds.rs`), users one at a time (`one_at_a_time.rs`), a policy of your
-//!   own (`own_policy.rs`), the engine embedded in an application (`embed.rs`).
+//!   own (`own_policy.rs`), the engine embedded in an application (`embed.rs`), the best of very many items
+//!   (`catalogue.rs`).
 //! - How an algorithm works: its file under [`policies`] has its reference, its pseudo-code and the
 //!   range of every constant. docs/add-a-policy.md says how to add one.
 //! - The modules:
@@ -71,6 +72,7 @@
 //! | [`intercept`] | what if rewards have a level of their own? |
 //! | [`params`], [`registry`] | what can be set, and which policies are there? |
 //! | [`saved`] | how is learned state serialised? |
+//! | [`search`] | which of very many items are best for a user? |
 //!
 //! The crate uses no files, no network and no clock. Parallel loops run on the rayon pool of the
 //! caller, and give the same bits on any number of threads; only a refit that is run in slices between
@@ -95,6 +97,7 @@ pub mod population;
 mod problem;
 pub mod registry;
 pub mod saved;
+pub mod search;
 mod simd;
 
 pub use contexts::{Arm, Contexts};

@@ -5,6 +5,7 @@ use std::any::Any;
 use std::io::{self, Read, Write};
 
 use crate::insight::Insight;
+use crate::search::ScoreForm;
 use crate::{Arm, Contexts, Error};
 
 /// A bandit algorithm for many users: picks an arm for every user and learns from their rewards.
@@ -87,6 +88,12 @@ pub trait OnlinePolicy {
     /// all arms the same score, and one whose [`OnlinePolicy::chances`] are exact plays an arm
     /// drawn by them. A service ranks, explains and explores with the scores alone.
     fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]);
+
+    /// [`OnlinePolicy::score`] as a function of an arm's features, by which the best of very many items are
+    /// found without scoring each ([`crate::search`]); `None` where it is no such function.
+    fn score_form(&mut self, _user: usize) -> Option<ScoreForm> {
+        None
+    }
 
     /// Learns one reward for one context that was played for one user.
     fn learn_one(&mut self, user: usize, context: &[f64], reward: f64);

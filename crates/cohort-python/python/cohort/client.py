@@ -20,6 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Union
 
+from cohort.catalogue import CatalogueCalls
 from cohort.errors import BadInput, ServiceError
 
 __all__ = ["Client", "Decision"]
@@ -52,7 +53,7 @@ class Decision(NamedTuple):
     fallback: bool = False
 
 
-class Client:
+class Client(CatalogueCalls):
     """A client for one service, and by default for one of its apps.
 
     >>> client = Client("http://127.0.0.1:7700", app="shop")       # doctest: +SKIP
@@ -204,9 +205,19 @@ class Client:
 
     # The catalogue.
 
-    def put_items(self, items: Mapping[str, Features], *, app: str | None = None) -> None:
-        """Puts items and their features into the catalogue."""
-        self._ask("PUT", f"{self._at(app)}/items", {"items": _candidates(items)})
+    def put_items(
+        self,
+        items: Mapping[str, Features],
+        *,
+        attributes: Mapping[str, Mapping[str, Any]] | None = None,
+        app: str | None = None,
+    ) -> None:
+        """Puts items and their features into the catalogue, with attributes by id to filter by."""
+        listed = _candidates(items)
+        for item in listed:
+            if attributes and item["id"] in attributes:
+                item["attributes"] = dict(attributes[item["id"]])
+        self._ask("PUT", f"{self._at(app)}/items", {"items": listed})
 
     def items(self, *, app: str | None = None) -> list[str]:
         """The ids of all items in the catalogue."""

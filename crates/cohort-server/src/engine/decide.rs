@@ -4,11 +4,11 @@ use cohort::{Contexts, Score};
 use rand::RngExt;
 
 use super::choice::{Choice, choose_in_trial, probabilities, rank};
-use super::recent::{Reasons, candidates};
+use super::recent::{CANDIDATES, Reasons, candidates};
 use super::request::{Answer, ForUser, Made, Offer};
 use super::{Engine, Limits, Refusal};
 use crate::auth::hex;
-use crate::event::{Decided, Ranking, What};
+use crate::event::{CatalogueDecision, Decided, Ranking, What};
 use crate::journal::Group;
 use crate::learning::{Learning, Mode};
 use crate::trial::TrialDecision;
@@ -17,6 +17,22 @@ use crate::trial::TrialDecision;
 const EVENT_BYTES: usize = 128;
 /// What the explanation of a candidate takes beside its id.
 const EXPLAINED_BYTES: usize = 96;
+
+/// How decisions are made for a user.
+pub(super) struct Terms {
+    pub dim: usize,
+    pub epsilon: f64,
+    /// The share of the control group.
+    pub control_share: f64,
+    pub mode: Mode,
+}
+
+/// A candidate in its place of a ranking.
+pub(super) struct Ranked<'a> {
+    pub id: &'a str,
+    pub row: &'a [f64],
+    pub score: Score,
+}
 
 /// Memory that is used again for every decision.
 #[derive(Default)]
@@ -36,6 +52,9 @@ impl Engine {
         explain: bool,
         group: &mut Group,
     ) -> Result<Answer, Refusal> {
+        if let Some(pick) = offer.pick.clone() {
+            return self.decide_from_catalogue(now_ms, app, (&offer, &pick), users, explain, group);
+        }
         self.check_work(app, &offer, users.len(), explain)?;
         let at_ms = self.advance(now_ms, app, group)?;
         self.start_job_if_due(app)?;
@@ -105,27 +124,10 @@ impl Engine {
         scratch: &mut Scratch,
         group: &mut Group,
     ) -> Result<Made, Refusal> {
-        let Limits { waiting: waiting_limit, decision_bytes, .. } = self.limits;
-        let known = self.app(app)?;
-        if let Some(before) = decision.as_ref().and_then(|id| known.decisions().get(id)) {
-            return made_before(&before.made, &user);
+        if let Some(before) = self.admit(at_ms, app, &user, decision.as_deref(), group)? {
+            return Ok(before);
         }
-        if known.decisions().waiting() >= waiting_limit {
-            return Err(Refusal::TooManyWaiting { limit: waiting_limit });
-        }
-        if known.decisions().bytes() >= decision_bytes {
-            return Err(Refusal::TooMuchRemembered { limit: decision_bytes });
-        }
-        self.make_room_for(at_ms, app, &user, group)?;
-        let known = self.app(app)?;
-        let (dim, epsilon) = (known.settings().dim, known.settings().epsilon);
-        let trial = known.trial();
-        let (mut control_share, log_candidates) = (trial.control, trial.log_candidates);
-        let mode = known.learning().mode;
-        if known.learning().sticky_control && control_share > 0.0 {
-            control_share = f64::from(u8::from(Learning::is_control(&user, control_share)));
-        }
-        let is_trial = trial.concerns_decisions();
+        let Terms { dim, epsilon, control_share, mode, .. } = self.terms(app, &user)?;
         let contexts = Contexts::new(&scratch.features, dim)
             .map_err(|why| Refusal::Bug { why: why.to_string() })?;
         let (scores, chances) = (&mut scratch.scores[..], &mut scratch.chances[..]);
@@ -169,30 +171,13 @@ impl Engine {
             probability: choice.probability,
             shown,
         };
-        let recent = self.recent.get(app);
-        if recent.is_none_or(|recent| recent.wants(at_ms, explain)) {
-            let reasons = Reasons {
-                id: decided.id.clone(),
-                user: decided.user.clone(),
-                at_ms,
-                probability: decided.probability,
-                control,
-                candidates: Vec::new(),
-                more: 0,
-                memberships: Vec::new(),
-            };
-            self.remember(app, reasons, ids, &contexts, &ranking, scores)?;
-        }
-        let what = match is_trial {
-            false => What::Decided(decided),
-            true => {
-                let rows = ranking.iter().flat_map(|item| contexts.arm(*item));
-                let candidates =
-                    if log_candidates { rows.copied().collect() } else { Box::default() };
-                What::DecidedInTrial(TrialDecision { made: decided, control, candidates })
-            }
-        };
-        self.record(group, app, at_ms, what)?;
+        let ranked = ranking.iter().map(|item| Ranked {
+            id: &ids[*item],
+            row: contexts.arm(*item),
+            score: scores[*item],
+        });
+        let ranked: Vec<Ranked> = ranked.collect();
+        self.write_down((app, at_ms), (decided, control), None, explain, &ranked, group)?;
         if let Some(agreed) = agreed {
             let decision = made.id.clone();
             self.record(group, app, at_ms, What::Watched { decision, agreed })?;
@@ -200,22 +185,103 @@ impl Engine {
         Ok(made)
     }
 
+    /// Whether there is room for one more decision; or the decision of that id, if it was made before.
+    pub(super) fn admit(
+        &mut self,
+        at_ms: u64,
+        app: &str,
+        user: &str,
+        decision: Option<&str>,
+        group: &mut Group,
+    ) -> Result<Option<Made>, Refusal> {
+        let Limits { waiting: waiting_limit, decision_bytes, .. } = self.limits;
+        let known = self.app(app)?;
+        if let Some(before) = decision.and_then(|id| known.decisions().get(id)) {
+            return made_before(&before.made, user).map(Some);
+        }
+        if known.decisions().waiting() >= waiting_limit {
+            return Err(Refusal::TooManyWaiting { limit: waiting_limit });
+        }
+        if known.decisions().bytes() >= decision_bytes {
+            return Err(Refusal::TooMuchRemembered { limit: decision_bytes });
+        }
+        self.make_room_for(at_ms, app, user, group)?;
+        Ok(None)
+    }
+
+    /// How decisions of an app are made for a user.
+    pub(super) fn terms(&self, app: &str, user: &str) -> Result<Terms, Refusal> {
+        let known = self.app(app)?;
+        let (settings, trial, learning) = (known.settings(), known.trial(), known.learning());
+        let mut control_share = trial.control;
+        if learning.sticky_control && control_share > 0.0 {
+            control_share = f64::from(u8::from(Learning::is_control(user, control_share)));
+        }
+        Ok(Terms {
+            dim: settings.dim,
+            epsilon: settings.epsilon,
+            control_share,
+            mode: learning.mode,
+        })
+    }
+
+    /// Writes a decision down as an event, and its reasons where they are wanted. `from` is the version of the
+    /// catalogue and how many of its items could have been chosen, where it was chosen from that.
+    pub(super) fn write_down(
+        &mut self,
+        (app, at_ms): (&str, u64),
+        (made, control): (Decided, bool),
+        from: Option<(u64, u64)>,
+        explain: bool,
+        ranked: &[Ranked],
+        group: &mut Group,
+    ) -> Result<(), Refusal> {
+        let recent = self.recent.get(app);
+        if recent.is_none_or(|recent| recent.wants(at_ms, explain)) {
+            let reasons = Reasons {
+                id: made.id.clone(),
+                user: made.user.clone(),
+                at_ms,
+                probability: made.probability,
+                control,
+                candidates: Vec::new(),
+                more: 0,
+                memberships: Vec::new(),
+            };
+            self.remember(app, reasons, ranked)?;
+        }
+        let trial = self.app(app)?.trial();
+        let (is_trial, log_candidates) = (trial.concerns_decisions(), trial.log_candidates);
+        let rows = ranked.iter().flat_map(|one| one.row).copied();
+        let candidates = if log_candidates { rows.collect() } else { Box::default() };
+        let decision = TrialDecision { made, control, candidates };
+        let what = match from {
+            Some((version, among)) => {
+                What::DecidedFromCatalogue(CatalogueDecision { decision, version, among })
+            }
+            None if is_trial => What::DecidedInTrial(decision),
+            None => What::Decided(decision.made),
+        };
+        self.record(group, app, at_ms, what)
+    }
+
     /// Keeps a decision with its reasons, for people to look at.
     fn remember(
         &mut self,
         app: &str,
         mut reasons: Reasons,
-        ids: &[String],
-        contexts: &Contexts,
-        ranking: &[usize],
-        scores: &[Score],
+        ranked: &[Ranked],
     ) -> Result<(), Refusal> {
         let known = self.app_mut(app)?;
         let number = known.users().find(&reasons.user);
+        let rows: Vec<f64> =
+            ranked.iter().take(CANDIDATES).flat_map(|one| one.row).copied().collect();
+        let contexts = Contexts::new(&rows, known.settings().dim);
+        let contexts = contexts.map_err(|why| Refusal::Bug { why: why.to_string() })?;
         let insight = known.insight();
-        let explanation = number.and_then(|user| insight?.explain(user, contexts));
-        reasons.candidates = candidates(ids, ranking, scores, explanation.as_ref());
-        reasons.more = ids.len() - reasons.candidates.len();
+        let explanation = number.and_then(|user| insight?.explain(user, &contexts));
+        reasons.candidates = candidates(ranked, explanation.as_ref());
+        reasons.more = ranked.len() - reasons.candidates.len();
         reasons.memberships = explanation.map(|found| found.memberships).unwrap_or_default();
         self.recent.entry(app.to_owned()).or_default().add(reasons);
         Ok(())

@@ -83,7 +83,7 @@ impl Engine {
         Ok(rows)
     }
 
-    fn record_seen(
+    pub(super) fn record_seen(
         &mut self,
         at_ms: u64,
         app: &str,
@@ -94,38 +94,6 @@ impl Engine {
             true => Ok(()),
             false => self.record(group, app, at_ms, What::FeaturesSeen(seen)),
         }
-    }
-
-    /// Registers an item by JSON, learning which features it has.
-    pub(super) fn describe_items(
-        &mut self,
-        now_ms: u64,
-        app: String,
-        items: Vec<(String, json::Features)>,
-        group: &mut Group,
-    ) -> Result<(), Refusal> {
-        let at_ms = self.advance(now_ms, &app, group)?;
-        let known = self.app(&app)?;
-        if known.encoder().is_none() {
-            return Err(Refusal::NotJson);
-        }
-        let is_new =
-            |id: &str| !known.items().contains_key(id) && !known.described().contains_key(id);
-        let added = items.iter().filter(|(id, _)| is_new(id)).count();
-        if known.items().len() + known.described().len() + added > self.limits.items {
-            return Err(Refusal::TooMany { what: "items", limit: self.limits.items });
-        }
-        let offer =
-            json::Offer { items: items.iter().map(|(_, one)| one).collect(), ..Default::default() };
-        let seen = match self.app_mut(&app)?.encoder_mut() {
-            Some(encoder) => encoder.look(&offer)?,
-            None => return Err(Refusal::NotJson),
-        };
-        self.record_seen(at_ms, &app, seen, group)?;
-        for (id, features) in items {
-            self.record(group, &app, at_ms, What::ItemDescribed(id, features))?;
-        }
-        Ok(())
     }
 }
 

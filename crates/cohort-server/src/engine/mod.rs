@@ -7,6 +7,10 @@
 //! | [`refusal`] | what is refused, with which code, and what can the caller do? |
 //! | [`recent`] | what was decided lately, and why? |
 //! | [`choice`] | which item, and with what probability? |
+//! | [`history`] | what was decided elsewhere? |
+//! | [`items`] | which items come and go? |
+//! | `catalogue` | which of all items, where none are listed? |
+//! | `slate` | what in several places at once? |
 //! | [`Trouble`] | what is wrong with a single app, while the others go on? |
 //! | [`recovery`] | how does the state come back? |
 //! | [`runtime`] | which threads run it, and when is an answer safe to give? |
@@ -14,10 +18,13 @@
 //! The engine is a function of the state, the time it is told and the random numbers it is given:
 //! `handle(now, request) → events + answer`. It waits for nothing and knows no thread.
 
+mod catalogue;
 pub mod choice;
 mod decide;
 mod explained;
 mod forget;
+pub mod history;
+pub mod items;
 mod lookup;
 pub mod recent;
 pub mod recovery;
@@ -25,6 +32,7 @@ pub mod refusal;
 pub mod request;
 mod reward;
 pub mod runtime;
+mod slate;
 mod time;
 mod trouble;
 
@@ -32,6 +40,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use cohort::RefitJob;
+use cohort_features::Given;
 use rand_chacha::ChaCha12Rng;
 
 pub use refusal::Refusal;
@@ -44,6 +53,7 @@ use crate::learning::Learning;
 use crate::settings::{AppSettings, is_feature};
 use crate::state::{App, State};
 use crate::trial::Trial;
+use items::ListedItem;
 use recent::Recent;
 use request::{AppView, Change, DecisionView};
 
@@ -208,20 +218,16 @@ impl Engine {
                 self.record(group, &app, at_ms, What::KeyRemoved(key))?;
                 Ok(Answer::Done)
             }
-            Request::PutItems { app, items } => self.put_items(now_ms, app, items, group),
+            Request::PutItems { app, items } => {
+                let listed = |(id, vector)| ListedItem::new(id, Given::Vector(vector));
+                self.put_items(now_ms, &app, items.into_iter().map(listed).collect(), group)
+            }
             Request::DescribeItems { app, items } => {
-                self.describe_items(now_ms, app, items, group).map(|()| Answer::Done)
+                let listed = |(id, features)| ListedItem::new(id, Given::Json(features));
+                self.put_items(now_ms, &app, items.into_iter().map(listed).collect(), group)
             }
-            Request::RemoveItem { app, item } => {
-                let at_ms = self.advance(now_ms, &app, group)?;
-                let known = self.app(&app)?;
-                let is_described = known.described().contains_key(item.as_str());
-                if !known.items().contains_key(item.as_str()) && !is_described {
-                    return Err(Refusal::ItemUnknown { item });
-                }
-                self.record(group, &app, at_ms, What::ItemRemoved(item))?;
-                Ok(Answer::Done)
-            }
+            Request::RegisterItems { app, items } => self.put_items(now_ms, &app, items, group),
+            Request::RemoveItem { app, item } => self.remove_item(now_ms, &app, item, group),
             Request::ListItems { app } => {
                 let known = self.app(&app)?;
                 let ids = known.items().keys().chain(known.described().keys());
@@ -231,6 +237,12 @@ impl Engine {
             }
             Request::Decide { app, offer, users, explain } => {
                 self.decide(now_ms, &app, offer, users, explain, group)
+            }
+            Request::Slate { app, user, slots, explain } => {
+                self.decide_slate(now_ms, &app, user, slots, explain, group)
+            }
+            Request::History { app, decisions } => {
+                self.learn_history(now_ms, &app, decisions, group)
             }
             Request::Activate { app, decision } => self.activate(now_ms, app, decision, group),
             Request::Reward { app, rewards } => {
@@ -347,30 +359,6 @@ impl Engine {
             true => Err(Refusal::TooMany { what: "features (dim)", limit: self.limits.dim }),
             false => Ok(()),
         }
-    }
-
-    fn put_items(
-        &mut self,
-        now_ms: u64,
-        app: String,
-        items: Vec<(String, Vec<f64>)>,
-        group: &mut Group,
-    ) -> Result<Answer, Refusal> {
-        let at_ms = self.advance(now_ms, &app, group)?;
-        let known = self.app(&app)?;
-        for (id, features) in &items {
-            check_features(id, features, known.settings().dim)?;
-        }
-        let is_new =
-            |id: &str| !known.items().contains_key(id) && !known.described().contains_key(id);
-        let added = items.iter().filter(|(id, _)| is_new(id)).count();
-        if known.items().len() + known.described().len() + added > self.limits.items {
-            return Err(Refusal::TooMany { what: "items", limit: self.limits.items });
-        }
-        for (id, features) in items {
-            self.record(group, &app, at_ms, What::ItemPut(id, features))?;
-        }
-        Ok(Answer::Done)
     }
 
     fn show_decision(&self, app: &str, decision: String) -> Result<Answer, Refusal> {

@@ -10,12 +10,14 @@ use std::collections::VecDeque;
 use cohort::Score;
 use cohort::population::{Explanation, Membership};
 
+use super::decide::Ranked;
+
 /// How many are kept.
 const KEPT: usize = 256;
 /// At most one decision in so long.
 pub const EVERY_MS: u64 = 100;
 /// Candidates beyond so many, the worst ones, are only counted.
-const CANDIDATES: usize = 24;
+pub(super) const CANDIDATES: usize = 24;
 
 /// The newest decisions of one app.
 #[derive(Debug, Default)]
@@ -102,20 +104,15 @@ impl Recent {
     }
 }
 
-/// The candidates in the order of a ranking.
-pub(super) fn candidates(
-    ids: &[String],
-    ranking: &[usize],
-    scores: &[Score],
-    explanation: Option<&Explanation>,
-) -> Vec<Candidate> {
-    let candidate = |item: &usize| Candidate {
-        item: ids[*item].clone(),
-        score: scores[*item],
+/// The first candidates of a ranking.
+pub(super) fn candidates(ranked: &[Ranked], explanation: Option<&Explanation>) -> Vec<Candidate> {
+    let candidate = |(at, one): (usize, &Ranked)| Candidate {
+        item: one.id.to_owned(),
+        score: one.score,
         parts: explanation.map(|explanation| {
-            let report = &explanation.arms[*item];
+            let report = &explanation.arms[at];
             Parts { own: report.own, cohort: report.cohort, population: report.population }
         }),
     };
-    ranking.iter().take(CANDIDATES).map(candidate).collect()
+    ranked.iter().take(CANDIDATES).enumerate().map(candidate).collect()
 }

@@ -39,6 +39,30 @@ pub enum Refusal {
         /// Its id.
         item: String,
     },
+    /// A filter that no item matches, or exclusions of all that do.
+    #[error(
+        "no item of the catalogue (it has {items}) matches the filter and is not excluded: there is nothing to \
+         show"
+    )]
+    NothingMatches {
+        /// How many items there are.
+        items: usize,
+    },
+    /// A choice from the catalogue by an app that shows the caller's own choice.
+    #[error(
+        "this app shows what its caller would show, the first of the candidates (its mode is `apprentice` or \
+         `logging_only`): list candidates, or change the mode to `online`"
+    )]
+    NothingToWatch,
+    /// A slate that cannot be filled.
+    #[error(
+        "the slots from `{slot}` on cannot all be filled without showing an item twice: offer more items, or exclude \
+         fewer"
+    )]
+    SlateImpossible {
+        /// The first slot that cannot be filled.
+        slot: String,
+    },
     /// JSON for an app of vectors.
     #[error(
         "this app's features are vectors; JSON, a context and features of users are for apps that were \
@@ -230,6 +254,9 @@ impl Refusal {
             Self::KeyUnknown { .. } => "key_unknown",
             Self::Settings(_) => "bad_settings",
             Self::ItemUnknown { .. } => "item_unknown",
+            Self::NothingMatches { .. } => "nothing_matches",
+            Self::NothingToWatch => "nothing_to_watch",
+            Self::SlateImpossible { .. } => "slate_impossible",
             Self::NotJson => "not_json_app",
             Self::TooManyPairs(_) => "too_many_interactions",
             Self::WrongDim { .. } => "wrong_dim",
@@ -267,6 +294,9 @@ impl Refusal {
             Self::Settings(_)
             | Self::ItemUnknown { .. }
             | Self::NotJson
+            | Self::NothingMatches { .. }
+            | Self::NothingToWatch
+            | Self::SlateImpossible { .. }
             | Self::TooManyPairs(_)
             | Self::WrongDim { .. }
             | Self::BadFeature { .. }

@@ -6,11 +6,13 @@ use cohort::Score;
 use cohort_features::{Contribution, Features};
 
 use super::Refusal;
+use super::history::PastDecision;
+use super::items::ListedItem;
 use super::recent::Recent;
 use crate::event::{Decided, Key, Ranking};
 use crate::learning::{Apprenticeship, Learning};
 use crate::settings::AppSettings;
-use crate::state::{App, Counts, Status};
+use crate::state::{App, Counts, Filter, Status};
 use crate::trial::Trial;
 
 /// A change of an app's settings and of its control group; all of it is done, or nothing.
@@ -89,6 +91,13 @@ pub enum Request {
         /// Ids and features.
         items: Vec<(String, Features)>,
     },
+    /// Register items, vectors or JSON, with attributes.
+    RegisterItems {
+        /// The app.
+        app: String,
+        /// The items.
+        items: Vec<ListedItem>,
+    },
     /// Forget an item.
     RemoveItem {
         /// The app.
@@ -111,6 +120,24 @@ pub enum Request {
         users: Vec<ForUser>,
         /// Whether the scores are wanted too.
         explain: bool,
+    },
+    /// Decide for one user what to show in several places, nothing twice.
+    Slate {
+        /// The app.
+        app: String,
+        /// The user; the decision's id is that of the slate.
+        user: ForUser,
+        /// The places, the most important first.
+        slots: Vec<Slot>,
+        /// Whether the scores are wanted too.
+        explain: bool,
+    },
+    /// Learn from decisions that were made elsewhere.
+    History {
+        /// The app.
+        app: String,
+        /// The decisions, in their order.
+        decisions: Vec<PastDecision>,
     },
     /// A decision was shown.
     Activate {
@@ -182,7 +209,10 @@ impl Request {
             | Self::RemoveKey { app, .. }
             | Self::PutItems { app, .. }
             | Self::DescribeItems { app, .. }
+            | Self::RegisterItems { app, .. }
             | Self::RemoveItem { app, .. }
+            | Self::Slate { app, .. }
+            | Self::History { app, .. }
             | Self::Decide { app, .. }
             | Self::Activate { app, .. }
             | Self::Reward { app, .. }
@@ -221,6 +251,9 @@ impl Request {
                 | Self::CreateApp { .. }
                 | Self::PutItems { .. }
                 | Self::DescribeItems { .. }
+                | Self::RegisterItems { .. }
+                | Self::Slate { .. }
+                | Self::History { .. }
         )
     }
 
@@ -243,11 +276,14 @@ impl Request {
         let square = (dim as u64).saturating_mul(dim as u64);
         let times = match self {
             Self::Decide { offer, users, .. } => {
-                (users.len() as u64).saturating_mul(offer.ids.len() as u64)
+                (users.len() as u64).saturating_mul(offer.candidates())
             }
+            Self::Slate { slots, .. } => slots.iter().map(|slot| slot.offer.candidates()).sum(),
             Self::Reward { rewards, .. } => rewards.len() as u64,
+            Self::History { decisions, .. } => 4 * decisions.len() as u64,
             Self::PutItems { items, .. } => return ANY.saturating_mul(1 + items.len() as u64 / 8),
             Self::DescribeItems { items, .. } => return ANY.saturating_mul(1 + items.len() as u64),
+            Self::RegisterItems { items, .. } => return ANY.saturating_mul(1 + items.len() as u64),
             _ => 0,
         };
         times.saturating_mul(square).saturating_add(ANY)
@@ -258,13 +294,15 @@ impl Request {
         const ANY: usize = 512;
         let inside = match self {
             Self::Decide { offer, users, .. } => {
-                let features = offer.features.iter().flatten().map(|row| size_of_val(&row[..]));
-                let ids = offer.ids.iter().map(|id| id.len() + 48);
                 let users = users.iter().map(|user| user.user.len() + 128);
-                let described = offer.described.iter().flatten().map(|one| one.bytes());
-                let shared = offer.context.iter().chain(&offer.user).map(|one| one.bytes());
-                let described = described.sum::<usize>() + shared.sum::<usize>();
-                features.sum::<usize>() + ids.sum::<usize>() + users.sum::<usize>() + described
+                offer.bytes() + users.sum::<usize>()
+            }
+            Self::Slate { slots, .. } => {
+                slots.iter().map(|slot| slot.id.len() + 128 + slot.offer.bytes()).sum()
+            }
+            Self::RegisterItems { items, .. } => items.iter().map(ListedItem::bytes).sum(),
+            Self::History { decisions, .. } => {
+                decisions.iter().map(|past| past.user.len() + 192 + past.offer.bytes()).sum()
             }
             Self::Reward { rewards, .. } => rewards.iter().map(|(id, _)| id.len() + 32).sum(),
             Self::ReplaceModel { model, .. } => model.as_ref().map_or(0, Vec::len),
@@ -297,8 +335,7 @@ impl Request {
 pub struct Offer {
     /// The items' ids.
     pub ids: Vec<String>,
-    /// Their features where they were sent as vectors; `None` means that they were sent as JSON, or that
-    /// the catalogue has them.
+    /// Their features where they were sent as vectors; `None` means that they were sent as JSON, or that the catalogue has them.
     pub features: Vec<Option<Vec<f64>>>,
     /// Their features where they were sent as JSON; empty where none were.
     pub described: Vec<Option<Arc<Features>>>,
@@ -306,12 +343,53 @@ pub struct Offer {
     pub context: Option<Arc<Features>>,
     /// The features of the user.
     pub user: Option<Arc<Features>>,
+    /// Candidates are these of the catalogue, and none are listed.
+    pub pick: Option<Arc<Pick>>,
+}
+
+/// One place of several.
+#[derive(Clone, Debug)]
+pub struct Slot {
+    /// Its name.
+    pub id: String,
+    /// The id that its decision shall have.
+    pub decision: String,
+    /// What may be shown there.
+    pub offer: Offer,
+}
+
+/// Items of the catalogue.
+#[derive(Clone, Debug, Default)]
+pub struct Pick {
+    /// What they must be like.
+    pub filter: Option<Filter>,
+    /// Those that are not meant.
+    pub exclude: Vec<String>,
+    /// How many of the best are told.
+    pub best: usize,
 }
 
 impl Offer {
     /// Of candidates by their ids alone, or with vectors.
     pub fn new(ids: Vec<String>, features: Vec<Option<Vec<f64>>>) -> Self {
         Self { ids, features, ..Self::default() }
+    }
+
+    /// How many candidates there are to score, roughly: of a catalogue few are.
+    fn candidates(&self) -> u64 {
+        const FROM_CATALOGUE: u64 = 1024;
+        if self.pick.is_some() { FROM_CATALOGUE } else { self.ids.len() as u64 }
+    }
+
+    /// How much memory it takes, roughly.
+    fn bytes(&self) -> usize {
+        let features = self.features.iter().flatten().map(|row| size_of_val(&row[..]));
+        let picked = self.pick.iter().flat_map(|pick| &pick.exclude);
+        let ids = self.ids.iter().chain(picked).map(|id| id.len() + 48);
+        let described = self.described.iter().flatten().map(|one| one.bytes());
+        let shared = self.context.iter().chain(&self.user).map(|one| one.bytes());
+        let described = described.sum::<usize>() + shared.sum::<usize>();
+        features.sum::<usize>() + ids.sum::<usize>() + described
     }
 
     /// The JSON that was sent for a candidate.
@@ -357,8 +435,7 @@ pub struct Made {
     pub ranking: Ranking,
     /// With what probability the first was chosen.
     pub probability: f64,
-    /// With what probability each was to be chosen, in the order of the ranking; on request, and not for
-    /// a decision that was made before.
+    /// With what probability each was to be chosen, in the order of the ranking; on request, and not for a decision made before.
     pub probabilities: Option<Vec<f64>>,
     /// What the policy thought of each, in the order of the ranking; on request, and not for a
     /// decision that was made before.

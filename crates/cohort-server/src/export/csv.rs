@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::Table;
 use super::rows::ExportRow;
 
-const HEADER: [&str; 11] = [
+const HEADER: [&str; 13] = [
     "decision_id",
     "user",
     "decided_ms",
@@ -17,6 +17,8 @@ const HEADER: [&str; 11] = [
     "candidates",
     "context",
     "features",
+    "catalogue_version",
+    "among",
 ];
 
 /// Rows become lines.
@@ -53,6 +55,8 @@ impl<W: Write> Table for CsvTable<W> {
             serde_json::to_string(&candidates)?,
             serde_json::to_string(&row.made.context)?,
             features,
+            row.catalogue.map_or_else(String::new, |(version, _)| version.to_string()),
+            row.catalogue.map_or_else(String::new, |(_, among)| among.to_string()),
         ])?;
         Ok(())
     }

@@ -20,6 +20,7 @@
 //! | `candidates` | all that was offered, the chosen one first |
 //! | `context` | the features of the chosen item |
 //! | `features` | those of all candidates, one after the other; empty unless the app keeps them |
+//! | `catalogue_version`, `among` | of a decision from the catalogue, whose `candidates` are the best of it: how often the catalogue had changed, and how many items could have been chosen |
 //!
 //! `cohort evaluate` reads these columns. Lists are JSON in CSV and lists in Parquet.
 

@@ -29,6 +29,8 @@ message decisions {
   required group candidates (LIST) { repeated group list { required binary element (UTF8); } }
   required group context (LIST) { repeated group list { required double element; } }
   required group features (LIST) { repeated group list { required double element; } }
+  optional int64 catalogue_version;
+  optional int64 among;
 }";
 
 /// Rows become row groups.
@@ -75,6 +77,12 @@ impl<W: Write + Send> ParquetTable<W> {
         write_lists::<DoubleType, W>(&mut group, rows.iter().map(of_chosen))?;
         let of_all = |row: &ExportRow| row.features.to_vec();
         write_lists::<DoubleType, W>(&mut group, rows.iter().map(of_all))?;
+        let there: Vec<i16> = rows.iter().map(|row| row.catalogue.is_some().into()).collect();
+        let chosen_from = rows.iter().filter_map(|row| row.catalogue);
+        let (versions, among): (Vec<i64>, Vec<i64>) =
+            chosen_from.map(|(version, among)| (version as i64, among as i64)).unzip();
+        write::<Int64Type, W>(&mut group, &versions, Some((&there, None)))?;
+        write::<Int64Type, W>(&mut group, &among, Some((&there, None)))?;
         group.close()?;
         Ok(())
     }

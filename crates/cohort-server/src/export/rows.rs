@@ -5,11 +5,12 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::Table;
 use crate::bytes::Malformed;
-use crate::event::{Decided, Event, What, peek};
+use crate::event::{CatalogueDecision, Decided, Event, What, peek};
 use crate::journal::JournalError;
 use crate::journal::segments::Reader;
 use crate::learning::{Aggregation, Learning};
 use crate::settings::AppSettings;
+use crate::trial::TrialDecision;
 
 /// One decision and what came of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +23,9 @@ pub struct ExportRow {
     pub control: bool,
     /// The features of all candidates, where they were kept.
     pub features: Box<[f64]>,
+    /// Where it was chosen from the catalogue: how often that had changed before, and how many items could
+    /// have been chosen.
+    pub catalogue: Option<(u64, u64)>,
     /// What became of it.
     pub status: &'static str,
     /// What was learned, if anything.
@@ -101,9 +105,13 @@ impl Waiting {
         let at_ms = event.at_ms;
         match event.what {
             What::Created(settings) | What::Changed(settings) => self.app.settings = settings,
-            What::Decided(made) => self.decided(at_ms, made, false, Box::default()),
+            What::Decided(made) => self.decided(at_ms, made, false, Box::default(), None),
             What::DecidedInTrial(trial) => {
-                self.decided(at_ms, trial.made, trial.control, trial.candidates);
+                self.decided(at_ms, trial.made, trial.control, trial.candidates, None);
+            }
+            What::DecidedFromCatalogue(CatalogueDecision { decision, version, among }) => {
+                let TrialDecision { made, control, candidates } = decision;
+                self.decided(at_ms, made, control, candidates, Some((version, among)));
             }
             What::Activated(id) => {
                 let due_ms = self.by_id.get(&id).map(|(_, due_ms)| *due_ms);
@@ -155,9 +163,17 @@ impl Waiting {
         Ok(())
     }
 
-    fn decided(&mut self, at_ms: u64, made: Decided, control: bool, features: Box<[f64]>) {
+    fn decided(
+        &mut self,
+        at_ms: u64,
+        made: Decided,
+        control: bool,
+        features: Box<[f64]>,
+        catalogue: Option<(u64, u64)>,
+    ) {
         let status = if made.shown { "open" } else { "not_shown" };
-        let row = ExportRow { made, decided_ms: at_ms, control, features, status, reward: None };
+        let (decided_ms, reward) = (at_ms, None);
+        let row = ExportRow { made, decided_ms, control, features, catalogue, status, reward };
         self.insert(row, at_ms);
     }
 

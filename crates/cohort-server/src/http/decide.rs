@@ -14,17 +14,19 @@ use super::access::Client;
 use super::apps::unexpected;
 use super::body::{JsonBody, check_count, check_id};
 use super::error::{ApiError, ErrorBody, ErrorDetail};
+use super::filter::filter_of;
 use super::path::Path;
 use super::schemas::any_features;
+use super::strict::Strict;
 use super::{Service, Shared};
 use crate::auth::Scopes;
-use crate::engine::request::{ForUser, Made, Offer};
+use crate::engine::request::{ForUser, Made, Offer, Pick};
 use crate::engine::{Answer, Refusal, Request};
 use crate::insight::maker;
 use crate::insight::view::ReasonsView;
 
 /// A candidate.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Candidate {
     /// Its id.
@@ -43,8 +45,16 @@ pub struct Candidate {
 pub struct DecideBody {
     /// The user's id; one that was never seen is a new user.
     pub user: String,
-    /// What can be shown.
-    pub items: Vec<Candidate>,
+    /// What can be shown; absent to choose from the catalogue.
+    pub items: Option<Vec<Candidate>>,
+    /// What items of the catalogue must be like to be chosen.
+    #[schema(value_type = Option<Object>)]
+    pub filter: Option<Strict>,
+    /// What is not shown.
+    #[serde(default)]
+    pub exclude: Vec<String>,
+    /// How many of the best items of the catalogue are told; 10 if absent.
+    pub k: Option<usize>,
     /// The situation (page, device, time), in an app that takes JSON.
     #[schema(value_type = Option<Object>)]
     pub context: Option<ContextFeatures>,
@@ -69,8 +79,16 @@ pub struct DecideBody {
 pub struct DecideBatchBody {
     /// The users.
     pub users: Vec<BatchUser>,
-    /// What can be shown to each of them.
-    pub items: Vec<Candidate>,
+    /// What can be shown to each of them; absent to choose from the catalogue.
+    pub items: Option<Vec<Candidate>>,
+    /// As for one user.
+    #[schema(value_type = Option<Object>)]
+    pub filter: Option<Strict>,
+    /// As for one user.
+    #[serde(default)]
+    pub exclude: Vec<String>,
+    /// As for one user.
+    pub k: Option<usize>,
     /// The situation, in an app that takes JSON.
     #[schema(value_type = Option<Object>)]
     pub context: Option<ContextFeatures>,
@@ -92,7 +110,7 @@ pub struct BatchUser {
     pub shown: bool,
 }
 
-fn yes() -> bool {
+pub(super) fn yes() -> bool {
     true
 }
 
@@ -103,7 +121,7 @@ pub struct DecisionBody {
     pub decision_id: String,
     /// The item to show: the first of the ranking.
     pub item: String,
-    /// All candidates, the chosen one first, the others by falling score.
+    /// All candidates, the chosen one first, the others by falling score; of the catalogue the best.
     pub ranking: Vec<String>,
     /// With what probability the item was chosen.
     pub probability: f64,
@@ -158,7 +176,8 @@ pub enum DecisionOrError {
     },
 }
 
-/// Decide for one user: returns the item to show, first in a ranking of all candidates.
+/// Decide for one user: returns the item to show, first in a ranking of all candidates, or of the best `k` of the
+/// catalogue where no candidates are listed.
 #[utoipa::path(post, path = "/v1/apps/{app}/decide", tag = "decide", params(("app" = String, Path)),
     request_body = DecideBody, responses(
     (status = 200, body = DecisionBody),
@@ -172,7 +191,8 @@ pub async fn decide(
     Client(app, _): Client<{ Scopes::DECIDE }>,
     JsonBody(body): JsonBody<DecideBody>,
 ) -> Result<Json<DecisionBody>, ApiError> {
-    let mut offer = service.offer(body.items)?;
+    let (items, filter, exclude, k) = (body.items, body.filter, body.exclude, body.k);
+    let mut offer = service.wanted(Wanted { items, filter, exclude, k })?;
     offer.context = body.context.map(|context| Arc::new(context.0));
     offer.user = body.user_features.map(|user| Arc::new(user.0));
     let user = service.for_user(body.user, body.decision_id, body.shown)?;
@@ -185,7 +205,8 @@ pub async fn decide(
 /// What HTTP and JSON alone cost: the body of a decide is read, an answer of the same form and size
 /// is written, and nothing is decided.
 pub(super) async fn empty(JsonBody(body): JsonBody<DecideBody>) -> Json<DecisionBody> {
-    let ranking: Vec<String> = body.items.into_iter().map(|item| item.id).collect();
+    let items = body.items.unwrap_or_default();
+    let ranking: Vec<String> = items.into_iter().map(|item| item.id).collect();
     Json(DecisionBody {
         decision_id: "0123456789abcdef0123456789abcdef".to_owned(),
         item: ranking.first().cloned().unwrap_or_default(),
@@ -205,7 +226,8 @@ pub async fn decide_batch(
     JsonBody(body): JsonBody<DecideBatchBody>,
 ) -> Result<Json<DecisionsBody>, ApiError> {
     check_count("users", body.users.len(), service.config.max_batch)?;
-    let mut offer = service.offer(body.items)?;
+    let (items, filter, exclude, k) = (body.items, body.filter, body.exclude, body.k);
+    let mut offer = service.wanted(Wanted { items, filter, exclude, k })?;
     offer.context = body.context.map(|context| Arc::new(context.0));
     let users = body.users.into_iter();
     let users = users.map(|user| service.for_user(user.user, user.decision_id, user.shown));
@@ -296,8 +318,73 @@ pub async fn show(
     }))
 }
 
+/// What may be shown, as it is sent.
+pub(super) struct Wanted {
+    pub items: Option<Vec<Candidate>>,
+    pub filter: Option<Strict>,
+    pub exclude: Vec<String>,
+    pub k: Option<usize>,
+}
+
+/// Items of the catalogue that are told where nothing else is said.
+const BEST: usize = 10;
+
+impl Wanted {
+    /// The same in one place of several.
+    pub fn of_slot(
+        &self,
+        items: Option<Vec<Candidate>>,
+        filter: Option<Strict>,
+        exclude: Vec<String>,
+    ) -> Result<Self, ApiError> {
+        let is_listed = items.is_some();
+        let filter = match (self.filter.clone().filter(|_| !is_listed), filter) {
+            (Some(one), Some(other)) => {
+                Some(Strict(serde_json::json!({"all_of": [one.0, other.0]})))
+            }
+            (one, other) => one.or(other),
+        };
+        let exclude = self.exclude.iter().cloned().chain(exclude).collect();
+        Ok(Self { items: items.or_else(|| self.items.clone()), filter, exclude, k: self.k })
+    }
+}
+
 impl Service {
-    fn offer(&self, items: Vec<Candidate>) -> Result<Offer, ApiError> {
+    /// Candidates that are listed, or to be found in the catalogue.
+    pub(super) fn wanted(&self, wanted: Wanted) -> Result<Offer, ApiError> {
+        let Wanted { items, filter, exclude, k } = wanted;
+        let most = self.config.max_candidates;
+        if exclude.len() > self.config.max_items.max(most) {
+            return Err(ApiError::new(
+                422,
+                "bad_count",
+                "exclude: more than the catalogue can have",
+            ));
+        }
+        let Some(mut items) = items else {
+            check_count("best items (k)", k.unwrap_or(BEST), most)?;
+            let filter = filter.as_ref().map(filter_of).transpose()?;
+            let pick = Pick { filter, exclude, best: k.unwrap_or(BEST) };
+            return Ok(Offer { pick: Some(Arc::new(pick)), ..Offer::default() });
+        };
+        if filter.is_some() || k.is_some() {
+            let sentence =
+                "`filter` and `k` are for choosing from the catalogue: leave `items` out";
+            return Err(ApiError::new(422, "items_and_filter", sentence));
+        }
+        check_count("items", items.len(), most)?;
+        if !exclude.is_empty() {
+            let exclude: HashSet<&str> = exclude.iter().map(String::as_str).collect();
+            items.retain(|item| !exclude.contains(item.id.as_str()));
+            if items.is_empty() {
+                let sentence = "all items are excluded: there is nothing to show";
+                return Err(ApiError::new(422, "nothing_matches", sentence));
+            }
+        }
+        self.offer(items)
+    }
+
+    pub(super) fn offer(&self, items: Vec<Candidate>) -> Result<Offer, ApiError> {
         check_count("items", items.len(), self.config.max_candidates)?;
         let mut seen = HashSet::with_capacity(items.len());
         for item in &items {
@@ -324,7 +411,7 @@ impl Service {
         Ok(offer)
     }
 
-    fn for_user(
+    pub(super) fn for_user(
         &self,
         user: String,
         decision: Option<String>,
@@ -338,7 +425,7 @@ impl Service {
     }
 }
 
-fn decisions_in(answer: Answer) -> Result<Vec<Result<Made, Refusal>>, ApiError> {
+pub(super) fn decisions_in(answer: Answer) -> Result<Vec<Result<Made, Refusal>>, ApiError> {
     match answer {
         Answer::Decided(decisions) => {
             for decision in &decisions {
@@ -351,7 +438,7 @@ fn decisions_in(answer: Answer) -> Result<Vec<Result<Made, Refusal>>, ApiError> 
     }
 }
 
-fn body_of(made: Made) -> DecisionBody {
+pub(super) fn body_of(made: Made) -> DecisionBody {
     let explanation = made.scores.map(|scores| {
         let mut parts = made.parts.unwrap_or_default().into_iter();
         let scored = made.ranking.iter().zip(scores).map(|(item, score)| ScoredItem {

@@ -3,8 +3,9 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use cohort_features::{Given, ItemFeatures};
-use serde::{Deserialize, Serialize};
+use cohort_features::{Features, Given, ItemFeatures};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
 use super::Shared;
@@ -15,6 +16,7 @@ use super::error::{ApiError, ErrorBody};
 use super::path::Path;
 use super::schemas::any_features;
 use crate::auth::Scopes;
+use crate::engine::items::ListedItem;
 use crate::engine::{Answer, Request};
 
 /// Items to register.
@@ -36,6 +38,22 @@ pub struct PutItem {
     /// A list of as many numbers as the app's `dim`; an object in an app that takes JSON.
     #[schema(schema_with = any_features)]
     pub features: ItemFeatures,
+    /// What it can be filtered by, beside its features where they are JSON. Nothing is learned from it.
+    #[schema(value_type = Option<Object>)]
+    pub attributes: Option<Attributes>,
+}
+
+/// Attributes of an item, read as its features are.
+#[derive(Debug)]
+pub struct Attributes(Features);
+
+impl<'de> Deserialize<'de> for Attributes {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        match ItemFeatures::deserialize(from)?.0 {
+            Given::Json(features) => Ok(Self(features)),
+            Given::Vector(_) => Err(D::Error::custom("attributes are an object, not a list")),
+        }
+    }
 }
 
 /// The catalogue.
@@ -72,27 +90,13 @@ pub async fn put(
         check_id("an item's id", &item.id, service.config.max_id_bytes)?;
     }
     let count = body.items.len();
-    let (mut vectors, mut described) = (Vec::new(), Vec::new());
-    for item in body.items {
-        match item.features.0 {
-            Given::Vector(features) => vectors.push((item.id, features)),
-            Given::Json(features) => described.push((item.id, features)),
-        }
-    }
-    if !vectors.is_empty() && !described.is_empty() {
-        let sentence =
-            "items of one request are all vectors or all JSON; the catalogue may have both";
-        return Err(ApiError::new(422, "mixed_items", sentence));
-    }
-    let count = format!("{count} items");
-    let app_name = app.clone();
-    service
-        .engine
-        .ask(match described.is_empty() {
-            true => Request::PutItems { app: app_name, items: vectors },
-            false => Request::DescribeItems { app: app_name, items: described },
-        })
-        .await?;
+    let listed = body.items.into_iter().map(|item| ListedItem {
+        id: item.id,
+        features: item.features.0,
+        attributes: item.attributes.map(|found| found.0),
+    });
+    let (items, count) = (listed.collect(), format!("{count} items"));
+    service.engine.ask(Request::RegisterItems { app: app.clone(), items }).await?;
     who.did("items put", &app, &count);
     Ok(StatusCode::NO_CONTENT)
 }

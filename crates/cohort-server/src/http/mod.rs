@@ -8,6 +8,9 @@
 //! | `path` | can the names in the address be read? |
 //! | `error` | how is a refusal told? |
 //! | `apps`, `keys`, `learning`, `items`, `decide`, `reward` | what can be asked? |
+//! | `history` | what was decided elsewhere? |
+//! | `slate` | what in several places at once? |
+//! | `filter`, `strict` | which items are meant; is the JSON in order? |
 //! | `users` | what is known of one, and how is that forgotten? |
 //! | `features` | which features were seen, and which matter? |
 //! | `insight`, `log` | what does it know, and what is in its log? |
@@ -24,6 +27,8 @@ mod decide;
 mod described;
 mod error;
 mod features;
+mod filter;
+mod history;
 mod insight;
 mod items;
 mod keys;
@@ -36,6 +41,8 @@ mod path;
 mod personalizer;
 mod reward;
 mod schemas;
+mod slate;
+mod strict;
 mod users;
 
 use std::sync::Arc;
@@ -161,6 +168,9 @@ fn described_routes() -> OpenApiRouter<Arc<Service>> {
         .routes(routes!(items::remove))
         .routes(routes!(decide::decide))
         .routes(routes!(decide::decide_batch))
+        .routes(routes!(history::history))
+        .routes(routes!(slate::slate))
+        .routes(routes!(slate::slate_rewards))
         .routes(routes!(decide::activate))
         .routes(routes!(decide::show))
         .routes(routes!(reward::reward))
@@ -266,6 +276,9 @@ pub fn http_body(bytes: &[u8]) {
     let _ = body::parse::<decide::DecideBody>(bytes);
     let _ = body::parse::<decide::DecideBatchBody>(bytes);
     let _ = body::parse::<decide::ActivateBody>(bytes);
+    let _ = body::parse::<slate::SlateBody>(bytes);
+    let _ = body::parse::<history::HistoryBody>(bytes);
+    let _ = body::parse::<strict::Strict>(bytes).map(|sent| filter::filter_of(&sent));
     let _ = body::parse::<reward::RewardBody>(bytes);
     let _ = body::parse::<reward::RewardsBody>(bytes);
 }

@@ -5,11 +5,11 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Shared;
 use super::access::Client;
 use super::apps::unexpected;
 use super::body::{JsonBody, check_count};
 use super::error::{ApiError, ErrorBody, ErrorDetail};
+use super::{Service, Shared};
 use crate::auth::Scopes;
 use crate::engine::request::RewardOutcome;
 use crate::engine::{Answer, Refusal, Request};
@@ -95,15 +95,28 @@ pub async fn rewards(
     JsonBody(body): JsonBody<RewardsBody>,
 ) -> Result<Json<OutcomesBody>, ApiError> {
     check_count("rewards", body.rewards.len(), service.config.max_batch)?;
+    Ok(Json(OutcomesBody { outcomes: rewards_of(&service, app, body).await? }))
+}
+
+/// What each of several rewards did.
+pub(super) async fn rewards_of(
+    service: &Service,
+    app: String,
+    body: RewardsBody,
+) -> Result<Vec<OutcomeOrError>, ApiError> {
     let sent: Vec<f64> = body.rewards.iter().map(|reward| reward.reward).collect();
     let rewards = body.rewards.into_iter().map(|body| (body.decision_id, body.reward)).collect();
-    let answer = service.engine.ask(Request::Reward { app, rewards }).await?;
+    outcomes_of(service.engine.ask(Request::Reward { app, rewards }).await?, sent)
+}
+
+/// Outcomes as they are told.
+pub(super) fn outcomes_of(answer: Answer, sent: Vec<f64>) -> Result<Vec<OutcomeOrError>, ApiError> {
     let outcomes =
         outcomes_in(answer)?.into_iter().zip(sent).map(|(outcome, sent)| match outcome {
             Ok(outcome) => OutcomeOrError::Outcome(body_of(outcome, sent)),
             Err(refusal) => OutcomeOrError::Error { error: ApiError::from(refusal).detail() },
         });
-    Ok(Json(OutcomesBody { outcomes: outcomes.collect() }))
+    Ok(outcomes.collect())
 }
 
 fn outcomes_in(answer: Answer) -> Result<Vec<Result<RewardOutcome, Refusal>>, ApiError> {

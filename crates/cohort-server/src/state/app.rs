@@ -9,11 +9,12 @@ use cohort::{Contexts, OnlinePolicy, Policy, RefitJob, Score};
 use cohort_features::{Encoder, Features, ItemEffects, bytes::name_hash};
 
 use super::ApplyError;
+use super::catalogue::Catalogue;
 use super::decisions::{Decision, Decisions, Status};
 use super::names::Names;
 use super::outcomes::Outcomes;
 use super::seen::Seen;
-use crate::event::{Decided, Key, What};
+use crate::event::{CatalogueDecision, Decided, Key, What};
 use crate::learning::{Aggregation, Apprenticeship, Learning, MOST_GATHERED, Mode};
 use crate::settings::{AppSettings, BadSettings};
 use crate::trial::{Trial, TrialDecision};
@@ -39,6 +40,7 @@ pub struct App {
     /// Shared with a snapshot that is being written.
     pub(super) items: Arc<Items>,
     pub(super) described: Arc<Described>,
+    pub(super) catalogue: Catalogue,
     /// What makes vectors of JSON, in an app that takes it.
     pub(super) encoder: Option<Encoder>,
     /// What features do not say of items, in an app that takes JSON.
@@ -88,6 +90,7 @@ impl App {
             seen: Seen::default(),
             items: Arc::default(),
             described: Arc::default(),
+            catalogue: Catalogue::default(),
             encoder: None,
             effects: ItemEffects::default(),
             decisions: Decisions::default(),
@@ -135,13 +138,18 @@ impl App {
             }
             What::ItemPut(id, features) => {
                 self.check_features(&features)?;
+                self.unlist(&id);
                 Arc::make_mut(&mut self.described).remove(id.as_str());
-                Arc::make_mut(&mut self.items).insert(id.into(), features.into());
+                Arc::make_mut(&mut self.items).insert(id.as_str().into(), features.into());
+                self.list(&id);
                 Ok(())
             }
+            What::ItemAttributes(id, features) => self.attribute(&id, features),
             What::ItemRemoved(id) => {
+                self.unlist(&id);
                 Arc::make_mut(&mut self.items).remove(id.as_str());
                 Arc::make_mut(&mut self.described).remove(id.as_str());
+                self.list(&id);
                 Ok(())
             }
             What::FeaturesSet(settings) => {
@@ -158,12 +166,17 @@ impl App {
                 if self.encoder.is_none() {
                     return Err("JSON in an app of vectors".to_owned());
                 }
+                self.unlist(&id);
                 Arc::make_mut(&mut self.items).remove(id.as_str());
-                Arc::make_mut(&mut self.described).insert(id.into(), Arc::new(features));
+                let features = Arc::new(features);
+                Arc::make_mut(&mut self.described).insert(id.as_str().into(), features);
+                self.list(&id);
                 Ok(())
             }
             What::Decided(made) => self.decided(at_ms, made, false),
-            What::DecidedInTrial(TrialDecision { made, control, candidates: _ }) => {
+            What::DecidedInTrial(decision)
+            | What::DecidedFromCatalogue(CatalogueDecision { decision, .. }) => {
+                let TrialDecision { made, control, candidates: _ } = decision;
                 self.decided(at_ms, made, control)
             }
             What::TrialSet(trial) => {
@@ -272,12 +285,17 @@ impl App {
         let Some(context) = self.decisions.move_to(id, status, forget_ms) else { return };
         if let Status::Rewarded(reward) | Status::Expired(Some(reward)) = status {
             if self.learning.mode != Mode::LoggingOnly {
+                let mut taught = reward;
                 if let (Some(item), Ok(contexts)) = (item, Contexts::new(&context, context.len())) {
-                    let mut predicted = [Score::default()];
-                    self.online().score(user as usize, &contexts, &mut predicted);
-                    self.effects.learn(user as usize, item, predicted[0].expected, reward);
+                    let (user, mut predicted) = (user as usize, [Score::default()]);
+                    self.online().score(user, &contexts, &mut predicted);
+                    let position = self.policy.insight().and_then(|insight| insight.position(user));
+                    let cohort = position.and_then(|position| position.membership);
+                    let cohort = cohort.map(|membership| membership.component);
+                    let expected = predicted[0].expected;
+                    taught = self.effects.learn(user, cohort, item, expected, reward);
                 }
-                self.online().learn_one(user as usize, &context, reward);
+                self.online().learn_one(user as usize, &context, taught);
             }
             self.outcomes.add(at_ms, control, reward);
             if let Some(agreed) = agreed {

@@ -7,6 +7,7 @@
 //! | [`Outcomes`] | what came of the policy's decisions, and of the control group's? |
 //! | [`Names`] | which number does a user have? |
 //! | [`Seen`] | who has not been seen for longest? |
+//! | [`catalogue`] | which items of a catalogue are meant, and which are best? |
 //! | [`Decisions`] | which decisions wait for a reward, and until when? |
 //! | `import` | what of a policy that was trained outside? |
 //! | `model` | how does what was learned go to another app, or away? |
@@ -17,6 +18,7 @@
 //! simulation. Apps do not know each other, so each can be folded apart.
 
 mod app;
+pub mod catalogue;
 mod decisions;
 mod import;
 mod model;
@@ -28,6 +30,7 @@ mod seen;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use app::{App, Counts, Described, Items};
+pub use catalogue::{Catalogue, Filter};
 pub use decisions::{Decision, Decisions, Status};
 pub use import::ImportError;
 pub use names::Names;

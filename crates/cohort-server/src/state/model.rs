@@ -29,6 +29,7 @@ impl App {
     pub(super) fn replace_model(&mut self, model: Option<&[u8]>) -> Result<(), String> {
         let Some(bytes) = model else {
             self.policy = self.settings.build().map_err(|why| why.to_string())?;
+            self.effects = Default::default();
             return Ok(());
         };
         let mut other = Self::of_model(bytes, &self.settings)?;
@@ -36,6 +37,13 @@ impl App {
         self.policy = made.unwrap_or(other.policy);
         self.users = other.users;
         self.seen = other.seen;
+        // What was learned is about these vectors.
+        if self.encoder.is_some() && other.encoder.is_some() {
+            self.settings.features = other.settings.features;
+            self.encoder = other.encoder;
+            self.effects = other.effects;
+            self.catalogue.forget_index();
+        }
         let (users, seen, now_ms) = (&mut self.users, &mut self.seen, self.now_ms);
         let mut full = false;
         self.decisions.renumber(|user| {

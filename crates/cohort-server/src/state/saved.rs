@@ -13,6 +13,7 @@ use cohort_features::{Encoder, EncoderSettings, Features, ItemEffects};
 
 use super::State;
 use super::app::{App, Counts, Described, Items};
+use super::catalogue::Attributes;
 use super::decisions::{Decision, Status};
 use super::names::NameList;
 use super::outcomes::Outcomes;
@@ -34,11 +35,16 @@ const USERS_SEEN: u32 = 0x0A99_5EE2;
 /// Before the end of an app: how it learns, and what is known of decisions besides. An app from before
 /// there were other ways does without.
 const LEARNING_OF_APP: u32 = 0x0A99_1EA4;
+/// Before the end of an app: how often its catalogue changed, and attributes of its items. An app without
+/// items has none.
+const CATALOGUE_OF_APP: u32 = 0x0A99_CA7A;
 /// Before the end of an app: how JSON becomes vectors, and items that were registered by it. An app of
 /// vectors has none.
 const FEATURES_OF_APP: u32 = 0x0A99_FEA7;
 /// Before the end of an app: effects of its items. An app without has none.
 const EFFECTS_OF_APP: u32 = 0x0A99_EFFE;
+/// Before the end of an app: effects of its items for cohorts. An app without has none.
+const EFFECTS_OF_COHORTS: u32 = 0x0A99_EFC0;
 /// Added to a decision's status where it is of the control group.
 const OF_CONTROL: u8 = 4;
 /// After every app: that reader and writer agree where it ends.
@@ -61,6 +67,8 @@ struct FrozenApp {
     seen: Vec<(u32, u64)>,
     items: Arc<Items>,
     described: Arc<Described>,
+    catalogue_version: u64,
+    attributes: Arc<Attributes>,
     encoder: Option<Encoder>,
     effects: ItemEffects,
     decisions: Vec<Arc<Decision>>,
@@ -121,22 +129,26 @@ impl State {
                 app.load_learning(&mut from)?;
                 mark = from.take_u32()?;
             }
+            if mark == CATALOGUE_OF_APP {
+                app.catalogue.version = from.take_u64()?;
+                app.catalogue.attributes = Arc::new(load_described(&mut from)?);
+                mark = from.take_u32()?;
+            }
             if mark == FEATURES_OF_APP {
                 let settings = EncoderSettings::read(&mut from)?;
                 let mut encoder = Encoder::new(app.settings.dim, settings.clone());
                 encoder.load(&mut from)?;
                 app.encoder = Some(encoder);
                 app.settings.features = Some(settings);
-                let mut described = Described::new();
-                for _ in 0..from.take_u64()? {
-                    let id = from.take_str()?;
-                    described.insert(id.into(), Arc::new(Features::read(&mut from)?));
-                }
-                app.described = Arc::new(described);
+                app.described = Arc::new(load_described(&mut from)?);
                 mark = from.take_u32()?;
             }
             if mark == EFFECTS_OF_APP {
                 app.effects = ItemEffects::load(&mut from)?;
+                mark = from.take_u32()?;
+            }
+            if mark == EFFECTS_OF_COHORTS {
+                app.effects.load_cohorts(&mut from)?;
                 mark = from.take_u32()?;
             }
             if mark != END_OF_APP {
@@ -210,18 +222,23 @@ impl FrozenApp {
             out.put_u8(decision.agreed.map_or(2, u8::from))?;
             out.put_numbers(&decision.gathered)?;
         }
+        if self.catalogue_version > 0 {
+            out.put_u32(CATALOGUE_OF_APP)?;
+            out.put_u64(self.catalogue_version)?;
+            save_described(&self.attributes, &mut out)?;
+        }
         let Some(encoder) = &self.encoder else { return Ok(()) };
         out.put_u32(FEATURES_OF_APP)?;
         encoder.settings().write(&mut out)?;
         encoder.save(&mut out)?;
-        out.put_u64(self.described.len() as u64)?;
-        for (id, features) in self.described.iter() {
-            out.put_str(id)?;
-            features.write(&mut out)?;
-        }
+        save_described(&self.described, &mut out)?;
         if !self.effects.is_empty() {
             out.put_u32(EFFECTS_OF_APP)?;
             self.effects.save(&mut out)?;
+        }
+        if self.effects.has_cohorts() {
+            out.put_u32(EFFECTS_OF_COHORTS)?;
+            self.effects.save_cohorts(&mut out)?;
         }
         Ok(())
     }
@@ -242,6 +259,8 @@ impl App {
             seen: self.seen.list(),
             items: self.items.clone(),
             described: self.described.clone(),
+            catalogue_version: self.catalogue.version,
+            attributes: self.catalogue.attributes.clone(),
             encoder: self.encoder.clone(),
             effects: self.effects.clone(),
             decisions: self.decisions.list(),
@@ -317,6 +336,24 @@ impl App {
         }
         Ok(app)
     }
+}
+
+fn save_described(described: &Described, mut out: &mut dyn Write) -> io::Result<()> {
+    out.put_u64(described.len() as u64)?;
+    for (id, features) in described {
+        out.put_str(id)?;
+        features.write(&mut out)?;
+    }
+    Ok(())
+}
+
+fn load_described(mut from: &mut dyn Read) -> Result<Described, Malformed> {
+    let mut described = Described::new();
+    for _ in 0..from.take_u64()? {
+        let id = from.take_str()?;
+        described.insert(id.into(), Arc::new(Features::read(&mut from)?));
+    }
+    Ok(described)
 }
 
 impl Decision {

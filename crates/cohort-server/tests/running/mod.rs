@@ -104,6 +104,17 @@ impl Running {
         (response.status().as_u16(), serde_json::from_str(&text).unwrap_or(Value::Null))
     }
 
+    /// Sends a body as it stands, be it JSON or not.
+    pub fn send_text(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
+        let request = ureq::http::Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", self.url))
+            .header("Content-Type", "application/json");
+        let mut response = self.agent.run(request.body(body.to_owned()).unwrap()).unwrap();
+        let text = response.body_mut().read_to_string().unwrap();
+        (response.status().as_u16(), serde_json::from_str(&text).unwrap_or(Value::Null))
+    }
+
     pub fn get(&self, path: &str) -> Value {
         let (status, said) = self.send("GET", path, &Value::Null);
         assert_eq!(status, 200, "{path}: {said}");

@@ -16,6 +16,7 @@ use crate::linear::{Bank, Confidence, OFUL_PARAMS, Progress};
 use crate::params::Settings;
 use crate::registry::PolicyInfo;
 use crate::saved::State;
+use crate::search::ScoreForm;
 use crate::{Arm, Contexts, Error, OnlinePolicy, Policy, Problem, Saved, Score, saved};
 
 /// Static metadata of the policy: name, summary, reference, parameters.
@@ -87,6 +88,12 @@ impl OnlinePolicy for LinUcbInd {
         };
         let radius = self.confidence.radius(progress);
         self.users.score_one(user, contexts, self.confidence.shape, radius, scores);
+    }
+
+    fn score_form(&mut self, user: usize) -> Option<ScoreForm> {
+        let is_known = user < self.users.learners();
+        let progress = if is_known { self.users.progress(user) } else { Progress::default() };
+        self.users.score_form(user, self.confidence.shape, self.confidence.radius(progress))
     }
 }
 

@@ -2,6 +2,8 @@
 
 use super::lanes::{F64x8, LANES, ZERO, add_scaled};
 use super::posterior::Belief;
+use crate::linear::{Symmetric, dot};
+use crate::search::ScoreForm;
 use crate::{Arm, Contexts, Score};
 
 impl Belief {
@@ -23,6 +25,33 @@ impl Belief {
         self.predict_all(contexts, |arm, mean, deviation| {
             scores[arm] = Score { expected: mean + level, bonus: width * deviation };
         });
+    }
+
+    /// [`Belief::score`] as a function of an arm's features. The last coordinate, the level, is the offset.
+    pub fn form(&self, width: f64) -> ScoreForm {
+        let dim = self.classes[0].covariance.dim() - 1;
+        let mut mean = vec![0.0; dim];
+        for guess in self.guesses() {
+            mean.iter_mut().zip(&guess.mean).for_each(|(sum, m)| *sum += guess.share * m);
+        }
+        let (mut spread, mut farthest) = (Symmetric::zero(dim), 0.0f64);
+        let square = width * width;
+        for class in &self.classes {
+            // Rows of the packed triangle: those without the last are the matrix without the level.
+            let inner = class.covariance.packed()[..spread.packed().len()].to_vec();
+            spread.add(square * class.total(), &Symmetric::from_packed(dim, inner));
+            for guess in &class.guesses {
+                let apart: Vec<f64> =
+                    guess.mean.iter().zip(&mean).map(|(m, mean)| m - mean).collect();
+                spread.add_outer(square * guess.share, &apart);
+                farthest = farthest.max(dot(&guess.mean[..dim], &guess.mean[..dim]).sqrt());
+            }
+        }
+        let mut form = ScoreForm::new(mean, spread);
+        form.offset = self.level();
+        // Scores take the square of the mean from the mean of squares: of that difference the root is taken.
+        form.rounding = width * 1e-7 * farthest;
+        form
     }
 
     /// What [`Belief::predict`] says of one arm, of all in their order.
@@ -108,7 +137,6 @@ fn add_variance_kernel(group: &[F64x8], share: f64, covariance: &[f64], square: 
 mod tests {
     use super::super::posterior::{ClassBelief, Guess};
     use super::*;
-    use crate::linear::Symmetric;
     use proptest::prelude::*;
 
     proptest! {
@@ -130,10 +158,14 @@ mod tests {
             let belief = Belief { classes: vec![class(0, share), class(1, 1.0 - share)], noise: 1.0 };
             let mut scores = vec![Score::default(); arms];
             belief.score(&contexts, width, &mut scores);
-            for (x, score) in contexts.iter().zip(scores) {
+            for (x, score) in contexts.iter().zip(&scores) {
                 let (mean, deviation) = belief.predict(x);
                 prop_assert!((score.expected - mean - belief.level()).abs() < 1e-12);
                 prop_assert!((score.bonus - width * deviation).abs() < 1e-7);
+            }
+            let form = belief.form(width);
+            for (x, score) in contexts.iter().zip(&scores) {
+                prop_assert!((form.at(x) - score.total()).abs() < 1e-6);
             }
             let score = |arm| {
                 let (mean, deviation) = belief.predict(contexts.arm(arm));

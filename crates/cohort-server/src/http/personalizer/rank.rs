@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
+use cohort_features::{Features, Side};
 use hashbrown::HashSet;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -17,6 +18,7 @@ use crate::auth::Scopes;
 use crate::engine::request::{ForUser, Made, Offer};
 use crate::engine::{Answer, Request};
 use crate::http::Service;
+use crate::http::strict::Strict;
 
 const BAD: &str = "InvalidRankRequest";
 
@@ -31,7 +33,7 @@ const USER_HEADER: &str = "x-cohort-user";
 pub struct Action {
     id: String,
     #[serde(default)]
-    features: Value,
+    features: Strict,
 }
 
 /// A rank as it is sent.
@@ -39,7 +41,7 @@ pub struct Action {
 #[serde(rename_all = "camelCase")]
 pub struct RankRequest {
     #[serde(default)]
-    context_features: Value,
+    context_features: Strict,
     actions: Vec<Action>,
     excluded_actions: Option<Vec<String>>,
     event_id: Option<String>,
@@ -52,7 +54,7 @@ pub struct RankRequest {
 pub struct Slot {
     id: String,
     #[serde(default)]
-    features: Value,
+    features: Strict,
     excluded_actions: Option<Vec<String>>,
     baseline_action: String,
 }
@@ -62,7 +64,7 @@ pub struct Slot {
 #[serde(rename_all = "camelCase")]
 pub struct SlotsRequest {
     #[serde(default)]
-    context_features: Value,
+    context_features: Strict,
     actions: Vec<Action>,
     slots: Vec<Slot>,
     event_id: Option<String>,
@@ -78,7 +80,7 @@ pub async fn rank(
 ) -> Result<(StatusCode, Json<Value>), DialectError> {
     let sent: RankRequest = sent.json(BAD)?;
     service.check_actions(&sent.actions)?;
-    let user = service.user_in(&headers, &sent.context_features)?;
+    let user = service.user_in(&headers, &sent.context_features.0)?;
     let excluded: HashSet<&str> =
         sent.excluded_actions.iter().flatten().map(String::as_str).collect();
     let offered: Vec<&Action> =
@@ -88,7 +90,7 @@ pub async fn rank(
         return Err(DialectError::bad(BAD, sentence));
     }
     let event = event_of(sent.event_id)?;
-    let context = [&sent.context_features];
+    let context = [&sent.context_features.0];
     let offer = service.offer_of(&asked.app, &offered, &context)?;
     let shown = !sent.defer_activation.unwrap_or(false);
     let made = service.make(&asked.app, offer, user, event, shown).await?;
@@ -119,7 +121,7 @@ pub async fn rank_slots(
     let sent: SlotsRequest = sent.json(BAD)?;
     service.check_actions(&sent.actions)?;
     check_slots(&sent)?;
-    let user = service.user_in(&headers, &sent.context_features)?;
+    let user = service.user_in(&headers, &sent.context_features.0)?;
     let event = event_of(sent.event_id.clone())?;
     let shown = !sent.defer_activation.unwrap_or(false);
     let mut taken: HashSet<String> = HashSet::new();
@@ -137,7 +139,7 @@ pub async fn rank_slots(
         let mut offered: Vec<&Action> = sent.actions.iter().filter(free).collect();
         // The first is what is shown where the policy does not decide.
         offered.sort_by_key(|action| action.id != slot.baseline_action);
-        let context = [&sent.context_features, &slot.features];
+        let context = [&sent.context_features.0, &slot.features.0];
         let offer = service.offer_of(&asked.app, &offered, &context)?;
         let decision = slot_decision(&event, &slot.id);
         let made = service.make(&asked.app, offer, user.clone(), decision, shown).await?;
@@ -246,18 +248,36 @@ impl Service {
         context: &[&Value],
     ) -> Result<Offer, DialectError> {
         let directory = self.engine.directory();
-        let Some(dim) = directory.app(app).map(|listed| listed.dim) else {
+        let Some(listed) = directory.app(app) else {
             let sentence = format!("there is no app `{app}`");
             return Err(DialectError::new(404, "ResourceNotFound", sentence));
         };
         let bad = |why: String| DialectError::bad(BAD, why);
+        let ids: Vec<String> = actions.iter().map(|action| action.id.clone()).collect();
+        if listed.takes_json {
+            let read = |side: Side, value: &Value| {
+                Features::parse(side, &value.to_string()).map_err(|why| bad(why.to_string()))
+            };
+            let mut offer = Offer::new(ids, vec![None; actions.len()]);
+            for action in actions {
+                let features = read(Side::Item, &action.features.0)?;
+                offer.described.push(Some(Arc::new(features)));
+            }
+            let mut around = Features::default();
+            for part in context {
+                around = around.joined(&read(Side::Context, part)?);
+            }
+            offer.context = Some(Arc::new(around));
+            return Ok(offer);
+        }
+        let dim = listed.dim;
         let context = Encoded::of("context", context).map_err(bad)?;
         let vector = |action: &&Action| {
-            let item = Encoded::of("action", &[&action.features]).map_err(bad)?;
+            let item = Encoded::of("action", &[&action.features.0]).map_err(bad)?;
             Ok(Some(item.vector(&context, dim)))
         };
         let features = actions.iter().map(vector).collect::<Result<Vec<_>, DialectError>>()?;
-        Ok(Offer::new(actions.iter().map(|action| action.id.clone()).collect(), features))
+        Ok(Offer::new(ids, features))
     }
 
     async fn make(

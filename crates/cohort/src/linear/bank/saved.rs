@@ -3,6 +3,7 @@
 use super::Bank;
 use super::layout::LANES;
 use crate::linear::{Shape, Symmetric, dot};
+use crate::search::ScoreForm;
 use crate::{Contexts, Score};
 
 impl Bank {
@@ -21,18 +22,35 @@ impl Bank {
         radius: f64,
         scores: &mut [Score],
     ) {
-        let (estimate, inverse) = if learner < self.learners {
-            self.with_block(learner, |block| {
-                let lane = learner % LANES;
-                (block.estimate_of(lane).collect(), block.inverse_of(lane))
-            })
-        } else {
-            (vec![0.0; self.dim()], Symmetric::identity(self.dim(), 1.0 / self.lambda))
-        };
+        let (estimate, inverse) = self.known_of(learner);
         for (x, score) in contexts.iter().zip(scores) {
             let bonus = radius * shape.length(x, &inverse);
             *score = Score { expected: dot(x, &estimate), bonus };
         }
+    }
+
+    /// θ̂ and V⁻¹ of a learner, who may not be there yet.
+    fn known_of(&self, learner: usize) -> (Vec<f64>, Symmetric) {
+        if learner >= self.learners {
+            let inverse = Symmetric::identity(self.dim(), 1.0 / self.lambda);
+            return (vec![0.0; self.dim()], inverse);
+        }
+        self.with_block(learner, |block| {
+            let lane = learner % LANES;
+            (block.estimate_of(lane).collect(), block.inverse_of(lane))
+        })
+    }
+
+    /// [`Bank::score_one`] as a function of an arm's features, where the bonus is a length.
+    pub fn score_form(&self, learner: usize, shape: Shape, radius: f64) -> Option<ScoreForm> {
+        let (estimate, inverse) = self.known_of(learner);
+        let mut spread = Symmetric::zero(self.dim());
+        match shape {
+            Shape::Ellipsoid => spread.add(radius * radius, &inverse),
+            Shape::Ball { .. } => spread.add_diagonal(radius * radius),
+            Shape::Squared => return None,
+        }
+        Some(ScoreForm::new(estimate, spread))
     }
 
     /// How many numbers [`Bank::export_one`] appends: V⁻¹ packed, θ̂, ln det V, updates.

@@ -6,6 +6,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::{Cohort, DRAWS, saved};
 use crate::population::{Belief, Extent, Fitted, mean_rewards};
+use crate::search::ScoreForm;
 use crate::{Arm, Contexts, Error, OnlinePolicy, RefitJob, Refits, Score};
 
 impl Cohort {
@@ -60,6 +61,19 @@ impl OnlinePolicy for Cohort {
         for score in scores {
             score.expected += origin;
         }
+    }
+
+    fn score_form(&mut self, user: usize) -> Option<ScoreForm> {
+        let width = self.width(user);
+        let Some(origin) = self.population().map(|population| population.origin) else {
+            return Some(ScoreForm::flat(self.ledger.dim()));
+        };
+        let mut form = match &self.posteriors {
+            Some(posteriors) if user < posteriors.users() => posteriors.belief(user).form(width),
+            _ => self.ask(user)?.form(width),
+        };
+        form.offset += origin;
+        Some(form)
     }
 
     fn learn_one(&mut self, user: usize, context: &[f64], reward: f64) {

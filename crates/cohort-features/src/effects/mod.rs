@@ -1,9 +1,10 @@
-//! What features do not say: how much an item is liked beyond what they foretell, by everybody and by the very
-//! user who has seen it.
+//! What features do not say: how much an item is liked beyond what they foretell, by everybody, by a cohort, and by the
+//! very user who has seen it.
 //!
 //! ```text
 //! reward = what the policy expects of the item's features for the user
 //!        + a_i       of the item, for everybody:            N(0, τ²)
+//!        + b_ci      of the item, for the user's cohort:    see `cohorts`
 //!        + g_ui      of this item for this user:            N(0, s²)
 //!        + noise                                            σ²
 //! ```
@@ -14,8 +15,11 @@
 //! mean of its residuals, shrunk by how many there are; without evidence it is nothing, so a new item
 //! starts from its features alone.
 //!
-//! Every reward changes a handful of sums, and a score costs two look-ups an item. The policy itself learns
-//! as it would without.
+//! Every reward changes a handful of sums, and a score costs some look-ups an item. The policy is taught what is left of
+//! a reward without the item's effect ([`ItemEffects::learn`] tells it): else users' coefficients would
+//! have to account for items that are simply better liked.
+
+mod cohorts;
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -23,6 +27,8 @@ use std::io::{self, Read, Write};
 use hashbrown::HashMap;
 
 use cohort::Score;
+
+use cohorts::CohortEffects;
 
 /// Items whose effect is known; further ones have none until one of these is forgotten.
 const MAX_ITEMS: usize = 1 << 20;
@@ -45,6 +51,9 @@ struct Item {
 struct Pair {
     count: f64,
     mean: f64,
+    /// Of residuals that are among those of the user's cohort: how many, and their sum.
+    counted: f64,
+    residuals: f64,
 }
 
 /// A user's number and an item's hash.
@@ -57,6 +66,9 @@ pub struct ItemEffects {
     pairs: HashMap<PairKey, Pair>,
     /// Pairs in the order in which they came.
     order: VecDeque<PairKey>,
+    /// Items of the pairs of each user, in the order in which they came.
+    of_users: HashMap<u64, Vec<u64>>,
+    cohorts: CohortEffects,
     /// Of all residuals: how many, their sum, the sum of their squares.
     count: f64,
     sum: f64,
@@ -79,6 +91,8 @@ struct Variances {
     centre: f64,
     /// Of one residual about its item's effect, divided by that of effects; infinite where items do not differ.
     item_ratio: f64,
+    /// Of one residual about its cohort's effect, divided by that of such effects; infinite where cohorts do not differ.
+    cohort_ratio: f64,
     /// Of an answer to one item by one user, divided by that of what the policy does not know of it.
     pair_ratio: f64,
 }
@@ -94,10 +108,22 @@ impl ItemEffects {
         }
     }
 
+    /// What is added for items that a user has not answered to, by hashes of ids.
+    pub fn shifts(&self, user: usize, items: &[u64]) -> Vec<f32> {
+        let variances = self.variances();
+        let shift = |item: &u64| self.foretold(&variances, user as u64, *item) as f32;
+        items.iter().map(shift).collect()
+    }
+
+    /// Hashes of the items that a user has answered to, as far as they are remembered.
+    pub fn items_of(&self, user: usize) -> &[u64] {
+        self.of_users.get(&(user as u64)).map_or(&[], |items| items)
+    }
+
     /// What to add to the reward that is expected of an item for a user, and how much of it is known
     /// of this very user: from 0 (nothing) to 1 (all).
     fn effect(&self, variances: &Variances, user: usize, item: u64, expected: f64) -> (f64, f64) {
-        let of_item = self.of_item(variances, item);
+        let of_item = self.foretold(variances, user as u64, item);
         match self.pairs.get(&(user as u64, item)) {
             Some(pair) if variances.pair_ratio.is_finite() => {
                 let gain = pair.count / (pair.count + variances.pair_ratio);
@@ -106,6 +132,13 @@ impl ItemEffects {
             }
             _ => (of_item, 0.0),
         }
+    }
+
+    /// The effect of an item for everybody and for the user's cohort.
+    fn foretold(&self, variances: &Variances, user: u64, item: u64) -> f64 {
+        let of_item = self.of_item(variances, item);
+        let expected = variances.centre + of_item;
+        of_item + self.cohorts.effect(user, item, variances.cohort_ratio, expected)
     }
 
     fn of_item(&self, variances: &Variances, item: u64) -> f64 {
@@ -123,17 +156,46 @@ impl ItemEffects {
         (self.of_item(&self.variances(), item), rewards)
     }
 
-    /// One reward of a user for an item, of which the policy had expected `expected`.
-    pub fn learn(&mut self, user: usize, item: u64, expected: f64, reward: f64) {
-        let residual = reward - expected;
-        if !self.pairs.contains_key(&(user as u64, item)) {
-            let surprise = residual - self.of_item(&self.variances(), item);
+    /// One reward of a user for an item, of which the policy had expected `expected`; with the number of the user's
+    /// cohort, where it has one. Returns what the policy is to be taught: the reward without the item's effect.
+    pub fn learn(
+        &mut self,
+        user: usize,
+        cohort: Option<usize>,
+        item: u64,
+        expected: f64,
+        reward: f64,
+    ) -> f64 {
+        let (residual, number) = (reward - expected, user as u64);
+        if !self.pairs.contains_key(&(number, item)) {
+            let surprise = residual - self.foretold(&self.variances(), number, item);
             self.surprises += 1.0;
             let step = 1.0 / self.surprises.min(MEMORY);
             self.surprise += step * (surprise * surprise - self.surprise);
         }
         self.learn_item(item, residual);
-        self.learn_pair((user as u64, item), reward);
+        self.learn_pair((number, item), reward);
+        if let Some(cohort) = cohort {
+            self.learn_cohort(number, cohort as u64, item, residual);
+        }
+        reward - self.foretold(&self.variances(), number, item)
+    }
+
+    fn learn_cohort(&mut self, user: u64, cohort: u64, item: u64, residual: f64) {
+        if let Some(before) = self.cohorts.place(user, cohort) {
+            for known in self.of_users.get(&user).into_iter().flatten() {
+                if let Some(pair) =
+                    self.pairs.get(&(user, *known)).filter(|pair| pair.counted > 0.0)
+                {
+                    self.cohorts.shift(*known, before, cohort, pair.counted, pair.residuals);
+                }
+            }
+        }
+        self.cohorts.learn(cohort, item, residual);
+        if let Some(pair) = self.pairs.get_mut(&(user, item)) {
+            pair.counted += 1.0;
+            pair.residuals += residual;
+        }
     }
 
     fn learn_item(&mut self, item: u64, residual: f64) {
@@ -167,18 +229,33 @@ impl ItemEffects {
                     && let Some(oldest) = self.order.pop_front()
                 {
                     self.pairs.remove(&oldest);
+                    self.unlist(oldest);
                 }
                 self.order.push_back(key);
-                self.pairs.insert(key, Pair { count: 1.0, mean: reward });
+                self.of_users.entry(key.0).or_default().push(key.1);
+                self.pairs.insert(key, Pair { count: 1.0, mean: reward, ..Pair::default() });
+            }
+        }
+    }
+
+    fn unlist(&mut self, (user, item): PairKey) {
+        if let Some(items) = self.of_users.get_mut(&user) {
+            items.retain(|known| *known != item);
+            if items.is_empty() {
+                self.of_users.remove(&user);
             }
         }
     }
 
     /// Forgets what a user answered; what it had to say of items for everybody stays.
     pub fn forget(&mut self, user: usize) {
-        let of_user = |key: &PairKey| key.0 == user as u64;
-        self.pairs.retain(|key, _| !of_user(key));
-        self.order.retain(|key| !of_user(key));
+        let user = user as u64;
+        self.cohorts.forget(user);
+        let Some(items) = self.of_users.remove(&user) else { return };
+        for item in items {
+            self.pairs.remove(&(user, item));
+        }
+        self.order.retain(|key| key.0 != user);
     }
 
     /// Whether nothing was learned.
@@ -191,6 +268,7 @@ impl ItemEffects {
         let mut found = Variances {
             centre: if count > 0.0 { self.sum / count } else { 0.0 },
             item_ratio: f64::INFINITY,
+            cohort_ratio: self.cohorts.ratio(),
             pair_ratio: f64::INFINITY,
         };
         if items >= 2.0 && count > items {
@@ -233,6 +311,32 @@ impl ItemEffects {
         put(out, &self.sums())
     }
 
+    /// Whether cohorts have effects of their own.
+    pub fn has_cohorts(&self) -> bool {
+        !self.cohorts.is_empty()
+    }
+
+    /// Writes what was learned of cohorts.
+    pub fn save_cohorts(&self, out: &mut dyn Write) -> io::Result<()> {
+        for key in &self.order {
+            let pair = self.pairs.get(key).copied().unwrap_or_default();
+            put(out, &[pair.counted, pair.residuals])?;
+        }
+        self.cohorts.save(out)
+    }
+
+    /// Reads what [`ItemEffects::save_cohorts`] wrote, after all else.
+    pub fn load_cohorts(&mut self, from: &mut dyn Read) -> io::Result<()> {
+        for at in 0..self.order.len() {
+            let [counted, residuals] = take(from)?;
+            if let Some(pair) = self.pairs.get_mut(&self.order[at]) {
+                (pair.counted, pair.residuals) = (counted, residuals);
+            }
+        }
+        self.cohorts = CohortEffects::load(from)?;
+        Ok(())
+    }
+
     /// Reads what [`ItemEffects::save`] wrote.
     pub fn load(from: &mut dyn Read) -> io::Result<Self> {
         let mut effects = Self::default();
@@ -244,8 +348,9 @@ impl ItemEffects {
         for _ in 0..take_count(from, MAX_PAIRS)? {
             let key = (take_u64(from)?, take_u64(from)?);
             let [count, mean] = take(from)?;
-            effects.pairs.insert(key, Pair { count, mean });
+            effects.pairs.insert(key, Pair { count, mean, ..Pair::default() });
             effects.order.push_back(key);
+            effects.of_users.entry(key.0).or_default().push(key.1);
         }
         let [
             count,
@@ -309,85 +414,4 @@ fn take<const N: usize>(from: &mut dyn Read) -> io::Result<[f64; N]> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use rand::{RngExt, SeedableRng};
-    use rand_chacha::ChaCha8Rng;
-
-    fn expected(effects: &ItemEffects, user: usize, item: u64) -> f64 {
-        let mut scores = [Score::default()];
-        effects.adjust(user, &[item], &mut scores);
-        scores[0].expected
-    }
-
-    /// Answers of users to items: an effect of the item, one of the pair, and noise.
-    fn world(item: f64, pair: f64, noise: f64, rewards: usize) -> (ItemEffects, Vec<f64>) {
-        let mut rng = ChaCha8Rng::seed_from_u64(3);
-        let mut effects = ItemEffects::default();
-        let mut normal =
-            |scale: f64| scale * (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0 * scale;
-        let of_items: Vec<f64> = (0..50).map(|_| normal(item)).collect();
-        let of_pairs: Vec<f64> = (0..50 * 40).map(|_| normal(pair)).collect();
-        let mut order = ChaCha8Rng::seed_from_u64(4);
-        for _ in 0..rewards {
-            let (user, item) = (order.random_range(0..40), order.random_range(0..50));
-            let reward = of_items[item] + of_pairs[user * 50 + item] + normal(noise);
-            effects.learn(user, item as u64, 0.0, reward);
-        }
-        (effects, of_items)
-    }
-
-    #[test]
-    fn items_that_do_not_differ_have_no_effect() {
-        let (effects, _) = world(0.0, 0.0, 1.0, 5000);
-        for item in 0..50 {
-            assert!(expected(&effects, 99, item).abs() < 0.06, "{}", expected(&effects, 99, item));
-        }
-        assert_eq!(expected(&effects, 99, 1000), 0.0, "a new item starts from its features");
-        assert_eq!(expected(&ItemEffects::default(), 0, 0), 0.0);
-    }
-
-    #[test]
-    fn effects_of_items_are_found_and_shrunk() {
-        let (effects, truth) = world(0.5, 0.0, 1.0, 10_000);
-        for (item, truth) in truth.iter().enumerate() {
-            assert!((expected(&effects, 99, item as u64) - truth).abs() < 0.35);
-        }
-        let (few, truth) = world(0.5, 0.0, 1.0, 300);
-        let square = |values: Vec<f64>| values.iter().map(|x| x * x).sum::<f64>();
-        let error = square((0..50).map(|i| expected(&few, 99, i as u64) - truth[i]).collect());
-        let mean_of = |i: usize| few.items.get(&(i as u64)).map_or(0.0, |one| one.sum / one.count);
-        let of_means = square((0..50).map(|i| mean_of(i) - truth[i]).collect());
-        assert!(error < of_means && error < square(truth), "{error} {of_means}");
-    }
-
-    #[test]
-    fn what_a_user_answered_before_counts_as_far_as_answers_are_the_same() {
-        // Always the same answer: it is foretold, and there is nothing left to try.
-        let (sure, _) = world(0.3, 1.0, 0.0, 10_000);
-        let (key, pair) = sure.pairs.iter().next().unwrap();
-        let mut scores = [Score { expected: 0.2, bonus: 1.0 }];
-        sure.adjust(key.0 as usize, &[key.1], &mut scores);
-        assert!((scores[0].expected - pair.mean).abs() < 0.02 && scores[0].bonus < 0.2);
-        // Answers that are chance: one of them says next to nothing.
-        let (unsure, _) = world(0.0, 0.0, 1.0, 10_000);
-        let mut scores = [Score { expected: 0.0, bonus: 1.0 }];
-        unsure.adjust(key.0 as usize, &[key.1], &mut scores);
-        assert!(scores[0].bonus > 0.8, "{scores:?}");
-    }
-
-    #[test]
-    fn it_is_kept_and_forgets() {
-        let (mut effects, _) = world(0.3, 0.5, 0.5, 500);
-        let mut bytes = Vec::new();
-        effects.save(&mut bytes).unwrap();
-        let loaded = ItemEffects::load(&mut bytes.as_slice()).unwrap();
-        assert_eq!(loaded, effects);
-        assert!(ItemEffects::load(&mut &bytes[..bytes.len() - 1]).is_err());
-        effects.forget(7);
-        assert!(
-            effects.pairs.keys().all(|key| key.0 != 7)
-                && effects.order.len() == effects.pairs.len()
-        );
-    }
-}
+mod tests;

@@ -1,0 +1,207 @@
+//! What to show in several places at once.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use cohort_features::{ContextFeatures, UserFeatures};
+use hashbrown::HashSet;
+use rand::TryRng;
+use rand::rngs::SysRng;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::Shared;
+use super::access::Client;
+use super::body::{JsonBody, check_count, check_id};
+use super::decide::{Candidate, DecisionBody, Wanted, body_of, decisions_in, yes};
+use super::error::{ApiError, ErrorBody};
+use super::reward::{OutcomeOrError, RewardBody, RewardsBody, rewards_of};
+use super::strict::Strict;
+use crate::auth::{Scopes, hex};
+use crate::engine::Request;
+use crate::engine::request::Slot;
+
+/// Places of one slate.
+const MOST_SLOTS: usize = 64;
+
+/// A place.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SlotBody {
+    /// Its name.
+    pub id: String,
+    /// What can be shown there, where that differs from the others.
+    pub items: Option<Vec<Candidate>>,
+    /// What items of the catalogue must be like to be shown there, beside the filter for all places.
+    #[schema(value_type = Option<Object>)]
+    pub filter: Option<Strict>,
+    /// What is not shown there.
+    #[serde(default)]
+    pub exclude: Vec<String>,
+    /// Features of the place, in an app that takes JSON: they are part of the context there.
+    #[schema(value_type = Option<Object>)]
+    pub features: Option<ContextFeatures>,
+}
+
+/// Decide for one user what to show in several places.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"user": "ann", "slate_id": "s1", "slots": [{"id": "top"}, {"id": "side", "exclude": ["tea"]}],
+    "items": [{"id": "tea", "features": [0.9, 0.1]}, {"id": "coffee", "features": [0.1, 0.9]}]}))]
+pub struct SlateBody {
+    /// The user's id.
+    pub user: String,
+    /// The places, the most important first: they are filled in this order.
+    pub slots: Vec<SlotBody>,
+    /// What can be shown; absent to choose from the catalogue.
+    pub items: Option<Vec<Candidate>>,
+    /// What items of the catalogue must be like.
+    #[schema(value_type = Option<Object>)]
+    pub filter: Option<Strict>,
+    /// What is not shown anywhere.
+    #[serde(default)]
+    pub exclude: Vec<String>,
+    /// How many of the best items of the catalogue are told for each place; 10 if absent.
+    pub k: Option<usize>,
+    /// The situation, in an app that takes JSON.
+    #[schema(value_type = Option<Object>)]
+    pub context: Option<ContextFeatures>,
+    /// What is known of the user besides what it answered, in an app that takes JSON.
+    #[schema(value_type = Option<Object>)]
+    pub user_features: Option<UserFeatures>,
+    /// The id that the slate shall have. A retry with the same id gets the same slate.
+    pub slate_id: Option<String>,
+    /// `false` for a slate that may never be shown: each place counts once its decision is activated.
+    #[serde(default = "yes")]
+    pub shown: bool,
+    /// Whether the explanation is wanted.
+    #[serde(default)]
+    pub explain: bool,
+}
+
+/// What to show in each place.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct SlateAnswer {
+    /// The slate's id.
+    pub slate_id: String,
+    /// The places in their order.
+    pub slots: Vec<SlotAnswer>,
+}
+
+/// What to show in one place.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct SlotAnswer {
+    /// Its name.
+    pub slot: String,
+    /// Its decision: the probability is that of the item in this place, given those before.
+    #[serde(flatten)]
+    pub decision: DecisionBody,
+}
+
+/// Decide for one user what to show in several places, no item twice. Every place is a decision of its own, called
+/// `SLATE_ID/SLOT`, with a reward of its own.
+#[utoipa::path(post, path = "/v1/apps/{app}/slate", tag = "decide", params(("app" = String, Path)),
+    request_body = SlateBody,
+    responses((status = 200, body = SlateAnswer), (status = "4XX", body = ErrorBody)))]
+pub async fn slate(
+    State(service): Shared,
+    Client(app, _): Client<{ Scopes::DECIDE }>,
+    JsonBody(body): JsonBody<SlateBody>,
+) -> Result<Json<SlateAnswer>, ApiError> {
+    check_count("slots", body.slots.len(), MOST_SLOTS)?;
+    let slate_id = match body.slate_id {
+        Some(id) => id,
+        None => new_id()?,
+    };
+    let mut names = HashSet::new();
+    let wanted =
+        Wanted { items: body.items, filter: body.filter, exclude: body.exclude, k: body.k };
+    let user_features = body.user_features.map(|user| Arc::new(user.0));
+    let context = body.context.map(|context| Arc::new(context.0));
+    let mut slots = Vec::with_capacity(body.slots.len());
+    for slot in body.slots {
+        check_id("a slot's id", &slot.id, service.config.max_id_bytes)?;
+        if !names.insert(slot.id.clone()) {
+            let sentence = format!("the slot `{}` is there twice", slot.id);
+            return Err(ApiError::new(422, "slot_twice", sentence));
+        }
+        let mut offer = service.wanted(wanted.of_slot(slot.items, slot.filter, slot.exclude)?)?;
+        offer.user = user_features.clone();
+        offer.context = match (&context, slot.features) {
+            (None, Some(own)) => Some(Arc::new(own.0)),
+            (Some(shared), Some(own)) => Some(Arc::new(shared.joined(&own.0))),
+            (shared, None) => shared.clone(),
+        };
+        let decision = format!("{slate_id}/{}", slot.id);
+        slots.push(Slot { id: slot.id, decision, offer });
+    }
+    let ids: Vec<String> = slots.iter().map(|slot| slot.id.clone()).collect();
+    for slot in &slots {
+        check_id("a slate's id and a slot's", &slot.decision, service.config.max_id_bytes)?;
+    }
+    let user = service.for_user(body.user, Some(slate_id.clone()), body.shown)?;
+    let request = Request::Slate { app, user, slots, explain: body.explain };
+    let decisions = decisions_in(service.engine.ask(request).await?)?;
+    let slots = ids
+        .into_iter()
+        .zip(decisions)
+        .map(|(slot, made)| Ok::<_, ApiError>(SlotAnswer { slot, decision: body_of(made?) }));
+    Ok(Json(SlateAnswer { slate_id, slots: slots.collect::<Result<_, _>>()? }))
+}
+
+fn new_id() -> Result<String, ApiError> {
+    let mut bytes = [0; 16];
+    SysRng.try_fill_bytes(&mut bytes).map_err(|_| {
+        let sentence = "the machine gives no random numbers; send a slate_id, or try again";
+        ApiError::later(503, "no_random_numbers", sentence, 1)
+    })?;
+    Ok(hex(&bytes))
+}
+
+/// Rewards for places of a slate.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"slate_id": "s1", "rewards": [{"slot": "top", "reward": 1.0}]}))]
+pub struct SlateRewards {
+    /// The slate's id.
+    pub slate_id: String,
+    /// One for each place that was answered; others may come later.
+    pub rewards: Vec<SlotReward>,
+}
+
+/// A reward for a place.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SlotReward {
+    /// The place.
+    pub slot: String,
+    /// The answer.
+    pub reward: f64,
+}
+
+/// What rewards did, place by place.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SlateOutcomes {
+    /// In the order of the rewards.
+    pub outcomes: Vec<OutcomeOrError>,
+}
+
+/// Rewards for places of a slate, each with an outcome of its own.
+#[utoipa::path(post, path = "/v1/apps/{app}/slate-rewards", tag = "reward",
+    params(("app" = String, Path)), request_body = SlateRewards,
+    responses((status = 200, body = SlateOutcomes), (status = "4XX", body = ErrorBody)))]
+pub async fn slate_rewards(
+    State(service): Shared,
+    Client(app, _): Client<{ Scopes::REWARD }>,
+    JsonBody(body): JsonBody<SlateRewards>,
+) -> Result<Json<SlateOutcomes>, ApiError> {
+    check_count("rewards", body.rewards.len(), MOST_SLOTS)?;
+    let slate = &body.slate_id;
+    let rewards = body
+        .rewards
+        .into_iter()
+        .map(|one| RewardBody { decision_id: format!("{slate}/{}", one.slot), reward: one.reward });
+    let body = RewardsBody { rewards: rewards.collect() };
+    Ok(Json(SlateOutcomes { outcomes: rewards_of(&service, app, body).await? }))
+}

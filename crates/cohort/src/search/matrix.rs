@@ -1,0 +1,172 @@
+//! Items as vectors in f32, sixteen side by side, which come, change and go.
+
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use rayon::prelude::*;
+
+use super::ScoreForm;
+use super::prepared::Prepared;
+use super::screen::{Found, Screen};
+use crate::simd::{F32x16, LANES_F32, run};
+
+/// Numbers that are worth a second thread.
+const NUMBERS_PER_TASK: usize = 1 << 18;
+
+/// Items by slots: numbers from 0 that whoever keeps the items gives them.
+#[derive(Clone, Debug)]
+pub struct ItemMatrix {
+    dim: usize,
+    /// Blocks of sixteen slots: their lengths, then coordinate by coordinate.
+    lanes: Vec<F32x16>,
+    /// One bit a slot: whether an item is there.
+    present: Vec<u64>,
+    items: usize,
+}
+
+impl ItemMatrix {
+    /// Of items with `dim` features.
+    ///
+    /// # Panics
+    /// If `dim` is 0.
+    pub fn new(dim: usize) -> Self {
+        assert!(dim > 0, "items have a feature or more");
+        Self { dim, lanes: Vec::new(), present: Vec::new(), items: 0 }
+    }
+
+    /// d.
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// How many items there are.
+    pub fn len(&self) -> usize {
+        self.items
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.items == 0
+    }
+
+    /// One bit a slot, 64 a word: whether an item is there.
+    pub fn present(&self) -> &[u64] {
+        &self.present
+    }
+
+    /// Puts an item into a slot, in the place of what was there.
+    ///
+    /// # Panics
+    /// If it has not `dim` features.
+    pub fn set(&mut self, slot: usize, x: &[f64]) {
+        assert_eq!(x.len(), self.dim, "features of an item");
+        let (block, lane, stride) = (slot / LANES_F32, slot % LANES_F32, self.dim + 1);
+        if self.lanes.len() < (block + 1) * stride {
+            self.lanes.resize((block + 1) * stride, F32x16::splat(0.0));
+        }
+        if self.present.len() <= slot / 64 {
+            self.present.resize(slot / 64 + 1, 0);
+        }
+        let lanes = &mut self.lanes[block * stride..][..stride];
+        let length = x.iter().map(|value| value * value).sum::<f64>().sqrt();
+        lanes[0].0[lane] = (length * (1.0 + 1e-6)) as f32;
+        for (lanes, value) in lanes[1..].iter_mut().zip(x) {
+            lanes.0[lane] = *value as f32;
+        }
+        let (word, bit) = (&mut self.present[slot / 64], 1 << (slot % 64));
+        self.items += usize::from(*word & bit == 0);
+        *word |= bit;
+    }
+
+    /// Takes the item of a slot away, if one is there.
+    pub fn remove(&mut self, slot: usize) {
+        if let Some(word) = self.present.get_mut(slot / 64) {
+            self.items -= usize::from(*word & (1 << (slot % 64)) != 0);
+            *word &= !(1 << (slot % 64));
+        }
+    }
+
+    /// Slots that may be among the `k` with the largest scores: all that are, all that equal the k-th, and a
+    /// few more. Among those in `wanted` (one bit a slot, as in [`ItemMatrix::present`]), where it is given;
+    /// `shifts` are added to the scores, one for each slot, where they are given. In the order of slots.
+    pub fn best(
+        &self,
+        form: &ScoreForm,
+        k: usize,
+        wanted: Option<&[u64]>,
+        shifts: Option<&[f32]>,
+    ) -> Vec<u32> {
+        let largest = shifts.into_iter().flatten().fold(0.0f32, |most, one| most.max(one.abs()));
+        let prepared = Prepared::new(form, f64::from(largest));
+        let stride = self.dim + 1;
+        let blocks = self.lanes.len() / stride;
+        // Whole words of bits for each task.
+        let per_task = (NUMBERS_PER_TASK / (stride * LANES_F32)).max(1).next_multiple_of(4);
+        let threshold = Threshold::new();
+        let screen = |first: usize| {
+            run(Screen {
+                lanes: &self.lanes[first * stride..],
+                first,
+                blocks: per_task.min(blocks - first),
+                dim: self.dim,
+                present: &self.present,
+                wanted,
+                shifts,
+                prepared: &prepared,
+                k: k.max(1),
+                threshold: &threshold,
+            })
+        };
+        let firsts: Vec<usize> = (0..blocks).step_by(per_task).collect();
+        // The first task alone: what it finds spares the others work.
+        let mut found = firsts.first().map(|first| screen(*first)).unwrap_or_default();
+        let rest: Vec<Vec<Found>> = match firsts.get(1..) {
+            Some(rest) if rest.len() > 2 => rest.par_iter().map(|at| screen(*at)).collect(),
+            Some(rest) => rest.iter().map(|first| screen(*first)).collect(),
+            None => Vec::new(),
+        };
+        found.extend(rest.into_iter().flatten());
+        let certain = self.certain(&mut found, k.max(1));
+        // What is no number cannot be told from the best.
+        let may_be = |one: &&Found| one.upper >= certain || one.upper.is_nan();
+        found.iter().filter(may_be).map(|one| one.slot).collect()
+    }
+
+    /// What the k-th best score certainly is not below, by all that was found.
+    fn certain(&self, found: &mut [Found], k: usize) -> f32 {
+        if found.len() < k {
+            return f32::NEG_INFINITY;
+        }
+        let mut lower: Vec<f32> = found.iter().map(|one| one.lower).collect();
+        let (_, least, _) = lower.select_nth_unstable_by(k - 1, |a, b| b.total_cmp(a));
+        *least
+    }
+}
+
+/// What the k-th best score certainly is not below, by what any thread has found so far.
+pub(super) struct Threshold(AtomicI32);
+
+impl Threshold {
+    fn new() -> Self {
+        Self(AtomicI32::new(ordered(f32::NEG_INFINITY)))
+    }
+
+    pub fn get(&self) -> f32 {
+        from_ordered(self.0.load(Ordering::Relaxed))
+    }
+
+    pub fn raise(&self, to: f32) {
+        if !to.is_nan() {
+            self.0.fetch_max(ordered(to), Ordering::Relaxed);
+        }
+    }
+}
+
+/// Numbers in the order of f32.
+fn ordered(value: f32) -> i32 {
+    let bits = value.to_bits().cast_signed();
+    if bits < 0 { bits ^ i32::MAX } else { bits }
+}
+
+fn from_ordered(bits: i32) -> f32 {
+    f32::from_bits(if bits < 0 { bits ^ i32::MAX } else { bits }.cast_unsigned())
+}

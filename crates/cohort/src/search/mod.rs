@@ -1,0 +1,80 @@
+//! Which of very many items have the largest scores for a user, without scoring each?
+//!
+//! | file | question it answers |
+//! | --- | --- |
+//! | [`ScoreForm`] | what is a policy's score, as a function of an item's features? |
+//! | `prepared` | which bounds on that function are cheap? |
+//! | [`ItemMatrix`] | where are the items, and which may be among the best? |
+//! | `screen` | how are sixteen items looked at together? |
+//!
+//! ```text
+//! score(x) = offset + ⟨m, x⟩ + √(xᵀQx)
+//! Q = LLᵀ (pivoted), yᵣ = (Lᵀx)ᵣ;  for every r:  xᵀQx ≤ Σ_{i<r} yᵢ² + λ(Sᵣ)·‖x beyond the first r pivots‖²
+//! ```
+//!
+//! Sᵣ is what is left of Q after r pivots, λ(Sᵣ) a bound on its largest eigenvalue that is proved by a
+//! Cholesky factorisation. An item is dropped as soon as its bound is below the k-th best score that is
+//! certain so far; r = 0 costs d multiplications an item. The numbers are f32, and every bound allows for
+//! their rounding: what comes back holds all of the best k, and all that equal the k-th. Whoever
+//! wants the answer scores those by the policy itself.
+//!
+//! ```
+//! use cohort::search::{ItemMatrix, ScoreForm};
+//! use cohort::linear::Symmetric;
+//!
+//! let mut items = ItemMatrix::new(2);
+//! for slot in 0..1000 {
+//!     let angle = slot as f64;
+//!     items.set(slot, &[angle.cos(), angle.sin()]);
+//! }
+//! let form = ScoreForm::new(vec![1.0, 0.0], Symmetric::identity(2, 0.01));
+//! let best = items.best(&form, 1, None, None);
+//! assert!(best.len() < 20 && best.contains(&0), "cos 0 = 1 is the largest");
+//! ```
+
+mod matrix;
+mod prepared;
+mod screen;
+#[cfg(test)]
+mod tests;
+
+pub use matrix::ItemMatrix;
+
+use crate::linear::Symmetric;
+
+/// A score as a function of an item's features x: `offset + ⟨mean, x⟩ + √(xᵀ spread x)`.
+#[derive(Clone, Debug)]
+pub struct ScoreForm {
+    /// What all items have in common.
+    pub offset: f64,
+    /// The coefficients of the reward that is expected.
+    pub mean: Vec<f64>,
+    /// What the exploration bonus is the root of; positive semidefinite.
+    pub spread: Symmetric,
+    /// How much a policy's own arithmetic may differ from this form, for an item of length 1, beyond
+    /// the usual rounding of sums.
+    pub rounding: f64,
+}
+
+impl ScoreForm {
+    /// Without an offset, as exact as sums are.
+    pub fn new(mean: Vec<f64>, spread: Symmetric) -> Self {
+        Self { offset: 0.0, mean, spread, rounding: 0.0 }
+    }
+
+    /// Of a policy to which all items are alike.
+    pub fn flat(dim: usize) -> Self {
+        Self::new(vec![0.0; dim], Symmetric::zero(dim))
+    }
+
+    /// Whether all items are alike.
+    pub fn is_flat(&self) -> bool {
+        self.mean.iter().chain(self.spread.packed()).all(|value| *value == 0.0)
+    }
+
+    /// The score of one item.
+    pub fn at(&self, x: &[f64]) -> f64 {
+        let bonus = self.spread.quadratic(x).max(0.0).sqrt();
+        self.offset + crate::linear::dot(&self.mean, x) + bonus
+    }
+}
