@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::connection::{Connection, escaped};
 use crate::failure::{Done, Failure, print};
+use crate::warm_start::WarmStart;
 
 /// Create, list, change and delete the apps of a running service
 #[derive(Args)]
@@ -64,6 +65,8 @@ enum AppCommand {
     RemoveKey { name: String, key_id: String },
     /// Forget a user
     ForgetUser { name: String, user: String },
+    /// Learn from a log of Vowpal Wabbit or Azure Personalizer; what was learned before is not learned again
+    WarmStart(WarmStart),
 }
 
 #[derive(Args)]
@@ -100,6 +103,9 @@ fn finite(text: &str) -> Result<f64, &'static str> {
 impl App {
     /// Sends the request and prints the answer as JSON.
     pub fn run(self) -> Result<Done, Failure> {
+        if let AppCommand::WarmStart(warm_start) = self.command {
+            return warm_start.run(&self.connection);
+        }
         let (method, path, body) = self.command.request()?;
         let said = self.connection.ask(method, &path, body)?;
         if !said.is_null() {
@@ -137,6 +143,8 @@ impl AppCommand {
                 }
                 ("PATCH", at(&name), Some(body.into()))
             }
+            // It is asked several times.
+            Self::WarmStart(_) => return Err(Failure::failed("not one request".to_owned())),
             Self::Delete { name } => ("DELETE", at(&name), None),
             Self::AddKey { name, scopes, expires_ms } => {
                 let mut terms = Map::new();

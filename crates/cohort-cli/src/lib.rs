@@ -22,6 +22,7 @@ mod serve;
 mod simulate;
 mod summary_table;
 mod theory;
+mod warm_start;
 
 use std::ffi::OsString;
 

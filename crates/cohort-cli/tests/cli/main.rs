@@ -19,3 +19,4 @@ mod silent;
 mod simulate;
 mod table;
 mod theory;
+mod warm_start;

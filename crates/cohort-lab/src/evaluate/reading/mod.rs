@@ -4,16 +4,18 @@
 //! | --- | --- |
 //! | [`table`] | what do the columns of a log mean? (the service's export, and logs of others) |
 //! | `cells` | how does a cell of CSV or Parquet become a word, a number or a list? |
+//! | [`dsjson`] | how is a log of Vowpal Wabbit or Azure Personalizer read? |
 //! | [`open_bandit`] | how is the Open Bandit Dataset read? |
 //!
-//! The format is detected: Parquet and gzip by their first bytes, Open Bandit by its columns.
+//! The format is detected: Parquet and gzip by their first bytes, `.dsjson` by its first `{`, Open Bandit by its columns.
 
 mod cells;
+pub mod dsjson;
 pub mod open_bandit;
 pub mod table;
 
 use std::fs::File;
-use std::io::{BufReader, Read, Seek};
+use std::io::{BufRead, BufReader, Read, Seek};
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
@@ -30,13 +32,23 @@ pub fn read(path: &Path) -> Result<Log, Error> {
     file.rewind().map_err(fails)?;
     let log = match &magic[..found] {
         b"PAR1" => table::read_parquet(file),
-        [0x1f, 0x8b, ..] => read_csv(path, Box::new(MultiGzDecoder::new(BufReader::new(file)))),
-        _ => read_csv(path, Box::new(file)),
+        [0x1f, 0x8b, ..] => read_text(path, Box::new(MultiGzDecoder::new(BufReader::new(file)))),
+        _ => read_text(path, Box::new(file)),
     };
     log.map_err(|error| match error {
         at @ (Error::In { .. } | Error::Read { .. }) => at,
         error => error.at(path),
     })
+}
+
+fn read_text(path: &Path, from: Box<dyn Read>) -> Result<Log, Error> {
+    let fails = |source| Error::Read { path: path.to_owned(), source };
+    let mut from = BufReader::new(from);
+    let first = from.fill_buf().map_err(fails)?.iter().find(|byte| !byte.is_ascii_whitespace());
+    match first {
+        Some(b'{') => dsjson::read(from),
+        _ => read_csv(path, Box::new(from)),
+    }
 }
 
 fn read_csv(path: &Path, from: Box<dyn Read>) -> Result<Log, Error> {
