@@ -215,7 +215,7 @@ fn any_node_answers_any_request_while_nodes_come_and_go() {
         assert_eq!((status, log.as_str().unwrap().lines().count()), (200, 88));
     }
     // Errors are those of the service.
-    assert_eq!(b.send("POST", "/v1/apps/shop/decide", &json!({"user": "x"})).0, 400);
+    assert_eq!(b.send("POST", "/v1/apps/shop/decide", &json!({"items": items()})).0, 400);
     assert_eq!(
         b.send("POST", "/v1/apps/nothing/decide", &json!({"user": "x", "items": items()})).0,
         404
