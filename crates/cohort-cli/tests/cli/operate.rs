@@ -56,14 +56,11 @@ impl Machine {
 
     /// Starts the service as the unit does.
     fn start(&self, unit: &str) -> Service {
-        let of = |key: &str| -> Vec<String> {
-            let lines = unit.lines().filter_map(|line| line.strip_prefix(key));
-            lines.map(|line| self.here(line)).collect()
-        };
-        let mut command = self.shell(&format!("exec {}", of("ExecStart=")[0]));
+        let of = |key| unit.lines().filter_map(move |line: &str| line.strip_prefix(key));
+        let mut command = self.shell(&format!("exec {}", of("ExecStart=").next().unwrap()));
         for variable in of("Environment=") {
             let (name, value) = variable.split_once('=').unwrap();
-            command.env(name, value);
+            command.env(name, self.here(value));
         }
         command.env("COHORT_SERVE_LISTEN", "127.0.0.1:0").env("COHORT_SERVE_LOG_LEVEL", "error");
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
