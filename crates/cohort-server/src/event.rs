@@ -471,10 +471,10 @@ mod tests {
             Event { app: "a".to_owned(), at_ms: 7, what: What::UserRetired("zoë".to_owned()) };
         let mut bytes = Vec::new();
         event.encode(&mut bytes);
-        let kept = [1, 0, 0, 0, b'a', 7, 0, 0, 0, 0, 0, 0, 0, 18, 4, 0, 0, 0, b'z', b'o', 195, 171];
+        let kept = [1, b'a', 7, 0, 0, 0, 0, 0, 0, 0, 18, 4, b'z', b'o', 195, 171];
         assert_eq!(bytes, kept);
         assert_eq!(Event::decode(&kept).unwrap(), event);
-        let rested = [0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 19];
+        let rested = [0, 7, 0, 0, 0, 0, 0, 0, 0, 19];
         let event = Event { app: String::new(), at_ms: 7, what: What::Rested };
         assert_eq!(Event::decode(&rested).unwrap(), event);
     }

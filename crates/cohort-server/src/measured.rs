@@ -93,6 +93,16 @@ const METRICS: &[(Kind, &str, &str)] = &[
     (Level, "cohort_apps_quarantined", "Apps whose policy stopped at a bug."),
     (
         Range(Unit::Seconds),
+        "cohort_cluster_take_over_seconds",
+        "Time from taking over a partition of a cluster to serving it.",
+    ),
+    (
+        Count,
+        "cohort_cluster_partitions_lost_total",
+        "Partitions of a cluster that this node lost: another took over, or the stream failed.",
+    ),
+    (
+        Range(Unit::Seconds),
         "cohort_snapshot_pause_seconds",
         "Time for which the engine stopped to mark what is in a snapshot.",
     ),

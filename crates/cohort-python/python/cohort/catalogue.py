@@ -108,7 +108,8 @@ class CatalogueCalls:
         """Learns from decisions that were made elsewhere: each has ``user``, ``item`` and ``reward``, and where they are known
         ``features``, ``context``, ``user_features``, ``probability`` and ``decision_id``, under which it is learned once. Returns how many were
         learned, and why others were not."""
-        learned, others, first = 0, [], 0
+        learned, first = 0, 0
+        others: list[dict[str, Any]] = []
         waiting: list[dict[str, Any]] = []
 
         def send() -> None:
