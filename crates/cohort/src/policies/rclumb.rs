@@ -10,8 +10,8 @@
 //!
 //! The last term of a score is taken at its bound ε*√(T_V·xᵀM_V⁻¹(M_V − λI)M_V⁻¹x), which needs no
 //! history. Information sets differ from user to user; M_V is brought up to date for whoever decides
-//! ([`InformationSets`]) and factored once, O(d³/3). Edges are looked at only when one of them may be cut
-//! ([`EdgeSlacks`]).
+//! (`InformationSets`) and factored once, O(d³/3). Edges are looked at only when one of them may be cut
+//! (`EdgeSlacks`).
 //!
 //! | constant | range | meaning |
 //! | --- | --- | --- |
