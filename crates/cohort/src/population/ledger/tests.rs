@@ -365,7 +365,10 @@ proptest! {
             let from = ledger.count_of_rank(most) * 0.99;
             let those: Vec<f64> = counts.iter().copied().filter(|n| *n >= from && *n > 0.0).collect();
             let mean = those.iter().sum::<f64>() / those.len().max(1) as f64;
-            prop_assert!((ledger.mean_count_from(from) - mean).abs() <= mean / 10.0);
+            // Decayed counts are known to one part in 256, so who is that close may be on either side.
+            if counts.iter().all(|n| (n - from).abs() > from / 128.0) {
+                prop_assert!((ledger.mean_count_from(from) - mean).abs() <= mean / 10.0);
+            }
         }
     }
 
