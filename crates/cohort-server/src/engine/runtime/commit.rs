@@ -32,10 +32,12 @@ impl Committer {
             }
             Err(why) => {
                 let why = why.to_string();
+                // Health first: whoever is refused and then asks `/healthz` must be told why.
+                let failed = self.fail(&why);
                 for (reply, _) in batch.answers {
                     let _ = reply.send(Err(Refusal::JournalFailed { why: why.clone() }));
                 }
-                Err(self.fail(&why))
+                Err(failed)
             }
         }
     }
