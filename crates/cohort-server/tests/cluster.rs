@@ -132,6 +132,18 @@ fn any_node_answers_any_request_while_nodes_come_and_go() {
     a.post("/v1/apps", &json!({"name": "shop", "dim": 2, "window_ms": 86_400_000}));
     assert_eq!(a.send("PUT", "/v1/apps/shop/items", &json!({"items": items()})).0 / 100, 2);
     let nodes = [&a, &b];
+    for turn in 0..24 {
+        let (here, there) = (nodes[turn % 2], nodes[(turn + 1) % 2]);
+        let app = format!("/v1/apps/new{turn}");
+        here.post("/v1/apps", &json!({"name": format!("new{turn}"), "dim": 2}));
+        there.post(&format!("{app}/decide"), &json!({"user": "u", "items": items()}));
+        let features = json!([{"id": "new", "features": [0.5, 0.5]}]);
+        let put = here.send("PUT", &format!("{app}/items"), &json!({"items": features}));
+        assert_eq!(put.0 / 100, 2, "{put:?}");
+        let offered = json!({"user": "u", "items": [{"id": "new"}]});
+        there.post(&format!("{app}/decide"), &offered);
+        assert_eq!(here.send("DELETE", &app, &Value::Null).0 / 100, 2);
+    }
     let mut made = Vec::new();
     for turn in 0..60 {
         let node = nodes[turn % 2];

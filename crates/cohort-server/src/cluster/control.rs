@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
@@ -65,13 +65,21 @@ pub struct ControlFeed {
     last: watch::Sender<u64>,
     /// The sequence after the last frame that was seen.
     next: Arc<AtomicU64>,
+    /// When the last look at the stream began. One looks at a time.
+    looked: Arc<Mutex<Option<Instant>>>,
 }
 
 impl ControlFeed {
     /// Of a cluster, whose stream is there.
     pub fn new(nats: &Nats) -> Self {
         let log = nats.log(CONTROL);
-        Self { log, kept: Arc::default(), last: watch::Sender::new(0), next: Arc::default() }
+        Self {
+            log,
+            kept: Arc::default(),
+            last: watch::Sender::new(0),
+            next: Arc::default(),
+            looked: Arc::default(),
+        }
     }
 
     fn kept(&self) -> MutexGuard<'_, VecDeque<ControlFrame>> {
@@ -104,7 +112,20 @@ impl ControlFeed {
         Ok(frames)
     }
 
-    /// Looks for more, and remembers it. Blocks.
+    /// Knows all that was in the stream at some moment, and perhaps more. Blocks. Those who wait for each other
+    /// share one look at the stream.
+    pub fn catch_up(&self, moment: Instant) -> Result<(), JournalError> {
+        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        if looked.is_some_and(|began| began >= moment) {
+            return Ok(());
+        }
+        let began = Instant::now();
+        self.look()?;
+        *looked = Some(began);
+        Ok(())
+    }
+
+    /// Looks for more, and remembers it. Blocks; one at a time.
     fn look(&self) -> Result<(), JournalError> {
         let Bounds { last, .. } = insist(&self.log, |log| log.bounds())?;
         let from = self.next.load(Ordering::Relaxed);
@@ -160,7 +181,8 @@ impl ControlFeed {
             let attempts: u32 = if hinted { 6 } else { 1 };
             for attempt in 0..attempts {
                 let feed = self.clone();
-                let looked = tokio::task::spawn_blocking(move || feed.look()).await;
+                let looked =
+                    tokio::task::spawn_blocking(move || feed.catch_up(Instant::now())).await;
                 if let Ok(Err(why)) = looked {
                     tracing::warn!(%why, "the control stream could not be read; it is tried again");
                 }

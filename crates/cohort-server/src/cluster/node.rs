@@ -364,6 +364,7 @@ impl Node {
     /// asked again only where asking twice is asking once.
     pub async fn ask(&self, mut call: Call, twice_is_once: bool, until: Instant) -> Reply {
         call.control = self.control();
+        let mut is_sure = false;
         loop {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -388,6 +389,18 @@ impl Node {
                 Reply::Answered { status: 503, ref body, .. } if is_not_done(body) => {}
                 Reply::Answered { status: 503, ref body, .. }
                     if twice_is_once && is_in_doubt(body) => {}
+                // What was made at another node a moment ago may not have been heard of here.
+                Reply::Answered { status: 400..500, ref body, .. }
+                    if !is_sure && is_not_known(body) =>
+                {
+                    is_sure = true;
+                    self.hear_of_apps(left).await;
+                    if self.control() <= call.control {
+                        return reply;
+                    }
+                    call.control = self.control();
+                    continue;
+                }
                 Reply::Answered { control, .. } => {
                     self.control.fetch_max(control, Ordering::Relaxed);
                     return reply;
@@ -396,6 +409,15 @@ impl Node {
                 _ => {}
             }
             tokio::time::sleep(AGAIN).await;
+        }
+    }
+
+    /// Hears of everything that was asked of apps until now, unless that takes too long.
+    async fn hear_of_apps(&self, patience: Duration) {
+        let (feed, now) = (self.ground.feed.clone(), Instant::now());
+        let look = tokio::task::spawn_blocking(move || feed.catch_up(now));
+        if let Ok(Ok(Err(why))) = tokio::time::timeout(patience, look).await {
+            tracing::warn!(%why, "the control stream could not be read");
         }
     }
 
@@ -427,6 +449,12 @@ fn code_of(body: &[u8]) -> Option<String> {
 /// Whether a refusal says that nothing was done because the partition goes elsewhere.
 fn is_not_done(body: &[u8]) -> bool {
     code_of(body).as_deref() == Some("shutting_down")
+}
+
+/// Whether a refusal says that there is no such app, key or item.
+fn is_not_known(body: &[u8]) -> bool {
+    let unknown = ["app_unknown", "key_refused", "item_unknown", "nothing_matches"];
+    code_of(body).is_some_and(|code| unknown.contains(&code.as_str()))
 }
 
 /// Whether a refusal says that nobody knows whether it was done.
