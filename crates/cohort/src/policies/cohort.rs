@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! θ_i ~ Σ_c π_c N(μ_c, τ_c²I)          all of it, and the noise, learned (`population`)
-//! every user:      play argmax_x  E⟨x, θ_i⟩ + w·sd⟨x, θ_i⟩   over its mixture posterior
+//! every user:      play argmax_x  E⟨x, θ_i⟩ + w·sd⟨x, θ_i⟩   over its mixture posterior (`width`)
 //!                  before its first reward in part drawn, for every user anew (`Prior`)
 //! every reward:    its user's posterior moves, and its statistics, which are kept for ever
 //! at rewards 1, r, r², …:  refit the population from all statistics, and everybody's posterior
@@ -34,8 +34,7 @@ mod online;
 mod pacing;
 mod posteriors;
 mod saved;
-
-use std::sync::LazyLock;
+mod width;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -56,6 +55,7 @@ use beliefs::Beliefs;
 use chosen::Chosen;
 use drift::Watch;
 use posteriors::Posteriors;
+use width::Widths;
 
 /// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
@@ -94,7 +94,9 @@ pub struct Cohort {
     fitted: Option<Fitted>,
     /// … and what of it is used.
     prior: Option<Prior>,
-    /// Users by whose rewards it is judged, where cohorts are learned.
+    /// How much optimism users get.
+    widths: Widths,
+    /// Users by whose rewards it is judged.
     panel: Option<Panel>,
     /// How many rewards there were at the last refit that asked everybody.
     fitted_rewards: f64,
@@ -121,6 +123,7 @@ impl Cohort {
         let chosen = Chosen::new(settings);
         Ok(Self {
             ledger: Ledger::new(problem.dim, memory_of(chosen.half_life)),
+            widths: Widths::new(chosen.exploration, None, problem.dim, 0.0),
             settings: chosen,
             fitted: None,
             prior: None,
@@ -198,8 +201,8 @@ impl Cohort {
             posteriors.take_on(&population, &self.ledger, self.settings.scoring_mode);
         }
         self.prior = Some(self.prior_of(&fitted));
-        let judged = self.settings.given.cohorts || self.settings.watched;
-        self.panel = judged.then(|| Panel::new(&self.ledger));
+        self.widths = self.widths_of(Some(&fitted));
+        self.panel = Some(Panel::new(&self.ledger));
         self.fitted = Some(fitted);
     }
 
@@ -210,6 +213,13 @@ impl Cohort {
             false => unexplored(self.fitted_rewards, self.ledger.dim()),
         };
         Prior::new(fitted.used().clone(), self.settings.scoring_mode, unexplored)
+    }
+
+    /// How much optimism users get, after a fit.
+    fn widths_of(&self, fitted: Option<&Fitted>) -> Widths {
+        let recurrence = fitted.map(|fitted| fitted.recurrence);
+        let rewards = mean_rewards(&self.ledger);
+        Widths::new(self.settings.exploration, recurrence, self.ledger.dim(), rewards)
     }
 
     /// From now on posteriors are carried along: users are served in rounds.
@@ -250,7 +260,7 @@ impl Cohort {
             Some(posteriors) => posteriors.rewards(user),
             None => self.ledger.rewards_of(user),
         };
-        self.settings.exploration * widening(rewards)
+        self.widths.of(rewards)
     }
 
     /// Arms before anything is known: everybody another one.
@@ -284,20 +294,6 @@ impl Cohort {
     }
 }
 
-/// How many standard deviations of optimism a user with so many rewards gets.
-fn widening(rewards: f64) -> f64 {
-    let whole = rewards as usize;
-    match FIRST_WIDENINGS.get(whole) {
-        Some(known) if whole as f64 == rewards => *known,
-        _ => (1.0 + 0.5 * rewards.ln_1p()).sqrt(),
-    }
-}
-
-/// Every user needs one in every round, and logarithms are slow.
-static FIRST_WIDENINGS: LazyLock<Vec<f64>> = LazyLock::new(|| {
-    (0..4096).map(|rewards| (1.0 + 0.5 * f64::from(rewards).ln_1p()).sqrt()).collect()
-});
-
 impl Policy for Cohort {
     fn choose(&mut self, contexts: &Contexts, arms: &mut [Arm]) {
         self.grow(arms.len());
@@ -317,7 +313,7 @@ impl Policy for Cohort {
             });
             self.draws += 1;
         } else if let Some(posteriors) = &mut self.posteriors {
-            posteriors.choose(contexts, self.settings.exploration, arms);
+            posteriors.choose(contexts, &self.widths, arms);
         }
     }
 

@@ -104,6 +104,12 @@ constants! {
     panel_rows: usize = 16, "the same";
     /// The same where users are few.
     panel_most_rows: usize = 64, "the same";
+    /// What earlier pairs of rewards count at the next refit when it is told whether arms come again.
+    recurrence_kept: f64 = 0.9, "steadiness against offers that change";
+    /// The squared distance of two arms that count as the same, in parts of that of any two.
+    recurrence_distance: f64 = 1e-3, "optimism that costs against arms that are never known";
+    /// The width where no arm comes again, in parts of √ln(1 + n/(d + 1)).
+    width_of_new_arms: f64 = 0.5, "the same";
     /// Candidates that fail before a refit gives up.
     candidates_failed: usize = 8, "time against cohorts that are found late";
     /// New cohorts of one refit at most.

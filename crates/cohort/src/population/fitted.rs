@@ -22,6 +22,7 @@ use super::inference::ScoringMode;
 use super::ledger::Ledger;
 use super::model::Population;
 use super::panel::Panel;
+use super::recurrence::Recurrence;
 
 use super::sample::sample;
 
@@ -54,6 +55,8 @@ pub struct Fitted {
     pub plain: Option<Population>,
     /// Which is better.
     pub verdict: Verdict,
+    /// Whether arms come again.
+    pub recurrence: Recurrence,
 }
 
 /// How much better one population predicts than another.
@@ -134,7 +137,8 @@ impl Verdict {
 impl Fitted {
     /// One population, of which nothing else is known.
     pub fn only(found: Population) -> Self {
-        Self { found, plain: None, verdict: Verdict::default() }
+        let (verdict, recurrence) = (Verdict::default(), Recurrence::default());
+        Self { found, plain: None, verdict, recurrence }
     }
 
     /// The population that decisions rest on.
@@ -199,9 +203,10 @@ impl Fitted {
             (plain.tried, plain.searched) = (alike.tried, alike.searched);
         }
         let verdict = before.map(|before| before.verdict).unwrap_or_default();
+        let recurrence = before.map(|before| before.recurrence).unwrap_or_default();
         let mut fitted = match found {
-            None => Self { found: plain, plain: None, verdict },
-            Some(found) => Self { found, plain: Some(plain), verdict },
+            None => Self { found: plain, plain: None, verdict, recurrence },
+            Some(found) => Self { found, plain: Some(plain), verdict, recurrence },
         };
         if let (Some(before), Some(panel)) = (before, panel) {
             let every = if sure { constants::verdict_fewer() } else { 1 };
@@ -217,6 +222,7 @@ impl Fitted {
                 Gain { sum: gain.sum - leak, ..gain }
             });
             fitted.verdict = verdict;
+            fitted.recurrence.hear(panel);
         }
         match &mut fitted.plain {
             _ if extent == Extent::Sample => {}

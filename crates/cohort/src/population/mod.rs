@@ -12,6 +12,7 @@
 //! | [`Fitted`], [`Panel`] | do cohorts predict rewards that they were not fitted to? |
 //! | `structure`, `candidates`, `proposal`, `splits` | how many cohorts are there? |
 //! | `drift` | are users still what they were? |
+//! | [`Recurrence`] | do arms come again? |
 //! | `covariance` | in which directions do users differ? |
 //! | `noise` | how noisy is each of them? |
 //! | [`Belief`] | what follows for one user? |
@@ -47,6 +48,7 @@ mod pass;
 mod posterior;
 mod prior;
 mod proposal;
+mod recurrence;
 #[allow(dead_code, unused_imports)]
 mod rows_posterior;
 mod sample;
@@ -70,5 +72,6 @@ pub(crate) use panel::Member;
 pub use panel::{Panel, Recall};
 pub use posterior::{Belief, ClassBelief, Guess};
 pub use prior::{Prior, unexplored};
+pub use recurrence::Recurrence;
 pub use sample::mean_rewards;
 pub use sums::{ClassSums, PassSums, Sums};

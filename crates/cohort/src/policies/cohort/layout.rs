@@ -10,7 +10,7 @@ use crate::Error;
 use crate::linear::Symmetric;
 use crate::linear::symmetric::packed_len;
 use crate::population::{
-    Basis, Belief, ClassBelief, Component, Guess, Member, Panel, Population, Verdict,
+    Basis, Belief, ClassBelief, Component, Guess, Member, Panel, Population, Recurrence, Verdict,
 };
 use crate::saved::{
     check_equal, read_bound, read_count, read_numbers, write_bound, write_count, write_numbers,
@@ -149,6 +149,12 @@ pub(super) fn verdict<L: Layout>(to: &mut L, all: &mut Verdict) -> Result<(), L:
     to.count(&mut against)?;
     all.against = against != 0;
     Ok(())
+}
+
+/// Whether arms come again.
+pub(super) fn recurrence<L: Layout>(to: &mut L, all: &mut Recurrence) -> Result<(), L::Error> {
+    to.numbers(std::slice::from_mut(&mut all.pairs))?;
+    to.numbers(std::slice::from_mut(&mut all.same))
 }
 
 /// When users are looked at.

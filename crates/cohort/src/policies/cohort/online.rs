@@ -23,7 +23,9 @@ impl Cohort {
     }
 
     /// What is thought of every arm for a user of whom nothing was seen, rewards counted from the origin.
-    fn score_newcomer(&self, user: usize, contexts: &Contexts, width: f64, scores: &mut [Score]) {
+    fn score_newcomer(&self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
+        // Newcomers are spread over arms, whether those come again or not.
+        let width = self.settings.exploration;
         let Some(prior) = &self.prior else { return };
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         rng.set_stream(user as u64);
@@ -54,7 +56,7 @@ impl OnlinePolicy for Cohort {
                 Some(belief) => belief.choose(contexts, width),
                 None => {
                     let mut scores = vec![Score::default(); contexts.arms()];
-                    self.score_newcomer(user, contexts, width, &mut scores);
+                    self.score_newcomer(user, contexts, &mut scores);
                     argmax(scores.iter().map(Score::total))
                 }
             },
@@ -73,7 +75,7 @@ impl OnlinePolicy for Cohort {
             }
             _ => match self.ask(user) {
                 Some(belief) => belief.score(contexts, width, scores),
-                None => self.score_newcomer(user, contexts, width, scores),
+                None => self.score_newcomer(user, contexts, scores),
             },
         }
         for score in scores {

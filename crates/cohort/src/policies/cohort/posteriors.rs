@@ -8,7 +8,7 @@
 
 use rayon::prelude::*;
 
-use super::widening;
+use super::width::Widths;
 use crate::linear::symmetric::packed_len;
 use crate::linear::{Bank, Progress, Shape, Symmetric};
 use crate::population::{
@@ -208,11 +208,10 @@ impl Posteriors {
     }
 
     /// An arm for everybody, by optimism.
-    pub fn choose(&mut self, contexts: &Contexts, exploration: f64, arms: &mut [Arm]) {
+    pub fn choose(&mut self, contexts: &Contexts, widths: &Widths, arms: &mut [Arm]) {
         let noises = &self.noises;
-        let radius = |user: usize, progress: Progress| {
-            exploration * widening(progress.updates) * noises[user].sqrt()
-        };
+        let radius =
+            |user: usize, progress: Progress| widths.of(progress.updates) * noises[user].sqrt();
         self.bank.choose(contexts, Shape::Ellipsoid, radius, None, arms);
     }
 

@@ -2,11 +2,11 @@
 //! along, since they are not, to the last bit, those that would be worked out afresh.
 //!
 //! ```text
-//! 5 | ledger | rewards of the last fit, draws | fitted? | panel? | watch | carried beliefs | everybody?
-//! fitted: with cohorts | without? | verdict
+//! 7 | ledger | rewards of the last fit, draws | fitted? | panel? | watch | carried beliefs | everybody?
+//! fitted: with cohorts | without? | verdict | recurrence
 //! ```
 //!
-//! Version 4 has no watch, version 3 one population and no panel:
+//! Version 6 has no recurrence, version 4 no watch, version 3 one population and no panel:
 //!
 //! ```text
 //! 3 | ledger | rewards of the last fit, draws | population? | carried beliefs | everybody?
@@ -27,7 +27,9 @@ use crate::saved::{
 use crate::{Error, Frozen, Saved, Shared};
 
 /// The layout that `save` writes.
-const VERSION: u32 = 6;
+const VERSION: u32 = 7;
+/// That before it was told whether arms come again.
+const VERSION_ARMS: u32 = 6;
 /// That in which refits were paced by the rewards of those who had most, all together.
 const VERSION_TOGETHER: u32 = 5;
 /// That before users were watched for drift.
@@ -35,7 +37,9 @@ const VERSION_UNWATCHED: u32 = 4;
 /// That before two populations were fitted.
 const VERSION_OF_ONE: u32 = 3;
 /// The layout of what a fit found.
-const FITTED_VERSION: u32 = 4;
+const FITTED_VERSION: u32 = 5;
+/// That before it was told whether arms come again.
+const FITTED_VERSION_ARMS: u32 = 4;
 /// That before everything could be forgotten meanwhile.
 const FITTED_VERSION_UNWATCHED: u32 = 3;
 /// That of one population.
@@ -75,6 +79,7 @@ impl Cohort {
         [self.fitted_rewards, self.fitted_each] = fitted;
         (self.ledger, self.draws) = (ledger, draws);
         self.prior = learned.as_ref().map(|learned| self.prior_of(learned));
+        self.widths = self.widths_of(learned.as_ref());
         (self.fitted, self.panel, self.watch) = (learned, panel, watch);
         (self.carried, self.posteriors) = (carried, posteriors);
         self.asked.clear();
@@ -86,16 +91,16 @@ impl Cohort {
         let ledger = self.ledger.load(from, what)?;
         let mut fitted = [0.0; 2];
         Reader(from).numbers(&mut fitted)?;
-        if version != VERSION {
+        if !matches!(version, VERSION | VERSION_ARMS) {
             fitted[1] = mean_rewards(&ledger);
         }
         let draws = read_count(from, what)? as u64;
         let (learned, panel) = match version {
             VERSION_OF_ONE => (read_population(from, dim)?.map(Fitted::only), None),
-            _ => (read_learned(from, dim)?, layout::read_panel(from, dim)?),
+            _ => (read_learned(from, dim, version == VERSION)?, layout::read_panel(from, dim)?),
         };
         let mut watch = Watch::default();
-        if matches!(version, VERSION | VERSION_TOGETHER) {
+        if matches!(version, VERSION | VERSION_ARMS | VERSION_TOGETHER) {
             layout::watch(&mut Reader(from), &mut watch)?;
         }
         let components = learned.as_ref().map_or(0, |learned| learned.used().components.len());
@@ -165,7 +170,7 @@ impl Saved for Cohort {
     fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         let kept = match u32::from_le_bytes(read_array(from, INFO.name)?) {
             old::VERSION => self.load_old(from)?,
-            version @ (VERSION_OF_ONE | VERSION_UNWATCHED | VERSION_TOGETHER) => {
+            version @ (VERSION_OF_ONE | VERSION_UNWATCHED | VERSION_TOGETHER | VERSION_ARMS) => {
                 self.load_present(from, version)?
             }
             version => {
@@ -217,7 +222,12 @@ pub(super) fn read_fitted(
             (rewards, population.map(Fitted::only))
         }
         version => {
-            let known = [FITTED_VERSION_OF_ONE, FITTED_VERSION_UNWATCHED, FITTED_VERSION];
+            let known = [
+                FITTED_VERSION_OF_ONE,
+                FITTED_VERSION_UNWATCHED,
+                FITTED_VERSION_ARMS,
+                FITTED_VERSION,
+            ];
             check_equal(
                 INFO.name,
                 "a layout version that is known",
@@ -227,12 +237,12 @@ pub(super) fn read_fitted(
             let mut rewards = 0.0;
             Reader(&mut from).numbers(std::slice::from_mut(&mut rewards))?;
             let seen = match version {
-                FITTED_VERSION => read_count(&mut from, INFO.name)?,
+                FITTED_VERSION | FITTED_VERSION_ARMS => read_count(&mut from, INFO.name)?,
                 _ => restarts,
             };
             let fitted = match version {
                 FITTED_VERSION_OF_ONE => read_population(&mut from, dim)?.map(Fitted::only),
-                _ => read_learned(&mut from, dim)?,
+                _ => read_learned(&mut from, dim, version == FITTED_VERSION)?,
             };
             if seen == restarts { (rewards, fitted) } else { (0.0, None) }
         }
@@ -243,15 +253,19 @@ pub(super) fn read_fitted(
 
 fn write_learned(out: &mut dyn Write, learned: Option<&Fitted>) -> io::Result<()> {
     write_population(out, learned.map(|learned| &learned.found))?;
-    let Some(Fitted { plain, verdict, .. }) = learned else { return Ok(()) };
+    let Some(Fitted { plain, verdict, recurrence, .. }) = learned else { return Ok(()) };
     write_population(out, plain.as_ref())?;
-    layout::verdict(&mut Writer(out), &mut { *verdict })
+    layout::verdict(&mut Writer(out), &mut { *verdict })?;
+    layout::recurrence(&mut Writer(out), &mut { *recurrence })
 }
 
-fn read_learned(from: &mut dyn Read, dim: usize) -> Result<Option<Fitted>, Error> {
+fn read_learned(from: &mut dyn Read, dim: usize, arms: bool) -> Result<Option<Fitted>, Error> {
     let Some(found) = read_population(from, dim)? else { return Ok(None) };
     let mut learned = Fitted { plain: read_population(from, dim)?, ..Fitted::only(found) };
     layout::verdict(&mut Reader(from), &mut learned.verdict)?;
+    if arms {
+        layout::recurrence(&mut Reader(from), &mut learned.recurrence)?;
+    }
     Ok(Some(learned))
 }
 
