@@ -259,10 +259,7 @@ impl Engine {
             Request::RemoveItem { app, item } => self.remove_item(now_ms, &app, item, group),
             Request::ListItems { app } => {
                 let known = self.app(&app)?;
-                let ids = known.items().keys().chain(known.described().keys());
-                let mut ids: Vec<String> = ids.map(|id| id.to_string()).collect();
-                ids.sort_unstable();
-                Ok(Answer::Items(ids))
+                Ok(Answer::Items(known.items().clone(), known.described().clone()))
             }
             Request::Decide { app, offer, users, explain } => {
                 self.decide(now_ms, &app, offer, users, explain, group)

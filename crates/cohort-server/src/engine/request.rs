@@ -12,7 +12,7 @@ use super::recent::Recent;
 use crate::event::{Decided, Event, Key, Ranking};
 use crate::learning::{Apprenticeship, Learning};
 use crate::settings::AppSettings;
-use crate::state::{App, Counts, Filter, Status};
+use crate::state::{App, Counts, Described, Filter, Items, Status};
 use crate::trial::Trial;
 
 /// A change of an app's settings and of its control group; all of it is done, or nothing.
@@ -285,22 +285,25 @@ impl Request {
     /// How much there is to do in an app of `dim` features: one unit is a multiplication of numbers,
     /// roughly.
     pub fn work(&self, dim: usize) -> u64 {
-        /// Reading a request, finding what it is about, writing it down.
-        const ANY: u64 = 2000;
         let square = (dim as u64).saturating_mul(dim as u64);
-        let times = match self {
+        match self {
             Self::Decide { offer, users, .. } => {
-                (users.len() as u64).saturating_mul(offer.candidates())
+                offer.work_for_one(dim).saturating_mul(users.len() as u64)
             }
-            Self::Slate { slots, .. } => slots.iter().map(|slot| slot.offer.candidates()).sum(),
-            Self::Reward { rewards, .. } => rewards.len() as u64,
-            Self::History { decisions, .. } => 4 * decisions.len() as u64,
-            Self::PutItems { items, .. } => return ANY.saturating_mul(1 + items.len() as u64 / 8),
-            Self::DescribeItems { items, .. } => return ANY.saturating_mul(1 + items.len() as u64),
-            Self::RegisterItems { items, .. } => return ANY.saturating_mul(1 + items.len() as u64),
-            _ => 0,
-        };
-        times.saturating_mul(square).saturating_add(ANY)
+            Self::Slate { slots, .. } => slots
+                .iter()
+                .fold(0, |sum: u64, slot| sum.saturating_add(slot.offer.work_for_one(dim))),
+            Self::Reward { rewards, .. } => {
+                (rewards.len() as u64).saturating_mul(square + ANY_WORK)
+            }
+            Self::History { decisions, .. } => {
+                (decisions.len() as u64).saturating_mul(4 * square + 2 * ANY_WORK)
+            }
+            Self::PutItems { items, .. } => items_work(items.len(), dim),
+            Self::DescribeItems { items, .. } => items_work(items.len(), dim),
+            Self::RegisterItems { items, .. } => items_work(items.len(), dim),
+            _ => ANY_WORK,
+        }
     }
 
     /// How much memory it takes, roughly.
@@ -386,7 +389,26 @@ pub struct Pick {
     pub best: usize,
 }
 
+/// What a decision, a reward or any other request costs beside multiplications: finding what it is about, writing
+/// it down, answering. In the units of [`Request::work`].
+const ANY_WORK: u64 = 10_000;
+/// The same for every candidate of a decision, which is ranked, and for every item that is registered.
+const CANDIDATE_WORK: u64 = 250;
+
+fn items_work(count: usize, dim: usize) -> u64 {
+    let each = 4 * CANDIDATE_WORK + dim as u64;
+    (count as u64).saturating_mul(each).saturating_add(ANY_WORK)
+}
+
 impl Offer {
+    /// What it costs to decide for one user, in the units of [`Request::work`].
+    pub(super) fn work_for_one(&self, dim: usize) -> u64 {
+        let each = (dim as u64).saturating_mul(dim as u64).saturating_add(CANDIDATE_WORK);
+        // Ids are copied into the answer, the journal and what is remembered.
+        let ids: usize = self.ids.iter().map(String::len).sum();
+        self.candidates().saturating_mul(each).saturating_add(ids as u64 + ANY_WORK)
+    }
+
     /// Of candidates by their ids alone, or with vectors.
     pub fn new(ids: Vec<String>, features: Vec<Option<Vec<f64>>>) -> Self {
         Self { ids, features, ..Self::default() }
@@ -434,8 +456,8 @@ pub enum Answer {
     App(Box<AppView>),
     /// All apps.
     Apps(Vec<AppView>),
-    /// Items' ids.
-    Items(Vec<String>),
+    /// The catalogue: items that were registered as vectors, and by JSON. Whoever asked makes a list of them.
+    Items(Items, Described),
     /// Decisions in the order of the users, or why there is none for one of them.
     Decided(Vec<Result<Made, Refusal>>),
     /// Outcomes in the order of the rewards.
