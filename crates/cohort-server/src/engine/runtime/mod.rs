@@ -50,6 +50,7 @@ use crate::snapshot::disk::Disk;
 use commit::Committer;
 use engine_thread::EngineThread;
 pub use health::Health;
+pub(super) use parts::AHEAD;
 use queue::{Cost, NotTaken, Queue};
 use snapshot_thread::SnapshotWriter;
 
@@ -164,7 +165,7 @@ impl Handle {
         let dim = self.directory().app(&app).map_or(0, |listed| listed.dim);
         let (mut under_way, mut answer) = (VecDeque::new(), None);
         for part in parts::parts(request, dim) {
-            if under_way.len() == parts::AHEAD
+            if under_way.len() == AHEAD
                 && let Some(first) = under_way.pop_front()
             {
                 answer = Some(parts::together(answer, self.answer(first).await?));

@@ -1,13 +1,15 @@
 //! What of a large request is done at a time? Requests of others are done between its parts, so that nobody waits long
 //! for anybody's batch.
 
+use std::sync::Arc;
+
 use super::super::{Answer, Request};
 
 /// Work of one part, in the units of [`Request::work`]: some tenths of a millisecond.
 const PART_WORK: u64 = 1_000_000;
 /// Parts of one request that may wait at the same time: while a group is synced the engine's queue is not empty, and
 /// groups of an app that is alone are as large as they may be.
-pub(super) const AHEAD: usize = 8;
+pub(in crate::engine) const AHEAD: usize = 8;
 
 /// Parts of a request, made when they are wanted.
 type Parts = Box<dyn Iterator<Item = Request> + Send>;
@@ -25,9 +27,10 @@ pub(super) fn parts(request: Request, dim: usize) -> Parts {
         Request::Decide { app, mut offer, users, explain } => {
             // Limits are those of the whole.
             offer.batch = users.len();
+            let offer = Arc::new(offer);
             let part = move |users| {
                 let (app, offer) = (app.clone(), offer.clone());
-                Request::Decide { app, offer, users, explain }
+                Request::DecidePart { app, offer, users, explain }
             };
             let each = each(users.len());
             Box::new(cut(users, each).map(part))
@@ -90,7 +93,7 @@ mod tests {
         let mut seen = Vec::new();
         for part in parts(decide(488), 64) {
             assert!(part.work(64) <= PART_WORK);
-            let Request::Decide { offer, users, .. } = part else { panic!("another request") };
+            let Request::DecidePart { offer, users, .. } = part else { panic!("another request") };
             assert_eq!(offer.batch, 488);
             seen.extend(users.into_iter().map(|user| user.user));
         }
