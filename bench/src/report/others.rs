@@ -1,5 +1,5 @@
 //! Measurements of other programs of the repository, left in the same folder as JSON: the service
-//! under load, the cost of live pages, the Python package.
+//! under load, the cost of live pages, the Python package, stores for the journal.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::markdown::Table;
 use crate::store::Store;
 
 /// File, heading and the command that makes it.
-const FILES: [(&str, &str, &str); 3] = [
+const FILES: [(&str, &str, &str); 4] = [
     ("service", "8. The service", "cargo run --release -p cohort-server --example load"),
     (
         "live",
@@ -15,6 +15,11 @@ const FILES: [(&str, &str, &str); 3] = [
         "cargo run --release -p cohort-server --example live",
     ),
     ("python", "10. Through Python", "python bench/python_speed.py"),
+    (
+        "journals",
+        "11. Stores for the journal",
+        "cargo run --release --manifest-path bench/peers/journals/Cargo.toml",
+    ),
 ];
 
 /// A section for each that was measured.

@@ -2,12 +2,15 @@
 //!
 //! Everybody waits for the engine: it has the priority of the process. Threads that read requests and
 //! write answers have most to do, and each of them keeps one client waiting: they step back a little,
-//! so that the engine need not wait for them when the disk is done. Refits keep nobody waiting:
+//! so that the engine need not wait for them when the disk is done. What is large is read and written
+//! by a thread that steps back further, for those who wait for little. Refits keep nobody waiting:
 //! they take the time that nobody else wants. Where the machine has none left for hours they get a
 //! third of a per cent of a core, and apps go on with the population that was fitted before.
 
 /// Threads that read requests and write answers.
 pub const REQUESTS: i32 = 2;
+/// The thread that reads and writes bodies of megabytes: all others go first.
+pub const LARGE_BODIES: i32 = 10;
 /// The furthest that a thread can step back.
 #[cfg(target_os = "linux")]
 const LAST: i32 = 19;

@@ -3,9 +3,11 @@
 
 mod common;
 
+use cohort_server::auth::KeyHash;
 use cohort_server::config::Config;
 use cohort_server::engine::request::{ForUser, Offer};
 use cohort_server::engine::{Answer, Engine, Refit, Refusal, Request};
+use cohort_server::event::Key;
 use cohort_server::journal::Group;
 use cohort_server::journal::memory::{MemoryDisk, MemoryJournal};
 use cohort_server::settings::AppSettings;
@@ -255,4 +257,23 @@ fn many_windows_are_ended_in_parts() {
     assert_eq!((at_once.0, at_once.1.defaults), (1, 500));
     assert!(in_parts.0 > 5, "{} parts", in_parts.0);
     assert_eq!((at_once.1, at_once.2), (in_parts.1, in_parts.2));
+}
+
+/// Whoever may add keys adds to what every request is compared with.
+#[test]
+fn an_app_has_a_bounded_number_of_keys() {
+    let mut service = service();
+    service.ask(0, create("shop", AppSettings::new(2))).map(drop).unwrap();
+    let add = |n: usize| Request::AddKey {
+        app: "shop".to_owned(),
+        key: Key::of_old(n.to_string(), KeyHash::of(&format!("key {n}"))),
+    };
+    for n in 0..1000 {
+        service.ask(1, add(n)).map(drop).unwrap();
+    }
+    let refused = service.ask(1, add(1000)).map(drop).unwrap_err();
+    assert_eq!((refused.status(), refused.code()), (422, "too_many"));
+    let remove = Request::RemoveKey { app: "shop".to_owned(), key: "17".to_owned() };
+    service.ask(1, remove).map(drop).unwrap();
+    service.ask(1, add(1000)).map(drop).unwrap();
 }

@@ -8,8 +8,8 @@
 //! | silent connections, few descriptors | `cohort-cli` `cli/silent.rs`: `four_hundred_silent_connections_…`; `hostile.rs` |
 //! | the engine or its journal dead | `src/server/mod.rs`: `a_journal_that_fails_is_told_and_ends_the_service_…`; `runtime.rs`: `a_journal_that_fails_…`, `an_app_that_panics_is_quarantined_…` |
 //! | the clock a day ahead, then right again; or behind | `clocks.rs`; `hostile.rs` |
-//! | a small batch that means much work, journal or answer | `engine.rs`: `…too_much_work…`; `http.rs`: `rankings_that_are_too_long_together_are_refused` |
-//! | large batches of one app, requests that nobody waits for | `src/engine/runtime/queue.rs`: `small_requests_pass_a_crowd_of_large_ones`, `turns_are_fair`; `runtime.rs`: `what_nobody_waits_for_any_more_is_not_done`; `hostile.rs` |
+//! | a small batch that means much work, journal or answer | `engine.rs`: `a_small_request_for_very_much_is_refused_…`; `http.rs`: `rankings_that_are_too_long_together_are_refused` |
+//! | large batches of one app, requests that nobody waits for | `src/engine/runtime/queue.rs`: `small_requests_pass_a_crowd_of_large_ones`, `turns_are_fair`; `src/http/large.rs`; `runtime.rs`: `what_nobody_waits_for_any_more_is_not_done`; `hostile.rs` |
 //! | made-up users | `users_end_the_longest_unseen_first_…` |
 //! | a journal that grows, a disk that is full | `the_journal_keeps_no_more_than_it_may_…`, `where_the_disk_becomes_full_…`; `src/server/housekeeping.rs` |
 //! | an app deleted and created again | `an_app_that_is_created_again_shows_nothing_of_the_one_before` |
@@ -348,4 +348,36 @@ fn readers_that_do_not_read_keep_nobody_waiting() {
 fn visit_one(service: &Running) {
     let items = json!([{"id": "a", "features": vec![0.5; 8]}]);
     service.post("/v1/apps/shop/decide", json!({"user": "zoe", "items": items}));
+}
+
+/// Bodies and answers of more than some kilobytes are read and written elsewhere; nobody can tell.
+#[test]
+fn what_is_large_is_answered_like_what_is_small() {
+    let service = Running::start();
+    service.post("/v1/apps", json!({"name": "shop", "dim": 20}));
+    let item = |n: usize| json!({"id": format!("item-{n:05}"), "features": vec![0.125; 20]});
+    let items: Vec<Value> = (0..500).map(item).collect();
+    let users: Vec<Value> = (0..40).map(|n| json!({"user": format!("u{n}")})).collect();
+    for (items, users) in [(&items[..], &users[..]), (&items[..2], &users[..2])] {
+        let body = json!({"items": items, "users": users});
+        let answer = service.post("/v1/apps/shop/decide-batch", body);
+        let decisions = answer["decisions"].as_array().unwrap();
+        assert_eq!(decisions.len(), users.len());
+        for made in decisions {
+            let ranking = made["ranking"].as_array().unwrap();
+            assert_eq!((ranking.len(), &ranking[0]), (items.len(), &made["item"]));
+        }
+    }
+    let many: Vec<Value> = (0..5000).map(item).collect();
+    let (status, said) = service.send("PUT", "/v1/apps/shop/items", &json!({"items": many}));
+    assert_eq!(status, 204, "{said}");
+    let listed = service.get("/v1/apps/shop/items");
+    let listed: Vec<&str> =
+        listed["items"].as_array().unwrap().iter().map(|id| id.as_str().unwrap()).collect();
+    assert!(listed.is_sorted() && listed.len() == 5000);
+    // A large body with a mistake is refused as a small one is.
+    let mut wrong = json!({"items": items, "users": users});
+    wrong["nobody"] = json!(1);
+    let (status, said) = service.send("POST", "/v1/apps/shop/decide-batch", &wrong);
+    assert_eq!((status, &said["error"]["code"]), (400, &json!("bad_body")), "{said}");
 }

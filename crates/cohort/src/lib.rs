@@ -83,6 +83,7 @@ mod widest;
 
 pub mod bounds;
 pub mod builder;
+mod clumps;
 pub mod cluster;
 mod contexts;
 mod error;

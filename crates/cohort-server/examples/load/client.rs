@@ -75,9 +75,14 @@ impl Connection {
             }
         }
         self.buffer.clear();
+        let mut whole = usize::MAX;
         loop {
-            if let Some(status) = self.complete() {
-                return status;
+            // The head is looked at until it is there, and not again for every piece of a long answer.
+            if whole == usize::MAX || self.buffer.len() >= whole {
+                match self.head() {
+                    Some((status, length)) if self.buffer.len() >= length => return status,
+                    head => whole = head.map_or(usize::MAX, |(_, length)| length),
+                }
             }
             self.stream.readable().await.expect("the service answers");
             let mut some = [0; 16384];
@@ -90,8 +95,8 @@ impl Connection {
         }
     }
 
-    /// The status, once all of the answer is there.
-    fn complete(&self) -> Option<u16> {
+    /// The status and the length of all of the answer, once its head is there.
+    fn head(&self) -> Option<(u16, usize)> {
         let head = self.buffer.windows(4).position(|four| four == b"\r\n\r\n")?;
         let text = std::str::from_utf8(&self.buffer[..head]).ok()?;
         let status = text.get(9..12)?.parse().ok()?;
@@ -99,7 +104,7 @@ impl Connection {
             let (name, value) = line.split_once(": ")?;
             name.eq_ignore_ascii_case("content-length").then(|| value.parse::<usize>().ok())?
         });
-        (self.buffer.len() >= head + 4 + length.unwrap_or(0)).then_some(status)
+        Some((status, head + 4 + length.unwrap_or(0)))
     }
 
     /// The last answer.

@@ -15,14 +15,48 @@ const SECONDS: f64 = 15.0;
 const SILENT: usize = 2000;
 /// Clients of the loud app; each waits for its answer.
 const LOUD: usize = 4;
-const LOUD_DIM: usize = 64;
-const LOUD_ITEMS: usize = 100;
-/// Work that one request may bring by default is 200 million.
-const LOUD_USERS: usize = 200_000_000 / (LOUD_ITEMS * LOUD_DIM * LOUD_DIM);
+/// How far bad clients step back.
+const OTHERS: i32 = 10;
+/// Work that one request may bring by default.
+const MOST_WORK: usize = 200_000_000;
+/// Users that it may be for.
+const MOST_USERS: usize = 1000;
 
-pub async fn measure(address: &str, rate: f64) {
+/// What the largest batches consist of.
+#[derive(Clone, Copy)]
+pub struct Shape {
+    name: &'static str,
+    dim: usize,
+    items: usize,
+}
+
+/// Batches that are large in different ways.
+const SHAPES: [Shape; 4] = [
+    // Work: 488 users.
+    Shape { name: "hostile", dim: 64, items: 100 },
+    // Rankings and answers: 888 users, megabytes of JSON.
+    Shape { name: "hostile_wide", dim: 15, items: 1000 },
+    // Bodies: 3 users, and each takes long.
+    Shape { name: "hostile_long", dim: 256, items: 1000 },
+    // Decisions.
+    Shape { name: "hostile_many", dim: 2, items: 2 },
+];
+
+impl Shape {
+    /// By its name without `hostile_`, or the first.
+    pub fn named(name: &str) -> Self {
+        let is_it = |shape: &&Self| shape.name.trim_start_matches("hostile_") == name;
+        *SHAPES.iter().find(is_it).unwrap_or(&SHAPES[0])
+    }
+
+    fn users(&self) -> usize {
+        (MOST_WORK / (self.items * self.dim * self.dim)).min(MOST_USERS)
+    }
+}
+
+pub async fn measure(address: &str, rate: f64, shape: Shape) {
     let mut admin = Connection::open(address).await;
-    for (name, dim) in [("quiet", DIM), ("loud", LOUD_DIM)] {
+    for (name, dim) in [("quiet", DIM), ("loud", shape.dim)] {
         let app = format!(r#"{{"name":"{name}","dim":{dim},"window_ms":20000}}"#);
         assert_eq!(admin.ask(&client::post("/v1/apps", &app)).await, 201);
     }
@@ -35,11 +69,9 @@ pub async fn measure(address: &str, rate: f64) {
     for _ in 0..SILENT {
         silent.push(TcpStream::connect(address).await.expect("the service listens"));
     }
-    let mut others = loud(address);
-    others.extend([slow_reader(address), slow_writer(address)]);
+    let others = Others::start(address, shape);
     let hostile = open_loop(address, CLIENTS, SECONDS, rate, &workload).await;
-    let still_there = others.iter().filter(|other| !other.is_finished()).count();
-    others.iter().for_each(JoinHandle::abort);
+    let still_there = others.stop();
     drop(silent);
 
     // Every reward that was acknowledged is there.
@@ -50,12 +82,14 @@ pub async fn measure(address: &str, rate: f64) {
     let found = answer.split_once(r#""rewards":"#).map_or("", |(_, rest)| rest);
     let found: f64 = found.split([',', '}']).next().and_then(|n| n.parse().ok()).unwrap_or(-1.0);
     let acknowledged = (2 * USERS + quiet.answered + hostile.answered) as f64;
+    let batches = batches(&mut admin).await;
     figures::keep(
-        "hostile",
+        shape.name,
         &[
             ("decides_per_second", rate, ""),
             ("silent_connections", SILENT as f64, ""),
             ("bad_clients_at_the_end", still_there as f64, ""),
+            ("batches_of_the_other_app_per_second", batches / SECONDS, ""),
             ("p99_quiet_ms", quiet.p99_ms, ""),
             ("p99_among_bad_clients_ms", hostile.p99_ms, ""),
             ("p99_among_bad_clients_against_quiet", hostile.p99_ms / quiet.p99_ms, "at most 3"),
@@ -63,6 +97,38 @@ pub async fn measure(address: &str, rate: f64) {
             ("rewards_lost", acknowledged - found, "0"),
         ],
     );
+}
+
+/// Bad clients, on a thread of their own: what they do with their answers must not delay those that are measured. They
+/// would be on other machines, so they leave this one to the service.
+struct Others {
+    stop: tokio::sync::oneshot::Sender<()>,
+    thread: std::thread::JoinHandle<usize>,
+}
+
+impl Others {
+    fn start(address: &str, shape: Shape) -> Self {
+        let (stop, stopped) = tokio::sync::oneshot::channel();
+        let address = address.to_owned();
+        let work = async move {
+            let mut others = loud(&address, shape);
+            others.extend([slow_reader(&address), slow_writer(&address)]);
+            let _ = stopped.await;
+            others.iter().filter(|other| !other.is_finished()).count()
+        };
+        let thread = std::thread::spawn(move || {
+            rustix::process::nice(OTHERS).expect("a lower priority");
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime").block_on(tokio::task::LocalSet::new().run_until(work))
+        });
+        Self { stop, thread }
+    }
+
+    /// How many there were until now.
+    fn stop(self) -> usize {
+        let _ = self.stop.send(());
+        self.thread.join().expect("bad clients go on")
+    }
 }
 
 /// As many files as the machine allows.
@@ -101,17 +167,28 @@ fn slow_writer(address: &str) -> JoinHandle<()> {
     })
 }
 
+/// Batches of the other app that were answered.
+async fn batches(admin: &mut Connection) -> f64 {
+    assert_eq!(admin.ask(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").await, 200);
+    let of_batches = r#"cohort_requests_total{route="/v1/apps/{app}/decide-batch",status="200"} "#;
+    let text = admin.answer();
+    let count = text.lines().find_map(|line| line.strip_prefix(of_batches));
+    // Those by which the users were taught are among them.
+    count.and_then(|count| count.parse::<f64>().ok()).unwrap_or_default()
+        - 2.0 * USERS as f64 / 1000.0
+}
+
 /// Clients of the other app that send the largest batches allowed, one after the other.
-fn loud(address: &str) -> Vec<JoinHandle<()>> {
-    let features = vec!["0.01"; LOUD_DIM].join(",");
+fn loud(address: &str, shape: Shape) -> Vec<JoinHandle<()>> {
+    let features = vec!["0.01"; shape.dim].join(",");
     let item = |at: usize| format!(r#"{{"id":"item-{at}","features":[{features}]}}"#);
-    let items = (0..LOUD_ITEMS).map(item).collect::<Vec<_>>().join(",");
+    let items = (0..shape.items).map(item).collect::<Vec<_>>().join(",");
     let client = |client: usize| {
         let (address, items) = (address.to_owned(), items.clone());
         tokio::task::spawn_local(async move {
             let mut connection = Connection::open(&address).await;
             let user = |at: usize| format!(r#"{{"user":"user-{client}-{at}"}}"#);
-            let users = (0..LOUD_USERS).map(user).collect::<Vec<_>>().join(",");
+            let users = (0..shape.users()).map(user).collect::<Vec<_>>().join(",");
             let body = format!(r#"{{"items":[{items}],"users":[{users}]}}"#);
             let request = client::post("/v1/apps/loud/decide-batch", &body);
             loop {

@@ -7,8 +7,11 @@
 //! cargo run --release -p cohort-server --example load refits R N  refits alone, at R/4 decides/s, N users
 //! cargo run --release -p cohort-server --example load users N     memory and restart, N users
 //! cargo run --release -p cohort-server --example load pauses N    how long the engine stands still, N users
-//! cargo run --release -p cohort-server --example load hostile R   R decides/s of one app among bad clients
+//! cargo run --release -p cohort-server --example load hostile R   R decides/s of one app among bad clients;
+//!                       behind R, which batches another app sends: wide, long, many; else such as mean much work
 //! cargo run --release -p cohort-server --example load soak M R    M minutes at R decides/s, everything active
+//! cargo run --release -p cohort-server --example load binaries target/release/cohort target/dist/cohort
+//!                                                                 how large they are, and how fast
 //! ```
 //!
 //! Figures are shown as tables and kept in `bench/results/service.json`.
@@ -19,7 +22,6 @@
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -32,6 +34,7 @@ use cohort_server::server::{self, Server};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
+mod binaries;
 mod client;
 mod clocks;
 mod figures;
@@ -74,9 +77,10 @@ fn main() {
                 refits::measure(&address, saturation, users).await
             });
         }
-        ["hostile", rate] => {
+        ["hostile", rate, ref shape @ ..] => {
             let rate = rate.parse().expect("decides a second");
-            run("hostile", async move |address, _| hostile::measure(&address, rate).await);
+            let shape = hostile::Shape::named(shape.first().unwrap_or(&"hostile"));
+            run("hostile", async move |address, _| hostile::measure(&address, rate, shape).await);
         }
         ["soak", minutes, rate] => {
             let minutes = minutes.parse().expect("minutes");
@@ -85,6 +89,7 @@ fn main() {
                 soak::measure(&address, &folder, minutes, rate).await
             });
         }
+        ["binaries", one, other] => block_on(binaries::measure(one, other)),
         ["rewards"] => run("plain", async move |address, folder| rewards(&address, &folder).await),
         ["decides"] => run("plain", async move |address, _| {
             decides(&address).await;
@@ -99,11 +104,12 @@ fn main() {
 
 /// Measures a service in a process of its own.
 fn run(kind: &str, measure: impl AsyncFnOnce(String, std::path::PathBuf)) {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime")
-        .block_on(tokio::task::LocalSet::new().run_until(with_service(kind, measure)));
+    block_on(with_service(kind, measure));
+}
+
+fn block_on(measure: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(tokio::task::LocalSet::new().run_until(measure));
 }
 
 /// The service, in a process of its own.
@@ -132,21 +138,22 @@ fn serve(folder: &str, kind: &str) {
 
 async fn with_service(kind: &str, measure: impl AsyncFnOnce(String, std::path::PathBuf)) {
     let folder = tempfile::tempdir_in(".").expect("a folder");
-    let service = Command::new(std::env::current_exe().expect("this program"))
-        .arg("serve")
-        .arg(folder.path())
-        .arg(kind)
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the service starts");
-    let mut service = Running(service);
-    let mut address = String::new();
-    BufReader::new(service.0.stdout.take().expect("its output"))
-        .read_line(&mut address)
-        .expect("its address");
-    let address = address.trim().to_owned();
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    let (_service, address) = start(command.arg("serve").arg(folder.path()).arg(kind));
     println!("K={ITEMS}, d={DIM}, policy cohort, durability always");
     measure(address, folder.path().to_owned()).await;
+}
+
+/// Starts a service that says where it listens in its first line; returns its process and its address.
+fn start(command: &mut Command) -> (Running, String) {
+    let service = command.stdout(Stdio::piped()).spawn().expect("the service starts");
+    let mut service = Running(service);
+    let mut line = String::new();
+    BufReader::new(service.0.stdout.take().expect("its output"))
+        .read_line(&mut line)
+        .expect("its address");
+    let address = line.trim().rsplit('/').next().unwrap_or_default().to_owned();
+    (service, address)
 }
 
 /// The service's process, which ends with the measurement, also where that fails.
@@ -168,16 +175,7 @@ async fn decides(address: &str) -> f64 {
     let app = format!(r#"{{"name":"load","dim":{DIM},"window_ms":20000}}"#);
     assert_eq!(admin.ask(&client::post("/v1/apps", &app)).await, 201);
     refits::teach(address, "load", USERS, 5).await;
-    let bodies = Rc::new(bodies());
-    let to = |path: &'static str| {
-        let bodies = bodies.clone();
-        let next = RefCell::new(0usize);
-        Workload::new(move || {
-            let at = next.replace_with(|at| *at + 1);
-            client::post(path, &bodies[at % bodies.len()])
-        })
-    };
-    let (empty, decide) = (to("/empty/load"), to("/v1/apps/load/decide"));
+    let (empty, decide) = (decides_to("/empty/load"), decides_to("/v1/apps/load/decide"));
     let (mut best_empty, mut best_decide) = (0.0f64, 0.0f64);
     for _ in 0..TURNS {
         best_empty =
@@ -209,28 +207,19 @@ async fn decides(address: &str) -> f64 {
     best_decide
 }
 
+/// Decides, sent to a path.
+fn decides_to(path: &'static str) -> Workload {
+    let (bodies, next) = (bodies(), RefCell::new(0usize));
+    Workload::new(move || {
+        let at = next.replace_with(|at| *at + 1);
+        client::post(path, &bodies[at % bodies.len()])
+    })
+}
+
 /// Rewards, and what the raw store commits in groups of the same size.
 async fn rewards(address: &str, folder: &std::path::Path) {
-    let prepared = (0..PREPARED).collect::<Vec<usize>>();
+    let reward = prepare_rewards(address, PREPARED).await;
     let mut admin = Connection::open(address).await;
-    let item = r#"{"id":"a","features":[0.1,0,0,0,0,0,0,0,0,0,0,0,0,0,0]}"#;
-    let app = format!(r#"{{"name":"rewards","dim":{DIM},"window_ms":86400000}}"#);
-    assert_eq!(admin.ask(&client::post("/v1/apps", &app)).await, 201);
-    for chunk in prepared.chunks(1000) {
-        let users: Vec<String> = chunk
-            .iter()
-            .map(|n| format!(r#"{{"user":"user-{}","decision_id":"decision-{n}"}}"#, n % USERS))
-            .collect();
-        let body = format!(r#"{{"items":[{item}],"users":[{}]}}"#, users.join(","));
-        assert_eq!(admin.ask(&client::post("/v1/apps/rewards/decide-batch", &body)).await, 200);
-    }
-    let next = RefCell::new(0usize);
-    let reward = Workload::new(move || {
-        let at = next.replace_with(|at| *at + 1);
-        assert!(at < PREPARED, "a decision is rewarded once: more must be prepared");
-        let body = format!(r#"{{"decision_id":"decision-{at}","reward":1}}"#);
-        client::post("/v1/apps/rewards/reward", &body)
-    });
     let store = RawStore::open(&folder.join("raw"));
     // The disk is not as fast at one time as at another: what is compared is compared turn by turn.
     let mut turns = Vec::new();
@@ -261,6 +250,30 @@ async fn rewards(address: &str, folder: &std::path::Path) {
             ("reward_against_raw_store", rate / raw, "at least 0.5"),
         ],
     );
+}
+
+/// Rewards for so many decisions, which are made first.
+async fn prepare_rewards(address: &str, count: usize) -> Workload {
+    let prepared = (0..count).collect::<Vec<usize>>();
+    let mut admin = Connection::open(address).await;
+    let item = r#"{"id":"a","features":[0.1,0,0,0,0,0,0,0,0,0,0,0,0,0,0]}"#;
+    let app = format!(r#"{{"name":"rewards","dim":{DIM},"window_ms":86400000}}"#);
+    assert_eq!(admin.ask(&client::post("/v1/apps", &app)).await, 201);
+    for chunk in prepared.chunks(1000) {
+        let users: Vec<String> = chunk
+            .iter()
+            .map(|n| format!(r#"{{"user":"user-{}","decision_id":"decision-{n}"}}"#, n % USERS))
+            .collect();
+        let body = format!(r#"{{"items":[{item}],"users":[{}]}}"#, users.join(","));
+        assert_eq!(admin.ask(&client::post("/v1/apps/rewards/decide-batch", &body)).await, 200);
+    }
+    let next = RefCell::new(0usize);
+    Workload::new(move || {
+        let at = next.replace_with(|at| *at + 1);
+        assert!(at < count, "a decision is rewarded once: more must be prepared");
+        let body = format!(r#"{{"decision_id":"decision-{at}","reward":1}}"#);
+        client::post("/v1/apps/rewards/reward", &body)
+    })
 }
 
 /// The journal alone, without a service.

@@ -14,11 +14,20 @@ const ITEMS: usize = 20_000;
 const EVENTS: usize = 2000;
 
 /// Policies, and the part of the users that each can have: comparing all users with all takes memory of its own.
-const POLICIES: [(&str, usize, (&str, f64)); 6] = [
+const POLICIES: [(&str, usize, (&str, f64)); 15] = [
     ("cohort", 1, ("exploration", 0.5)),
     ("linucb-ind", 1, ("exploration", 0.5)),
     ("lints", 1, ("v", 0.5)),
     ("hier-ts", 1, ("sigma", 0.2)),
+    ("squarecb", 1, ("rho", 0.4)),
+    ("hier-ucb", 1, ("exploration", 0.5)),
+    ("dynucb", 10, ("exploration", 0.5)),
+    ("locb", 50, ("exploration", 0.5)),
+    ("rclumb", 50, ("exploration", 0.5)),
+    ("rsclumb", 50, ("exploration", 0.5)),
+    ("cab", 50, ("exploration", 0.5)),
+    ("dccb", 50, ("exploration", 0.5)),
+    ("uniclub", 50, ("exploration", 0.5)),
     ("sclub", 50, ("exploration", 0.5)),
     ("club", 50, ("exploration", 0.5)),
 ];
@@ -28,6 +37,10 @@ pub fn measure(users: usize) {
     for (policy, part, (name, value)) in POLICIES {
         let users = users / part;
         let mut app = Pausing::new(policy, users);
+        if !app.state.can_be_saved() {
+            println!("{policy:>10} is in no snapshot");
+            continue;
+        }
         let (copied, _copy) = timed(|| app.state.freeze().map(drop));
         let frozen = app.state.freeze().expect("it can be saved");
         let longest = (0..EVENTS)

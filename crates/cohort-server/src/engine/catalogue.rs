@@ -64,7 +64,7 @@ impl Engine {
         if self.app(app)?.learning().mode != Mode::Online {
             return Err(Refusal::NothingToWatch);
         }
-        let selection = self.select(app, (offer, pick), users.len())?;
+        let selection = self.select(app, (offer, pick), users.len().max(offer.batch))?;
         // What JSON brings that was not seen before is written down once, for all users.
         if offer.context.is_some() || offer.user.is_some() {
             self.look_around(at_ms, app, offer, &selection, group)?;

@@ -47,15 +47,15 @@ impl Engine {
         &mut self,
         now_ms: u64,
         app: &str,
-        offer: Offer,
+        offer: &Offer,
         users: Vec<ForUser>,
         explain: bool,
         group: &mut Group,
     ) -> Result<Answer, Refusal> {
         if let Some(pick) = offer.pick.clone() {
-            return self.decide_from_catalogue(now_ms, app, (&offer, &pick), users, explain, group);
+            return self.decide_from_catalogue(now_ms, app, (offer, &pick), users, explain, group);
         }
-        self.check_work(app, &offer, users.len().max(offer.batch), explain)?;
+        self.check_work(app, offer, users.len().max(offer.batch), explain)?;
         let at_ms = self.advance(now_ms, app, group)?;
         self.start_job_if_due(app)?;
         let mut scratch = std::mem::take(&mut self.scratch);
@@ -65,14 +65,14 @@ impl Engine {
             |user: &ForUser| user.decision.as_ref().is_some_and(|id| known.get(id).is_some());
         let looked_up = match users.iter().all(is_retry) {
             true => Ok(()),
-            false => self.look_up(at_ms, app, &offer, &mut scratch.features, group),
+            false => self.look_up(at_ms, app, offer, &mut scratch.features, group),
         };
         let answer = looked_up.map(|()| {
             scratch.scores.resize(offer.ids.len(), Score::default());
             scratch.chances.resize(offer.ids.len(), 0.0);
-            let decisions = users.into_iter().map(|user| {
-                self.decide_for(at_ms, app, &offer, user, explain, &mut scratch, group)
-            });
+            let decisions = users
+                .into_iter()
+                .map(|user| self.decide_for(at_ms, app, offer, user, explain, &mut scratch, group));
             Answer::Decided(decisions.collect())
         });
         self.scratch = scratch;

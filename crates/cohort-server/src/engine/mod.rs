@@ -9,6 +9,7 @@
 //! | [`choice`] | which item, and with what probability? |
 //! | [`history`] | what was decided elsewhere? |
 //! | [`items`] | which items come and go? |
+//! | [`Limits`] | what may an app take up, and what does a request cost? |
 //! | `catalogue` | which of all items, where none are listed? |
 //! | `slate` | what in several places at once? |
 //! | `follow` | what does a partition take over from its cluster? |
@@ -27,6 +28,7 @@ mod follow;
 mod forget;
 pub mod history;
 pub mod items;
+mod limits;
 mod lookup;
 pub mod recent;
 pub mod recovery;
@@ -45,6 +47,7 @@ use cohort::RefitJob;
 use cohort_features::Given;
 use rand_chacha::ChaCha12Rng;
 
+pub use limits::Limits;
 pub use refusal::Refusal;
 pub use request::{Answer, Request};
 pub use trouble::Trouble;
@@ -56,35 +59,9 @@ use crate::settings::{AppSettings, is_feature};
 use crate::state::{App, State};
 use crate::trial::Trial;
 use items::ListedItem;
+use limits::MOST_KEYS;
 use recent::Recent;
 use request::{AppView, Change, DecisionView};
-
-/// What one app may take up.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Apps.
-    pub apps: usize,
-    /// d of an app.
-    pub dim: usize,
-    /// Items in an app's catalogue.
-    pub items: usize,
-    /// Decisions of an app that wait for their reward.
-    pub waiting: usize,
-    /// Bytes that all remembered decisions of an app take, roughly.
-    pub decision_bytes: usize,
-    /// Users of an app.
-    pub users: usize,
-    /// Milliseconds after which a user that did not come is forgotten; 0 for never.
-    pub user_age_ms: u64,
-    /// Users × candidates × d² of one request.
-    pub work: u64,
-    /// Windows × d² that are ended at once; more are ended in several parts.
-    pub window_work: u64,
-    /// Bytes that one request may have written to the journal, roughly.
-    pub journal_bytes: usize,
-    /// Bytes that one request may be answered with, roughly.
-    pub answer_bytes: usize,
-}
 
 /// The state and what may be asked of it.
 pub struct Engine {
@@ -236,6 +213,9 @@ impl Engine {
             }
             Request::AddKey { app, key } => {
                 let at_ms = self.advance(now_ms, &app, group)?;
+                if self.app(&app)?.keys().len() >= MOST_KEYS {
+                    return Err(Refusal::TooMany { what: "keys", limit: MOST_KEYS });
+                }
                 self.record(group, &app, at_ms, What::KeyAdded(key))?;
                 Ok(Answer::Done)
             }
@@ -259,13 +239,13 @@ impl Engine {
             Request::RemoveItem { app, item } => self.remove_item(now_ms, &app, item, group),
             Request::ListItems { app } => {
                 let known = self.app(&app)?;
-                let ids = known.items().keys().chain(known.described().keys());
-                let mut ids: Vec<String> = ids.map(|id| id.to_string()).collect();
-                ids.sort_unstable();
-                Ok(Answer::Items(ids))
+                Ok(Answer::Items(known.items().clone(), known.described().clone()))
             }
             Request::Decide { app, offer, users, explain } => {
-                self.decide(now_ms, &app, offer, users, explain, group)
+                self.decide(now_ms, &app, &offer, users, explain, group)
+            }
+            Request::DecidePart { app, offer, users, explain } => {
+                self.decide(now_ms, &app, &offer, users, explain, group)
             }
             Request::Slate { app, user, slots, explain } => {
                 self.decide_slate(now_ms, &app, user, slots, explain, group)

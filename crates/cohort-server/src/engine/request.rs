@@ -12,7 +12,7 @@ use super::recent::Recent;
 use crate::event::{Decided, Event, Key, Ranking};
 use crate::learning::{Apprenticeship, Learning};
 use crate::settings::AppSettings;
-use crate::state::{App, Counts, Filter, Status};
+use crate::state::{App, Counts, Described, Filter, Items, Status};
 use crate::trial::Trial;
 
 /// A change of an app's settings and of its control group; all of it is done, or nothing.
@@ -121,6 +121,17 @@ pub enum Request {
         /// Whether the scores are wanted too.
         explain: bool,
     },
+    /// A part of a [`Request::Decide`] for very many users: the candidates are shared with the other parts.
+    DecidePart {
+        /// The app.
+        app: String,
+        /// The candidates.
+        offer: Arc<Offer>,
+        /// The users of this part.
+        users: Vec<ForUser>,
+        /// Whether the scores are wanted too.
+        explain: bool,
+    },
     /// Decide for one user what to show in several places, nothing twice.
     Slate {
         /// The app.
@@ -225,6 +236,7 @@ impl Request {
             | Self::Slate { app, .. }
             | Self::History { app, .. }
             | Self::Decide { app, .. }
+            | Self::DecidePart { app, .. }
             | Self::Activate { app, .. }
             | Self::Reward { app, .. }
             | Self::ReplaceModel { app, .. }
@@ -262,6 +274,7 @@ impl Request {
         matches!(
             self,
             Self::Decide { .. }
+                | Self::DecidePart { .. }
                 | Self::CreateApp { .. }
                 | Self::PutItems { .. }
                 | Self::DescribeItems { .. }
@@ -280,55 +293,6 @@ impl Request {
                 | Self::ChangeApp { .. }
                 | Self::ReplaceModel { .. }
         )
-    }
-
-    /// How much there is to do in an app of `dim` features: one unit is a multiplication of numbers,
-    /// roughly.
-    pub fn work(&self, dim: usize) -> u64 {
-        /// Reading a request, finding what it is about, writing it down.
-        const ANY: u64 = 2000;
-        let square = (dim as u64).saturating_mul(dim as u64);
-        let times = match self {
-            Self::Decide { offer, users, .. } => {
-                (users.len() as u64).saturating_mul(offer.candidates())
-            }
-            Self::Slate { slots, .. } => slots.iter().map(|slot| slot.offer.candidates()).sum(),
-            Self::Reward { rewards, .. } => rewards.len() as u64,
-            Self::History { decisions, .. } => 4 * decisions.len() as u64,
-            Self::PutItems { items, .. } => return ANY.saturating_mul(1 + items.len() as u64 / 8),
-            Self::DescribeItems { items, .. } => return ANY.saturating_mul(1 + items.len() as u64),
-            Self::RegisterItems { items, .. } => return ANY.saturating_mul(1 + items.len() as u64),
-            _ => 0,
-        };
-        times.saturating_mul(square).saturating_add(ANY)
-    }
-
-    /// How much memory it takes, roughly.
-    pub fn bytes(&self) -> usize {
-        const ANY: usize = 512;
-        let inside = match self {
-            Self::Decide { offer, users, .. } => {
-                let users = users.iter().map(|user| user.user.len() + 128);
-                offer.bytes() + users.sum::<usize>()
-            }
-            Self::Slate { slots, .. } => {
-                slots.iter().map(|slot| slot.id.len() + 128 + slot.offer.bytes()).sum()
-            }
-            Self::RegisterItems { items, .. } => items.iter().map(ListedItem::bytes).sum(),
-            Self::History { decisions, .. } => {
-                decisions.iter().map(|past| past.user.len() + 192 + past.offer.bytes()).sum()
-            }
-            Self::Reward { rewards, .. } => rewards.iter().map(|(id, _)| id.len() + 32).sum(),
-            Self::ReplaceModel { model, .. } => model.as_ref().map_or(0, Vec::len),
-            Self::DescribeItems { items, .. } => {
-                items.iter().map(|(id, one)| id.len() + 48 + one.bytes()).sum()
-            }
-            Self::PutItems { items, .. } => {
-                items.iter().map(|(id, row)| id.len() + 48 + size_of_val(&row[..])).sum()
-            }
-            _ => 0,
-        };
-        ANY + inside
     }
 
     /// Whether it changes what the [directory](crate::directory) lists.
@@ -392,23 +356,6 @@ impl Offer {
         Self { ids, features, ..Self::default() }
     }
 
-    /// How many candidates there are to score, roughly: of a catalogue few are.
-    fn candidates(&self) -> u64 {
-        const FROM_CATALOGUE: u64 = 1024;
-        if self.pick.is_some() { FROM_CATALOGUE } else { self.ids.len() as u64 }
-    }
-
-    /// How much memory it takes, roughly.
-    fn bytes(&self) -> usize {
-        let features = self.features.iter().flatten().map(|row| size_of_val(&row[..]));
-        let picked = self.pick.iter().flat_map(|pick| &pick.exclude);
-        let ids = self.ids.iter().chain(picked).map(|id| id.len() + 48);
-        let described = self.described.iter().flatten().map(|one| one.bytes());
-        let shared = self.context.iter().chain(&self.user).map(|one| one.bytes());
-        let described = described.sum::<usize>() + shared.sum::<usize>();
-        features.sum::<usize>() + ids.sum::<usize>() + described
-    }
-
     /// The JSON that was sent for a candidate.
     pub fn described(&self, at: usize) -> Option<&Arc<Features>> {
         self.described.get(at)?.as_ref()
@@ -434,8 +381,8 @@ pub enum Answer {
     App(Box<AppView>),
     /// All apps.
     Apps(Vec<AppView>),
-    /// Items' ids.
-    Items(Vec<String>),
+    /// The catalogue: items that were registered as vectors, and by JSON. Whoever asked makes a list of them.
+    Items(Items, Described),
     /// Decisions in the order of the users, or why there is none for one of them.
     Decided(Vec<Result<Made, Refusal>>),
     /// Outcomes in the order of the rewards.

@@ -53,7 +53,7 @@ impl Engine {
                 decision: Some(decision),
                 shown: user.shown,
             }];
-            match self.decide(now_ms, app, offer, users, explain, group)? {
+            match self.decide(now_ms, app, &offer, users, explain, group)? {
                 Answer::Decided(mut one) => made.push(one.pop().ok_or_else(bug)?),
                 _ => return Err(bug()),
             }

@@ -1,6 +1,5 @@
 //! Is the body what it should be? And ids: are they such as can be kept?
 
-use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::header;
 use serde::de::{DeserializeOwned, Error};
@@ -8,33 +7,45 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Number;
 
 use super::error::ApiError;
+use super::large::{self, Received};
 
 /// A body of JSON. Refusals are the service's own, with code and sentence.
 pub(super) struct JsonBody<T>(pub T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
+impl<T: DeserializeOwned + Send + 'static, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
         check_is_json(&request)?;
-        parse(&bytes_of(request, state).await?).map(Self)
+        read(large::receive(request).await?).await.map(Self)
     }
 }
 
 /// The same where there need be no body.
 pub(super) struct MaybeJson<T>(pub Option<T>);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for MaybeJson<T> {
+impl<T: DeserializeOwned + Send + 'static, S: Send + Sync> FromRequest<S> for MaybeJson<T> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
         let is_json = check_is_json(&request);
-        let bytes = bytes_of(request, state).await?;
-        if bytes.is_empty() {
+        let received = large::receive(request).await?;
+        if received.bytes.is_empty() {
             return Ok(Self(None));
         }
         is_json?;
-        parse(&bytes).map(|read| Self(Some(read)))
+        read(received).await.map(|read| Self(Some(read)))
+    }
+}
+
+/// JSON that was received.
+pub(super) async fn read<T>(received: Received) -> Result<T, ApiError>
+where
+    T: DeserializeOwned + Send + 'static,
+{
+    match received.bytes.len() <= large::SMALL_BYTES {
+        true => parse(&received.bytes),
+        false => large::apart(move || parse(&received.bytes)).await?,
     }
 }
 
@@ -47,13 +58,6 @@ pub(super) fn check_is_json(request: &Request) -> Result<(), ApiError> {
     }
     let sentence = "send JSON, with the header `Content-Type: application/json`";
     Err(ApiError::new(415, "not_json", sentence))
-}
-
-async fn bytes_of<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiError> {
-    Bytes::from_request(request, state).await.map_err(|why| match why.status().as_u16() {
-        413 => ApiError::new(413, "body_too_large", "the body is larger than body_bytes"),
-        _ => ApiError::new(400, "body_unreadable", "the body could not be read to its end"),
-    })
 }
 
 /// JSON of one form.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::Response;
 use cohort_features::{ContextFeatures, Given, ItemFeatures, UserFeatures};
 use hashbrown::HashSet;
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,7 @@ use super::apps::unexpected;
 use super::body::{JsonBody, check_count, check_id};
 use super::error::{ApiError, ErrorBody, ErrorDetail};
 use super::filter::filter_of;
+use super::large;
 use super::path::Path;
 use super::schemas::any_features;
 use super::strict::Strict;
@@ -216,6 +218,9 @@ pub(super) async fn empty(JsonBody(body): JsonBody<DecideBody>) -> Json<Decision
     })
 }
 
+/// Answers with more ids than this are written apart from those of others.
+pub(super) const LARGE_IDS: usize = 4000;
+
 /// Decide for many users among the same candidates, each with an outcome of its own.
 #[utoipa::path(post, path = "/v1/apps/{app}/decide-batch", tag = "decide",
     params(("app" = String, Path)), request_body = DecideBatchBody,
@@ -224,7 +229,7 @@ pub async fn decide_batch(
     State(service): Shared,
     Client(app, _): Client<{ Scopes::DECIDE }>,
     JsonBody(body): JsonBody<DecideBatchBody>,
-) -> Result<Json<DecisionsBody>, ApiError> {
+) -> Result<Response, ApiError> {
     check_count("users", body.users.len(), service.config.max_batch)?;
     let (items, filter, exclude, k) = (body.items, body.filter, body.exclude, body.k);
     let mut offer = service.wanted(Wanted { items, filter, exclude, k })?;
@@ -234,11 +239,17 @@ pub async fn decide_batch(
     let users = users.collect::<Result<Vec<_>, _>>()?;
     let request = Request::Decide { app, offer, users, explain: body.explain };
     let decisions = decisions_in(service.engine.ask(request).await?)?;
-    let decisions = decisions.into_iter().map(|decision| match decision {
-        Ok(made) => DecisionOrError::Decision(body_of(made)),
-        Err(refusal) => DecisionOrError::Error { error: ApiError::from(refusal).detail() },
-    });
-    Ok(Json(DecisionsBody { decisions: decisions.collect() }))
+    let ids =
+        |made: &Result<Made, Refusal>| made.as_ref().map_or(1, |made| made.ranking.iter().count());
+    let is_large = decisions.iter().map(ids).sum::<usize>() > LARGE_IDS;
+    let told = move || {
+        let decisions = decisions.into_iter().map(|decision| match decision {
+            Ok(made) => DecisionOrError::Decision(body_of(made)),
+            Err(refusal) => DecisionOrError::Error { error: ApiError::from(refusal).detail() },
+        });
+        DecisionsBody { decisions: decisions.collect() }
+    };
+    large::answer(is_large, told).await
 }
 
 /// A decision to activate.

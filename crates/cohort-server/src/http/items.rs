@@ -1,8 +1,8 @@
 //! The catalogue: items whose features need not be sent again.
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::Response;
 use cohort_features::{Features, Given, ItemFeatures};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -12,7 +12,9 @@ use super::Shared;
 use super::access::Client;
 use super::apps::unexpected;
 use super::body::{JsonBody, check_count, check_id};
+use super::decide::LARGE_IDS;
 use super::error::{ApiError, ErrorBody};
+use super::large;
 use super::path::Path;
 use super::schemas::any_features;
 use crate::auth::Scopes;
@@ -69,9 +71,18 @@ pub struct ItemList {
 pub async fn list(
     State(service): Shared,
     Client(app, _): Client<{ Scopes::READ | Scopes::ITEMS }>,
-) -> Result<Json<ItemList>, ApiError> {
+) -> Result<Response, ApiError> {
     match service.engine.ask(Request::ListItems { app }).await? {
-        Answer::Items(items) => Ok(Json(ItemList { items })),
+        Answer::Items(vectors, described) => {
+            let is_large = vectors.len() + described.len() > LARGE_IDS;
+            let list = move || {
+                let ids = vectors.keys().chain(described.keys());
+                let mut items: Vec<String> = ids.map(|id| id.to_string()).collect();
+                items.sort_unstable();
+                ItemList { items }
+            };
+            large::answer(is_large, list).await
+        }
         _ => Err(unexpected()),
     }
 }

@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | `access` | who may ask, and how often? |
 //! | `body` | is the body what it should be? |
+//! | `large` | where is JSON of megabytes read and written? |
 //! | `path` | can the names in the address be read? |
 //! | `error` | how is a refusal told? |
 //! | `apps`, `keys`, `learning`, `items`, `decide`, `reward` | what can be asked? |
@@ -32,6 +33,7 @@ mod history;
 mod insight;
 mod items;
 mod keys;
+mod large;
 mod learning;
 mod log;
 mod measure;

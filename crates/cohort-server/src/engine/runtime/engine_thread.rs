@@ -8,7 +8,10 @@ use std::time::{Duration, Instant};
 use super::commit::{Committer, Failed};
 use super::queue::{Next, Queue};
 use super::snapshot_thread::{Order, SnapshotWriter};
-use super::{Batch, GROUP_ANSWERS, GROUP_BYTES, GROUP_EVENTS, GROUP_WORK, Message, Shared, TICK};
+use super::{
+    Batch, GROUP_ANSWERS, GROUP_BYTES, GROUP_EVENTS, GROUP_WORK, Message, SHARED_WORK, SMALL_WORK,
+    Shared, TICK,
+};
 use crate::clock::{Clock, Timekeeper};
 use crate::directory::Directory;
 use crate::engine::{Engine, Refit, Request};
@@ -37,6 +40,33 @@ pub(super) struct EngineThread {
 
 /// After how long a snapshot that failed is tried again.
 const SNAPSHOT_RETRY: Duration = Duration::from_secs(60);
+
+/// What is done in one group, by the size of requests.
+#[derive(Default)]
+struct Work {
+    small: u64,
+    large: u64,
+}
+
+impl Work {
+    fn add(&mut self, work: u64) {
+        match work <= SMALL_WORK {
+            true => self.small += work,
+            false => self.large += work,
+        }
+    }
+
+    /// Whether the group should become safe before more is done: whoever asked for little waits for all of it.
+    fn is_enough(&self) -> bool {
+        let most = match (self.small > 0, self.large > 0) {
+            (true, true) => SHARED_WORK,
+            (false, true) => GROUP_WORK,
+            // Syncing often would cost those who wait more than the work of others does.
+            _ => 4 * GROUP_WORK,
+        };
+        self.small + self.large >= most
+    }
+}
 
 /// A panic of the engine is a bug, and must not look like a service that is well.
 /// However it ends, those who wait are told.
@@ -113,16 +143,15 @@ impl EngineThread {
 
     /// Takes requests until none waits or the group is full.
     fn fill(&mut self, now_ms: u64, batch: &mut Batch, first: Next) {
-        let (mut next, mut work) = (first, 0);
+        let (mut next, mut work) = (first, Work::default());
         while let Next::Do(message, cost) = next {
-            work += cost.work;
             match message {
                 // Whoever asked has gone or waited too long: nobody would read the answer.
                 Message::Ask(_, reply) if reply.is_closed() => {
                     metrics::counter!("cohort_requests_abandoned_total").increment(1);
-                    work -= cost.work;
                 }
                 Message::Ask(request, reply) => {
+                    work.add(cost.work);
                     let administers = request.administers();
                     let answer = self.engine.handle(now_ms, request, &mut batch.group);
                     if administers && answer.is_ok() {
@@ -135,7 +164,7 @@ impl EngineThread {
             let full = batch.group.events() >= GROUP_EVENTS
                 || batch.group.bytes() >= GROUP_BYTES
                 || batch.answers.len() >= GROUP_ANSWERS
-                || work >= GROUP_WORK
+                || work.is_enough()
                 || self.committer.patience().is_some_and(|left| left.is_zero());
             next = if full { Next::Nothing } else { self.queue.next(Duration::ZERO) };
         }

@@ -33,6 +33,7 @@ mod queue;
 mod refit_thread;
 mod snapshot_thread;
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
@@ -49,6 +50,7 @@ use crate::snapshot::disk::Disk;
 use commit::Committer;
 use engine_thread::EngineThread;
 pub use health::Health;
+pub(super) use parts::AHEAD;
 use queue::{Cost, NotTaken, Queue};
 use snapshot_thread::SnapshotWriter;
 
@@ -81,12 +83,17 @@ pub struct Options {
 const GROUP_EVENTS: u64 = 4096;
 const GROUP_BYTES: usize = 4 << 20;
 const GROUP_ANSWERS: usize = 4096;
-/// The same in work: small requests do not wait for many large ones to be done.
+/// The same in work, of requests that are large. What came last waits for all of it.
 const GROUP_WORK: u64 = 8_000_000;
+/// The same where small requests are among them: those do not wait for many large ones to be done.
+const SHARED_WORK: u64 = 2_000_000;
+/// A request with more work than this is large.
+const SMALL_WORK: u64 = 250_000;
 /// How often windows are looked at when nobody asks anything.
 const TICK: Duration = Duration::from_millis(200);
 
 type Reply = oneshot::Sender<Result<Answer, Refusal>>;
+type Awaited = oneshot::Receiver<Result<Answer, Refusal>>;
 
 /// What the engine thread is sent.
 enum Message {
@@ -156,14 +163,23 @@ impl Handle {
     pub async fn ask(&self, request: Request) -> Result<Answer, Refusal> {
         let app = request.app().unwrap_or_default().to_owned();
         let dim = self.directory().app(&app).map_or(0, |listed| listed.dim);
-        let mut answer = None;
+        let (mut under_way, mut answer) = (VecDeque::new(), None);
         for part in parts::parts(request, dim) {
-            answer = Some(parts::together(answer, self.ask_part(&app, dim, part).await?));
+            if under_way.len() == AHEAD
+                && let Some(first) = under_way.pop_front()
+            {
+                answer = Some(parts::together(answer, self.answer(first).await?));
+            }
+            under_way.push_back(self.send(&app, dim, part)?);
+        }
+        for next in under_way {
+            answer = Some(parts::together(answer, self.answer(next).await?));
         }
         Ok(answer.unwrap_or(Answer::Done))
     }
 
-    async fn ask_part(&self, app: &str, dim: usize, request: Request) -> Result<Answer, Refusal> {
+    /// Has the engine do something; who drops what comes back does not want it any more.
+    fn send(&self, app: &str, dim: usize, request: Request) -> Result<Awaited, Refusal> {
         if self.shared.stopping.load(Ordering::Relaxed) {
             return Err(Refusal::ShuttingDown);
         }
@@ -174,7 +190,11 @@ impl Handle {
             NotTaken::Full => Refusal::Overloaded,
             NotTaken::Gone => self.gone(),
         })?;
-        answer.await.unwrap_or_else(|_| Err(self.gone()))
+        Ok(answer)
+    }
+
+    async fn answer(&self, awaited: Awaited) -> Result<Answer, Refusal> {
+        awaited.await.unwrap_or_else(|_| Err(self.gone()))
     }
 
     /// Has a partition take over what its cluster's control stream says.

@@ -1,43 +1,59 @@
 //! What of a large request is done at a time? Requests of others are done between its parts, so that nobody waits long
 //! for anybody's batch.
 
+use std::sync::Arc;
+
 use super::super::{Answer, Request};
 
-/// Work of one part, in the units of [`Request::work`]: a few milliseconds.
-const PART_WORK: u64 = 4_000_000;
+/// Work of one part, in the units of [`Request::work`]: some tenths of a millisecond.
+const PART_WORK: u64 = 1_000_000;
+/// Parts of one request that may wait at the same time: while a group is synced the engine's queue is not empty, and
+/// groups of an app that is alone are as large as they may be.
+pub(in crate::engine) const AHEAD: usize = 8;
+
+/// Parts of a request, made when they are wanted.
+type Parts = Box<dyn Iterator<Item = Request> + Send>;
 
 /// A request in parts, to be done one after the other; one that is small is one part. What is asked of an app of `dim`
 /// features.
-pub(super) fn parts(request: Request, dim: usize) -> Vec<Request> {
-    if request.work(dim) <= PART_WORK {
-        return vec![request];
+pub(super) fn parts(request: Request, dim: usize) -> Parts {
+    let work = request.work(dim);
+    if work <= PART_WORK {
+        return Box::new(std::iter::once(request));
     }
-    let square = ((dim * dim) as u64).max(1);
+    // How many of so many are done at a time.
+    let each = |all: usize| (PART_WORK.saturating_mul(all as u64) / work).max(1) as usize;
     match request {
         Request::Decide { app, mut offer, users, explain } => {
             // Limits are those of the whole.
             offer.batch = users.len();
-            let of_one = square.saturating_mul(offer.ids.len().max(1) as u64);
-            let part = |users| {
+            let offer = Arc::new(offer);
+            let part = move |users| {
                 let (app, offer) = (app.clone(), offer.clone());
-                Request::Decide { app, offer, users, explain }
+                Request::DecidePart { app, offer, users, explain }
             };
-            cut(users, PART_WORK / of_one).map(part).collect()
+            let each = each(users.len());
+            Box::new(cut(users, each).map(part))
         }
         Request::Reward { app, rewards } => {
-            let part = |rewards| Request::Reward { app: app.clone(), rewards };
-            cut(rewards, PART_WORK / square).map(part).collect()
+            let part = move |rewards| Request::Reward { app: app.clone(), rewards };
+            let each = each(rewards.len());
+            Box::new(cut(rewards, each).map(part))
         }
-        other => vec![other],
+        Request::History { app, decisions } => {
+            let part = move |decisions| Request::History { app: app.clone(), decisions };
+            let each = each(decisions.len());
+            Box::new(cut(decisions, each).map(part))
+        }
+        other => Box::new(std::iter::once(other)),
     }
 }
 
-/// Pieces of so many, at least one.
-fn cut<T>(mut all: Vec<T>, each: u64) -> impl Iterator<Item = Vec<T>> {
-    let each = usize::try_from(each).unwrap_or(usize::MAX).max(1);
+/// Pieces of so many.
+fn cut<T: Send + 'static>(all: Vec<T>, each: usize) -> impl Iterator<Item = Vec<T>> + Send {
+    let mut rest = all.into_iter();
     std::iter::from_fn(move || {
-        let rest = all.split_off(each.min(all.len()));
-        Some(std::mem::replace(&mut all, rest)).filter(|piece| !piece.is_empty())
+        Some(rest.by_ref().take(each).collect::<Vec<T>>()).filter(|piece| !piece.is_empty())
     })
 }
 
@@ -73,20 +89,20 @@ mod tests {
             users: users(count),
             explain: false,
         };
-        assert_eq!(parts(decide(9), 64).len(), 1);
+        assert_eq!(parts(decide(2), 64).count(), 1);
         let mut seen = Vec::new();
         for part in parts(decide(488), 64) {
-            assert!(part.work(64) <= PART_WORK + 2000);
-            let Request::Decide { offer, users, .. } = part else { panic!("another request") };
+            assert!(part.work(64) <= PART_WORK);
+            let Request::DecidePart { offer, users, .. } = part else { panic!("another request") };
             assert_eq!(offer.batch, 488);
             seen.extend(users.into_iter().map(|user| user.user));
         }
         assert_eq!(seen, (0..488).map(|n| n.to_string()).collect::<Vec<_>>());
         // One user cannot be cut.
-        assert_eq!(parts(decide(3), 256).len(), 3);
+        assert_eq!(parts(decide(3), 256).count(), 3);
         let rewards = (0..1000).map(|n| (n.to_string(), 1.0)).collect();
         let all = parts(Request::Reward { app: "shop".to_owned(), rewards }, 256);
-        assert_eq!(all.len(), 1000usize.div_ceil(61));
-        assert_eq!(parts(Request::ListApps, 1000).len(), 1);
+        assert_eq!(all.count(), 1000usize.div_ceil(13));
+        assert_eq!(parts(Request::ListApps, 1000).count(), 1);
     }
 }

@@ -109,7 +109,7 @@ pub async fn put(
     asked: Loop<{ Scopes::ADMIN }>,
     sent: Sent,
 ) -> Result<Json<Value>, DialectError> {
-    let sent: Configuration = sent.json(BAD)?;
+    let sent: Configuration = sent.json(BAD).await?;
     let before = service.view(&asked.app).await?;
     let window_ms = checked_wait(&sent.reward_wait_time)?;
     let aggregation = find(&sent.reward_aggregation, Aggregation::ALL.map(|a| (a.name(), a)))
@@ -198,7 +198,7 @@ pub async fn put_policy(
     sent: Sent,
 ) -> Result<Json<Policy>, DialectError> {
     const CODE: &str = "InvalidPolicyContract";
-    let policy: Policy = sent.json(CODE)?;
+    let policy: Policy = sent.json(CODE).await?;
     check_id("the name", &policy.name, CODE)?;
     if policy.arguments.chars().count() > 1024 {
         return Err(DialectError::bad(CODE, "arguments are at most 1024 characters"));

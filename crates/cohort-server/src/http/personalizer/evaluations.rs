@@ -115,7 +115,7 @@ pub async fn create(
     sent: Sent,
 ) -> Result<Response, DialectError> {
     let id = new_id()?;
-    let done = service.evaluate(&asked, &sent, &id).await?;
+    let done = service.evaluate(&asked, sent, &id).await?;
     let mut response = (StatusCode::CREATED, Json(done)).into_response();
     if let Ok(place) = HeaderValue::from_str(&format!("evaluations/{id}")) {
         response.headers_mut().insert(header::LOCATION, place);
@@ -130,7 +130,7 @@ pub async fn put(
     sent: Sent,
 ) -> Result<Json<Value>, DialectError> {
     let id = id_in(&asked)?;
-    Ok(Json(service.evaluate(&asked, &sent, &id).await?))
+    Ok(Json(service.evaluate(&asked, sent, &id).await?))
 }
 
 /// One evaluation.
@@ -194,10 +194,10 @@ impl Service {
     async fn evaluate(
         &self,
         asked: &Loop<{ Scopes::ADMIN }>,
-        sent: &Sent,
+        sent: Sent,
         id: &str,
     ) -> Result<Value, DialectError> {
-        let Contract { name, start_time, end_time } = sent.json(BAD)?;
+        let Contract { name, start_time, end_time } = sent.json(BAD).await?;
         check_id("the name", &name, BAD)?;
         let (Some(from_ms), Some(to_ms)) = (parse_date(&start_time), parse_date(&end_time)) else {
             let sentence = "startTime and endTime must be dates such as 2026-08-25T00:00:00Z";

@@ -43,7 +43,7 @@ pub async fn reward(
     sent: Sent,
 ) -> Result<StatusCode, DialectError> {
     let event = asked.event(BAD_REWARD)?.to_owned();
-    let Reward { value } = sent.json(BAD_REWARD)?;
+    let Reward { value } = sent.json(BAD_REWARD).await?;
     check_reward(value)?;
     service.give(&asked.app, vec![(event, value)]).await
 }
@@ -55,7 +55,7 @@ pub async fn reward_slots(
     sent: Sent,
 ) -> Result<StatusCode, DialectError> {
     let event = asked.event(BAD_REWARD)?;
-    let sent: SlotRewards = sent.json(BAD_REWARD)?;
+    let sent: SlotRewards = sent.json(BAD_REWARD).await?;
     if sent.reward.is_empty() {
         return Err(DialectError::bad(BAD_REWARD, "reward: expected one slot or more"));
     }

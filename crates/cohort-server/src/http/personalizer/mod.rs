@@ -27,7 +27,6 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue};
@@ -40,7 +39,9 @@ use serde::de::DeserializeOwned;
 
 use super::Service;
 use super::access::Who;
-use super::body::{check_is_json, parse};
+use super::body::{check_is_json, read};
+use super::error::ApiError;
+use super::large::{Received, receive};
 use super::path::Path;
 use crate::auth::hex;
 use crate::engine::request::AppView;
@@ -180,44 +181,40 @@ impl<const SCOPE: u8> Loop<SCOPE> {
 }
 
 /// A body of JSON, whose mistakes are told in this dialect; handlers say with which code.
-pub(super) struct Sent(Result<(bool, Bytes), BytesRejection>);
+pub(super) struct Sent(Result<(bool, Received), ApiError>);
 
 impl FromRequest<Arc<Service>> for Sent {
     type Rejection = std::convert::Infallible;
 
-    async fn from_request(
-        request: Request,
-        service: &Arc<Service>,
-    ) -> Result<Self, Self::Rejection> {
+    async fn from_request(request: Request, _: &Arc<Service>) -> Result<Self, Self::Rejection> {
         let is_json = check_is_json(&request).is_ok();
-        Ok(Self(Bytes::from_request(request, service).await.map(|bytes| (is_json, bytes))))
+        Ok(Self(receive(request).await.map(|received| (is_json, received))))
     }
 }
 
 impl Sent {
+    fn received(self, code: &'static str) -> Result<(bool, Received), DialectError> {
+        self.0.map_err(|why| DialectError::from_api(why, code))
+    }
+
     /// The bytes.
     fn bytes(self, code: &'static str) -> Result<(bool, Bytes), DialectError> {
-        self.0.map_err(|why| match why.status().as_u16() {
-            413 => {
-                DialectError::new(413, "PayloadSizeExceeded", "the body is larger than body_bytes")
-            }
-            _ => DialectError::bad(code, "the body could not be read to its end"),
-        })
+        self.received(code).map(|(is_json, received)| (is_json, received.bytes))
     }
 
     /// The body as JSON of one form.
-    fn json<T: DeserializeOwned>(&self, code: &'static str) -> Result<T, DialectError> {
-        match &self.0 {
-            Ok((true, bytes)) => parse(bytes).map_err(|why| DialectError::from_api(why, code)),
-            Ok((false, _)) => {
+    async fn json<T>(self, code: &'static str) -> Result<T, DialectError>
+    where
+        T: DeserializeOwned + Send + 'static,
+    {
+        match self.received(code)? {
+            (true, received) => {
+                read(received).await.map_err(|why| DialectError::from_api(why, code))
+            }
+            (false, _) => {
                 let sentence = "send JSON, with the header `Content-Type: application/json`";
                 Err(DialectError::bad(code, sentence))
             }
-            Err(why) if why.status().as_u16() == 413 => {
-                let sentence = "the body is larger than body_bytes";
-                Err(DialectError::new(413, "PayloadSizeExceeded", sentence))
-            }
-            Err(_) => Err(DialectError::bad(code, "the body could not be read to its end")),
         }
     }
 }

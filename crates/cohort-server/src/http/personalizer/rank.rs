@@ -78,7 +78,7 @@ pub async fn rank(
     headers: HeaderMap,
     sent: Sent,
 ) -> Result<(StatusCode, Json<Value>), DialectError> {
-    let sent: RankRequest = sent.json(BAD)?;
+    let sent: RankRequest = sent.json(BAD).await?;
     service.check_actions(&sent.actions)?;
     let user = service.user_in(&headers, &sent.context_features.0)?;
     let excluded: HashSet<&str> =
@@ -118,7 +118,7 @@ pub async fn rank_slots(
     headers: HeaderMap,
     sent: Sent,
 ) -> Result<(StatusCode, Json<Value>), DialectError> {
-    let sent: SlotsRequest = sent.json(BAD)?;
+    let sent: SlotsRequest = sent.json(BAD).await?;
     service.check_actions(&sent.actions)?;
     check_slots(&sent)?;
     let user = service.user_in(&headers, &sent.context_features.0)?;

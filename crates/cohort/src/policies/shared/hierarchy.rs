@@ -14,6 +14,7 @@
 use std::io::{self, Read, Write};
 
 use super::served::{read_ridges, write_ridges};
+use crate::clumps::Clumps;
 use crate::intercept::INTERCEPT;
 use crate::linear::symmetric::Cholesky;
 use crate::linear::{Ridge, dot};
@@ -45,7 +46,8 @@ pub(crate) struct Hierarchy {
     /// σ as implied by λ and σ₀.
     pub(crate) sigma: f64,
     sigma_0: f64,
-    users: Vec<Ridge>,
+    /// Shared with copies until one of them learns.
+    users: Clumps<Ridge>,
     fresh: Ridge,
     /// Σ̄⁻¹.
     pub(crate) precision: Cholesky,
@@ -64,7 +66,7 @@ impl Hierarchy {
             lambda,
             sigma: sigma_0 * lambda.sqrt(),
             sigma_0,
-            users: Vec::new(),
+            users: Clumps::default(),
             fresh: Ridge::new(dim, lambda),
             precision: Cholesky::identity(dim, settings.real("sigma_q").powi(-2)),
             moment: vec![0.0; dim],
@@ -85,10 +87,7 @@ impl Hierarchy {
     }
 
     pub(crate) fn learn(&mut self, user: usize, x: &[f64], y: f64) {
-        if user >= self.users.len() {
-            self.users.resize(user + 1, self.fresh.clone());
-        }
-        let known = &mut self.users[user];
+        let known = self.users.get_or_grow(user, &self.fresh);
         let mut gain = x.to_vec();
         known.factor().solve(&mut gain);
         let scale = (self.lambda / (1.0 + dot(x, &gain).max(0.0))).sqrt() / self.sigma_0;

@@ -4,6 +4,7 @@ use std::io::{self, Read, Write};
 use std::ops::Bound;
 
 use super::served::{read_ridges, write_ridges};
+use crate::clumps::Clumps;
 use crate::linear::Ridge;
 use crate::params::{Kind, Param, Settings};
 use crate::saved::check_equal;
@@ -25,7 +26,8 @@ pub(crate) const MODEL_PARAMS: &[Param] = &[
 pub(crate) struct Model {
     pub(crate) dim: usize,
     common: bool,
-    pub(crate) learners: Vec<Ridge>,
+    /// Shared with copies until one of them learns.
+    pub(crate) learners: Clumps<Ridge>,
     /// A fresh one, for unknown users.
     fresh: Ridge,
 }
@@ -34,7 +36,7 @@ impl Model {
     pub(crate) fn new(problem: &Problem, settings: &Settings) -> Self {
         let fresh = Ridge::new(problem.dim, settings.real("lambda"));
         let common = settings.choice("model") == "common";
-        Self { dim: problem.dim, common, learners: Vec::new(), fresh }
+        Self { dim: problem.dim, common, learners: Clumps::default(), fresh }
     }
 
     fn place(&self, user: usize) -> usize {
@@ -48,10 +50,7 @@ impl Model {
 
     pub(crate) fn learn(&mut self, user: usize, x: &[f64], y: f64) {
         let place = self.place(user);
-        if place >= self.learners.len() {
-            self.learners.resize(place + 1, self.fresh.clone());
-        }
-        self.learners[place].learn(x, y);
+        self.learners.get_or_grow(place, &self.fresh).learn(x, y);
     }
 
     pub(crate) fn save(&self, out: &mut dyn Write) -> io::Result<()> {

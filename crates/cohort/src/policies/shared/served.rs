@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 
+use crate::clumps::Clumps;
 use crate::linear::{Oful, Ridge};
 use crate::saved::{check_equal, read_count, write_count};
 use crate::{Arm, Contexts, Error, OnlinePolicy, Order, Policy, Saved};
@@ -76,7 +77,11 @@ pub(crate) fn read_ofuls(
 }
 
 /// Writes learners of one dimension.
-pub(crate) fn write_ridges(out: &mut dyn Write, dim: usize, ridges: &[Ridge]) -> io::Result<()> {
+pub(crate) fn write_ridges(
+    out: &mut dyn Write,
+    dim: usize,
+    ridges: &Clumps<Ridge>,
+) -> io::Result<()> {
     write_count(out, dim)?;
     write_count(out, ridges.len())?;
     ridges.iter().try_for_each(|ridge| ridge.save(out))
@@ -87,8 +92,9 @@ pub(crate) fn read_ridges(
     from: &mut dyn Read,
     what: &'static str,
     dim: usize,
-) -> Result<Vec<Ridge>, Error> {
-    read_all(from, what, dim, |from| Ridge::load(from, what, dim))
+) -> Result<Clumps<Ridge>, Error> {
+    let all = read_all(from, what, dim, |from| Ridge::load(from, what, dim))?;
+    Ok(all.into_iter().collect())
 }
 
 fn read_all<T>(
