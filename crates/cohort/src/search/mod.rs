@@ -72,6 +72,15 @@ impl ScoreForm {
         self.mean.iter().chain(self.spread.packed()).all(|value| *value == 0.0)
     }
 
+    /// Whether an item's length alone decides: nothing is expected of any direction, and all are as uncertain.
+    pub fn is_radial(&self) -> bool {
+        let first = self.spread.at(0, 0);
+        let dim = self.spread.dim();
+        let is_scaled =
+            |i: usize| self.spread.at(i, i) == first && (0..i).all(|j| self.spread.at(i, j) == 0.0);
+        self.mean.iter().all(|value| *value == 0.0) && (0..dim).all(is_scaled)
+    }
+
     /// The score of one item.
     pub fn at(&self, x: &[f64]) -> f64 {
         let bonus = self.spread.quadratic(x).max(0.0).sqrt();

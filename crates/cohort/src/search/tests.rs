@@ -101,6 +101,26 @@ fn few_are_left() {
     }
 }
 
+/// Of a policy that knows nothing: items of the same length, and some that are longer.
+#[test]
+fn items_are_alike_where_only_their_length_counts() {
+    let mut world = world(6, 5, 300, 0, [1.0, 1.0, 0.0]);
+    for row in &mut world.rows {
+        let length = row.iter().map(|x| x * x).sum::<f64>().sqrt();
+        row.iter_mut().for_each(|x| *x /= length);
+    }
+    let mut matrix = world.matrix();
+    let radial = ScoreForm::new(vec![0.0; 5], Symmetric::identity(5, 0.3));
+    assert!(matrix.all_alike(&radial, None) && matrix.all_alike(&ScoreForm::flat(5), None));
+    assert!(!matrix.all_alike(&world.form, None), "something is expected of some");
+    matrix.set(7, &[1.1, 0.0, 0.0, 0.0, 0.0]);
+    assert!(!matrix.all_alike(&radial, None));
+    assert!(matrix.all_alike(&radial, Some(&[!(1 << 7), !0, !0])), "it is not wanted");
+    assert_eq!(matrix.best(&radial, 1, None, None), [7]);
+    matrix.remove(7);
+    assert!(matrix.all_alike(&radial, None));
+}
+
 #[test]
 fn equal_items_are_all_found() {
     let mut matrix = ItemMatrix::new(3);
