@@ -130,6 +130,22 @@ impl ItemMatrix {
         wanted: Option<&[u64]>,
         shifts: Option<&[f32]>,
     ) -> Vec<u32> {
+        let parts = form.parts();
+        let found = parts.iter().flat_map(|form| self.best_of_one(form, k, wanted, shifts));
+        let mut slots: Vec<u32> = found.collect();
+        slots.sort_unstable();
+        slots.dedup();
+        slots
+    }
+
+    /// [`ItemMatrix::best`] of a form in which nothing was drawn, in any order.
+    fn best_of_one(
+        &self,
+        form: &ScoreForm,
+        k: usize,
+        wanted: Option<&[u64]>,
+        shifts: Option<&[f32]>,
+    ) -> Vec<u32> {
         let largest = shifts.into_iter().flatten().fold(0.0f32, |most, one| most.max(one.abs()));
         let prepared = Prepared::new(form, f64::from(largest));
         let stride = self.dim + 1;
@@ -163,9 +179,7 @@ impl ItemMatrix {
         let certain = self.certain(&mut found, k.max(1));
         // What is no number cannot be told from the best.
         let may_be = |one: &&Found| one.upper >= certain || one.upper.is_nan();
-        let mut slots: Vec<u32> = found.iter().filter(may_be).map(|one| one.slot).collect();
-        slots.sort_unstable();
-        slots
+        found.iter().filter(may_be).map(|one| one.slot).collect()
     }
 
     /// What the k-th best score certainly is not below, by all that was found.

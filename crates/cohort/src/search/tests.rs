@@ -72,9 +72,13 @@ proptest! {
         length in -3.0..4.0f64,
         bonus in -6.0..4.0f64,
         k in 1usize..50,
+        is_drawn in any::<bool>(),
     ) {
         let scales = [10f64.powf(length), 10f64.powf(bonus), 10f64.powf(length)];
-        let world = world(seed, dim, items, rank, scales);
+        let mut world = world(seed, dim, items, rank, scales);
+        if is_drawn {
+            world.form.drawn = Some(world.form.mean.iter().rev().map(|value| 0.7 * value).collect());
+        }
         let mut matrix = world.matrix();
         let holds = |found: &[u32], best: Vec<u32>| best.iter().all(|slot| found.contains(slot));
         let found = matrix.best(&world.form, k, None, None);
