@@ -22,7 +22,7 @@
 //! To the policy every answer is news of the item's features, with g_ui as part of the noise. But g_ui stays the same
 //! when the user answers to the item again: n answers say as much of features as one with the variance s² + σ²/n,
 //! that is as n(1 + ρ)/(n + ρ) answers to different items, ρ = σ²/s². So the policy is taught an answer only
-//! when that number reaches the next whole one. A user who always likes what it liked before does not make its features
+//! when that number reaches the next whole one, where ρ is below 1: a larger one may be chance. A user who always likes what it liked before does not make its features
 //! look better and better, and uncertainty about everything else stays what it is.
 
 mod cohorts;
@@ -104,10 +104,11 @@ struct Variances {
 }
 
 impl Variances {
-    /// As how many answers to different items so many to one item count, rounded down.
+    /// As how many answers to different items so many to one item count, rounded down; as they are where a user's answers
+    /// to one item differ more than the user's effects do.
     fn worth(&self, answers: f64) -> f64 {
         match self.pair_ratio {
-            ratio if ratio.is_finite() && answers > 0.0 => {
+            ratio if ratio < 1.0 && answers > 0.0 => {
                 // What is whole but for rounding is whole.
                 (answers * (1.0 + ratio) / (answers + ratio) + 1e-9).floor()
             }
