@@ -1,5 +1,5 @@
 //! Plays a stream of users and offers with JSON features and item ids, as the service does, and says what came of
-//! it: `stream FILE.jsonl [POLICY] [DIM] [effects|no-effects]`. `bench/json-features` makes the file.
+//! it: `stream FILE.jsonl [POLICY] [DIM] [effects|no-effects] [PARAMETER=VALUE …]`. `bench/json-features` makes the file.
 //!
 //! Lines `{"item": ID, "features": {…}}` come first, then one line a step:
 //! `{"user": ID, "offer": [ID, …], "rewards": [number, …]}`. Printed is one line of JSON: how many steps, the mean
@@ -26,6 +26,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let policy = arguments.next().unwrap_or_else(|| "cohort".to_owned());
     let dim: usize = arguments.next().map_or(Ok(32), |dim| dim.parse())?;
     let with_effects = arguments.next().is_none_or(|word| word != "no-effects");
+    let mut params = Vec::new();
+    for word in arguments {
+        let (name, value) = word.split_once('=').ok_or("a parameter is NAME=VALUE")?;
+        let number = value.parse::<f64>().map(Into::into);
+        params.push((name.to_owned(), number.unwrap_or_else(|_| value.into())));
+    }
 
     let (mut items, mut steps, mut users) = (Vec::new(), Vec::new(), HashMap::new());
     let mut numbers: HashMap<String, usize> = HashMap::new();
@@ -49,9 +55,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
 
-    // As in an app that takes JSON.
-    let narrow = (policy == "cohort").then(|| ("exploration".to_owned(), 0.5.into()));
-    let mut policy = cohort::registry::build(&policy, &Problem::new(0, dim), narrow)?;
+    let mut policy = cohort::registry::build(&policy, &Problem::new(0, dim), params)?;
     let mut encoder = Encoder::new(dim, EncoderSettings { seed: 1, ..EncoderSettings::default() });
     let mut effects = ItemEffects::default();
     let (mut rows, mut scores, mut hashes) = (Vec::new(), Vec::new(), Vec::new());
@@ -74,15 +78,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         let best = scores.iter().map(Score::total).fold(f64::NEG_INFINITY, f64::max);
         let arm = scores.iter().position(|score| score.total() >= best).unwrap_or(0);
-        let mut taught = rewards[arm];
+        let mut taught = Some(rewards[arm]);
         if with_effects {
             let position = policy.insight().and_then(|insight| insight.position(*user));
             let cohort = position.and_then(|position| position.membership);
             let cohort = cohort.map(|membership| membership.component);
-            taught = effects.learn(*user, cohort, hashes[arm], predicted[arm], taught);
+            taught = effects.learn(*user, cohort, hashes[arm], predicted[arm], rewards[arm]);
         }
-        let online = policy.online().ok_or("a policy for one user at a time")?;
-        online.learn_one(*user, contexts.arm(arm), taught);
+        if let Some(taught) = taught {
+            let online = policy.online().ok_or("a policy for one user at a time")?;
+            online.learn_one(*user, contexts.arm(arm), taught);
+        }
         total += rewards[arm];
     }
     let seconds = started.elapsed().as_secs_f64();

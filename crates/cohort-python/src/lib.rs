@@ -3,6 +3,7 @@
 //! | file | question it answers |
 //! | --- | --- |
 //! | `simulate`, `reproduce`, `arena` | how is the lab called? |
+//! | `features` | how do objects become rows of numbers? |
 //! | `evaluate` | how are policies evaluated by a log? |
 //! | `command` | how does the package ship the command `cohort`? |
 //! | `learner` | how does a Python loop drive a policy? |
@@ -22,6 +23,7 @@ mod arrays;
 mod command;
 mod errors;
 mod evaluate;
+mod features;
 mod guests;
 mod learner;
 mod listing;
@@ -40,6 +42,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<learner::Learner>()?;
     module.add_class::<world::World>()?;
+    module.add_class::<features::FeatureEncoder>()?;
     module.add_function(wrap_pyfunction!(arrays::maximal_cluster, module)?)?;
     module.add_function(wrap_pyfunction!(arrays::half_widths, module)?)?;
     module.add_function(wrap_pyfunction!(listing::policies, module)?)?;

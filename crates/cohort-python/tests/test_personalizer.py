@@ -110,12 +110,13 @@ def test_the_new_python_client(service):
     assert list(admin.list_evaluations()) == []
 
 
-def rewards_of(app, user, expected):
-    """How many rewards of a user the app's model has; what is known of users is told after the next refit."""
-    deadline = time.monotonic() + 60
-    while (found := app.user(user)["rewards"]) != expected and time.monotonic() < deadline:
+def rewards_of(app, user):
+    """How many rewards of a user the app's model has, once that does not change: it is told after the next refit."""
+    deadline, found = time.monotonic() + 60, []
+    while time.monotonic() < deadline and (len(found) < 8 or len(set(found[-8:])) > 1):
         time.sleep(0.1)
-    return found
+        found.append(app.user(user)["rewards"])
+    return found[-1]
 
 
 def test_a_model_goes_out_and_in(service):
@@ -124,12 +125,13 @@ def test_a_model_goes_out_and_in(service):
         ranked = client.rank({"contextFeatures": [{"_user": "ann"}], "actions": ACTIONS})
         client.reward(ranked["eventId"], {"value": float(ranked["rewardActionId"] == "Sports")})
     app = cohort.Client(service.url, app="personalizer")
-    assert rewards_of(app, "ann", 40) == 40
+    known = rewards_of(app, "ann")
+    assert 0 < known <= 40  # answers that repeat what was known are not learned again
     model = b"".join(admin.export_model())
     admin.reset_model()
-    assert rewards_of(app, "ann", 0) == 0
+    assert rewards_of(app, "ann") == 0
     admin.import_model(io.BytesIO(model))
-    assert rewards_of(app, "ann", 40) == 40
+    assert rewards_of(app, "ann") == known
     for bad, code in ((b"zip", "InvalidModelImportFormat"), (model[:-1] + b"?", "InvalidModelImportSignature")):
         with pytest.raises(HttpResponseError) as refused:
             admin.import_model(io.BytesIO(bad))
@@ -138,7 +140,7 @@ def test_a_model_goes_out_and_in(service):
     service.stop()
     restarted = type(service)(pathlib.Path(os.environ["COHORT_COMMAND"]), service.data)
     try:
-        assert rewards_of(cohort.Client(restarted.url, app="personalizer"), "ann", 40) == 40
+        assert rewards_of(cohort.Client(restarted.url, app="personalizer"), "ann") == known
     finally:
         restarted.stop()
 

@@ -18,6 +18,12 @@
 //! Every reward changes a handful of sums, and a score costs some look-ups an item. The policy is taught what is left of
 //! a reward without the item's effect ([`ItemEffects::learn`] tells it): else users' coefficients would
 //! have to account for items that are simply better liked.
+//!
+//! To the policy every answer is news of the item's features, with g_ui as part of the noise. But g_ui stays the same
+//! when the user answers to the item again: n answers say as much of features as one with the variance s² + σ²/n,
+//! that is as n(1 + ρ)/(n + ρ) answers to different items, ρ = σ²/s². So the policy is taught an answer only
+//! when that number reaches the next whole one, where ρ is below 1: a larger one may be chance. A user who always likes what it liked before does not make its features
+//! look better and better, and uncertainty about everything else stays what it is.
 
 mod cohorts;
 
@@ -97,6 +103,20 @@ struct Variances {
     pair_ratio: f64,
 }
 
+impl Variances {
+    /// As how many answers to different items so many to one item count, rounded down; as they are where a user's answers
+    /// to one item differ more than the user's effects do.
+    fn worth(&self, answers: f64) -> f64 {
+        match self.pair_ratio {
+            ratio if ratio < 1.0 && answers > 0.0 => {
+                // What is whole but for rounding is whole.
+                (answers * (1.0 + ratio) / (answers + ratio) + 1e-9).floor()
+            }
+            _ => answers,
+        }
+    }
+}
+
 impl ItemEffects {
     /// Adds effects to what a policy thinks of items for a user. `items` are hashes of ids.
     pub fn adjust(&self, user: usize, items: &[u64], scores: &mut [Score]) {
@@ -157,7 +177,8 @@ impl ItemEffects {
     }
 
     /// One reward of a user for an item, of which the policy had expected `expected`; with the number of the user's
-    /// cohort, where it has one. Returns what the policy is to be taught: the reward without the item's effect.
+    /// cohort, where it has one. Returns what the policy is to be taught: the reward without the item's effect, or nothing
+    /// where the user's answers to this item before said all that this one says of features.
     pub fn learn(
         &mut self,
         user: usize,
@@ -165,7 +186,7 @@ impl ItemEffects {
         item: u64,
         expected: f64,
         reward: f64,
-    ) -> f64 {
+    ) -> Option<f64> {
         let (residual, number) = (reward - expected, user as u64);
         if !self.pairs.contains_key(&(number, item)) {
             let surprise = residual - self.foretold(&self.variances(), number, item);
@@ -178,7 +199,10 @@ impl ItemEffects {
         if let Some(cohort) = cohort {
             self.learn_cohort(number, cohort as u64, item, residual);
         }
-        reward - self.foretold(&self.variances(), number, item)
+        let variances = self.variances();
+        let answers = self.pairs.get(&(number, item)).map_or(1.0, |pair| pair.count);
+        let is_news = variances.worth(answers) > variances.worth(answers - 1.0);
+        is_news.then(|| reward - self.foretold(&variances, number, item))
     }
 
     fn learn_cohort(&mut self, user: u64, cohort: u64, item: u64, residual: f64) {

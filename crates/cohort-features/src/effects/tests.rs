@@ -64,6 +64,23 @@ fn what_a_user_answered_before_counts_as_far_as_answers_are_the_same() {
     assert!(scores[0].bonus > 0.8, "{scores:?}");
 }
 
+/// The policy is taught as often as answers say something new of features.
+#[test]
+fn answers_that_are_always_the_same_are_taught_once() {
+    let taught = |pair: f64, noise: f64| {
+        let (mut effects, _) = world(0.3, pair, noise, 10_000);
+        let key = *effects.pairs.keys().find(|key| effects.pairs[*key].count < 4.0).unwrap();
+        effects.pairs.remove(&key);
+        let answer = |effects: &mut ItemEffects| {
+            effects.learn(key.0 as usize, None, key.1, 0.0, 1.0).is_some()
+        };
+        (0..20).filter(|_| answer(&mut effects)).count()
+    };
+    assert_eq!(taught(1.0, 0.0), 1, "the second answer is known");
+    assert_eq!(taught(0.0, 1.0), 20, "every answer is as good as another user's");
+    assert_eq!(taught(0.5, 1.0), 20, "answers differ more than effects");
+}
+
 /// Two cohorts that like opposite items, and users who change from one to the other.
 #[test]
 fn cohorts_have_effects_of_their_own_where_they_differ() {

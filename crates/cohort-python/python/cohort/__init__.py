@@ -25,6 +25,7 @@ from cohort.client import Client, Decision
 from cohort.environment import Environment, World
 from cohort.errors import BadInput, CohortError, Failed, ServiceError
 from cohort.evaluation import Estimate, Evaluation, PolicyEvaluation, evaluate
+from cohort.features import Features
 from cohort.guests import EnvironmentLike, PolicyLike, Problem
 from cohort.leaderboard import Leaderboard, arena
 from cohort.policy import (
@@ -60,6 +61,7 @@ __all__ = [
     "Evaluation",
     "Explanation",
     "Failed",
+    "Features",
     "Judgement",
     "Leaderboard",
     "Policy",

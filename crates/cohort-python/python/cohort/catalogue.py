@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,20 +18,9 @@ _AT_ONCE = 500
 class CatalogueCalls:
     """The part of :class:`cohort.Client` for catalogues, slates and logs."""
 
-    def _ask(
-        self,
-        method: str,
-        path: str,
-        body: Any = None,
-        *,
-        repeatable: bool = True,
-        timeout: float | None = None,
-        to: Any = None,
-    ) -> Any:
-        raise NotImplementedError
-
-    def _at(self, app: str | None) -> str:
-        raise NotImplementedError
+    #: Both are the client's.
+    _ask: Callable[..., Any]
+    _at: Callable[[str | None], str]
 
     def _made(self, said: dict[str, Any]) -> Decision:
         from cohort.client import _decision

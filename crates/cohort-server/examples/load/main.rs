@@ -4,6 +4,7 @@
 //! cargo run --release -p cohort-server --example load             decides, rewards, refits
 //! cargo run --release -p cohort-server --example load decides     decides alone
 //! cargo run --release -p cohort-server --example load rewards     rewards alone
+//! cargo run --release -p cohort-server --example load json        decides with JSON beside those with vectors
 //! cargo run --release -p cohort-server --example load refits R N  refits alone, at R/4 decides/s, N users
 //! cargo run --release -p cohort-server --example load users N     memory and restart, N users
 //! cargo run --release -p cohort-server --example load pauses N    how long the engine stands still, N users
@@ -39,6 +40,7 @@ mod client;
 mod clocks;
 mod figures;
 mod hostile;
+mod json;
 mod pauses;
 mod refits;
 mod soak;
@@ -91,6 +93,7 @@ fn main() {
         }
         ["binaries", one, other] => block_on(binaries::measure(one, other)),
         ["rewards"] => run("plain", async move |address, folder| rewards(&address, &folder).await),
+        ["json"] => run("plain", async move |address, _| json::measure(&address).await),
         ["decides"] => run("plain", async move |address, _| {
             decides(&address).await;
         }),

@@ -274,7 +274,7 @@ pub async fn create(
     let settings = AppSettings {
         features,
         dim,
-        params: params_of(&new.policy, new.features, values_of(new.params)),
+        params: values_of(new.params),
         policy: new.policy,
         epsilon: new.epsilon,
         window_ms: new.window_ms,
@@ -406,21 +406,6 @@ fn app_in(answer: Answer) -> Result<Json<AppBody>, ApiError> {
 
 pub(super) fn unexpected() -> ApiError {
     ApiError::new(500, "bug", "this is a bug in the service: an answer to another question")
-}
-
-/// How wide `cohort` explores in an app that takes JSON, unless told: vectors that are made of JSON have more coordinates than
-/// matter. Half of the policy's own width earned more on the streams of bench/json-features that were tried (three of films, one of artists).
-const JSON_EXPLORATION: f64 = 0.5;
-
-fn params_of(
-    policy: &str,
-    form: FeatureForm,
-    mut params: BTreeMap<String, Value>,
-) -> BTreeMap<String, Value> {
-    if policy == "cohort" && matches!(form, FeatureForm::Json) {
-        params.entry("exploration".to_owned()).or_insert(Value::Real(JSON_EXPLORATION));
-    }
-    params
 }
 
 fn values_of(params: BTreeMap<String, ParamValue>) -> BTreeMap<String, Value> {

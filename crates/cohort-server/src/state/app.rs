@@ -295,7 +295,7 @@ impl App {
         let Some(context) = self.decisions.move_to(id, status, forget_ms) else { return };
         if let Status::Rewarded(reward) | Status::Expired(Some(reward)) = status {
             if self.learning.mode != Mode::LoggingOnly {
-                let mut taught = reward;
+                let mut taught = Some(reward);
                 if let (Some(item), Ok(contexts)) = (item, Contexts::new(&context, context.len())) {
                     let (user, mut predicted) = (user as usize, [Score::default()]);
                     self.online().score(user, &contexts, &mut predicted);
@@ -305,7 +305,9 @@ impl App {
                     let expected = predicted[0].expected;
                     taught = self.effects.learn(user, cohort, item, expected, reward);
                 }
-                self.online().learn_one(user as usize, &context, taught);
+                if let Some(taught) = taught {
+                    self.online().learn_one(user as usize, &context, taught);
+                }
             }
             self.outcomes.add(at_ms, control, reward);
             if let Some(agreed) = agreed {

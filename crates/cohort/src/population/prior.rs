@@ -20,6 +20,7 @@ use super::moments::Moments;
 use super::posterior::Belief;
 use crate::linear::symmetric::{Cholesky, packed_len};
 use crate::linear::{Symmetric, dot};
+use crate::search::ScoreForm;
 use crate::{Contexts, Score};
 
 /// A population prepared for users that come alone.
@@ -86,6 +87,16 @@ impl Prior {
         for (x, score) in contexts.iter().zip(scores) {
             score.bonus += width * dot(x, &drawn[..x.len()]).max(0.0);
         }
+    }
+
+    /// [`Prior::score_newcomer`] as a function of an arm's features.
+    pub fn newcomer_form(&self, width: f64, normal: impl FnMut() -> f64) -> ScoreForm {
+        let Some(root) = &self.drawn else { return self.newcomer.form(width) };
+        let numbers = std::iter::repeat_with(normal).take(self.population.features() + 1);
+        let drawn = root.times(&numbers.collect::<Vec<f64>>());
+        let mut form = self.own.form(width);
+        form.drawn = Some(drawn[..form.mean.len()].iter().map(|value| width * value).collect());
+        form
     }
 
     /// What is believed of a user, from all that was seen of it.

@@ -12,12 +12,18 @@ use crate::simd::{F32x16, LANES_F32, run};
 /// Numbers that are worth a second thread.
 const NUMBERS_PER_TASK: usize = 1 << 18;
 
+/// Lengths that differ by less, as a part of the longest, are the same: vectors that were made to have length 1 have it
+/// but for rounding.
+const SAME_LENGTH: f64 = 1e-12;
+
 /// Items by slots: numbers from 0 that whoever keeps the items gives them.
 #[derive(Clone, Debug)]
 pub struct ItemMatrix {
     dim: usize,
     /// Blocks of sixteen slots: their lengths, then coordinate by coordinate.
     lanes: Vec<F32x16>,
+    /// How long each slot's item is, by which items are told apart where a policy knows nothing yet.
+    lengths: Vec<f64>,
     /// One bit a slot: whether an item is there.
     present: Vec<u64>,
     items: usize,
@@ -30,7 +36,7 @@ impl ItemMatrix {
     /// If `dim` is 0.
     pub fn new(dim: usize) -> Self {
         assert!(dim > 0, "items have a feature or more");
-        Self { dim, lanes: Vec::new(), present: Vec::new(), items: 0 }
+        Self { dim, lanes: Vec::new(), lengths: Vec::new(), present: Vec::new(), items: 0 }
     }
 
     /// d.
@@ -69,6 +75,10 @@ impl ItemMatrix {
         let lanes = &mut self.lanes[block * stride..][..stride];
         let length = x.iter().map(|value| value * value).sum::<f64>().sqrt();
         lanes[0].0[lane] = (length * (1.0 + 1e-6)) as f32;
+        if self.lengths.len() <= slot {
+            self.lengths.resize(slot + 1, 0.0);
+        }
+        self.lengths[slot] = length;
         for (lanes, value) in lanes[1..].iter_mut().zip(x) {
             lanes.0[lane] = *value as f32;
         }
@@ -85,10 +95,51 @@ impl ItemMatrix {
         }
     }
 
+    /// Whether all items have the same score but for rounding, as far as that can be told without scoring each: a
+    /// policy that knows nothing yet looks only at how long items are. Among those in `wanted`, where it is given.
+    pub fn all_alike(&self, form: &ScoreForm, wanted: Option<&[u64]>) -> bool {
+        if form.is_flat() {
+            return true;
+        }
+        if !form.is_radial() {
+            return false;
+        }
+        let (mut least, mut most) = (f64::INFINITY, 0.0f64);
+        for (at, word) in self.present.iter().enumerate() {
+            let wanted = wanted.map_or(!0, |wanted| wanted.get(at).copied().unwrap_or(0));
+            let mut bits = word & wanted;
+            while bits != 0 {
+                let length = self.lengths[64 * at + bits.trailing_zeros() as usize];
+                (least, most) = (least.min(length), most.max(length));
+                bits &= bits - 1;
+            }
+            if most - least > SAME_LENGTH * most {
+                return false;
+            }
+        }
+        true
+    }
+
     /// Slots that may be among the `k` with the largest scores: all that are, all that equal the k-th, and a
     /// few more. Among those in `wanted` (one bit a slot, as in [`ItemMatrix::present`]), where it is given;
     /// `shifts` are added to the scores, one for each slot, where they are given. In the order of slots.
     pub fn best(
+        &self,
+        form: &ScoreForm,
+        k: usize,
+        wanted: Option<&[u64]>,
+        shifts: Option<&[f32]>,
+    ) -> Vec<u32> {
+        let parts = form.parts();
+        let found = parts.iter().flat_map(|form| self.best_of_one(form, k, wanted, shifts));
+        let mut slots: Vec<u32> = found.collect();
+        slots.sort_unstable();
+        slots.dedup();
+        slots
+    }
+
+    /// [`ItemMatrix::best`] of a form in which nothing was drawn, in any order.
+    fn best_of_one(
         &self,
         form: &ScoreForm,
         k: usize,

@@ -73,6 +73,52 @@ fn bits(words: &[u64], block: usize) -> u16 {
     (word >> (LANES_F32 * (block % PER_WORD))) as u16
 }
 
+/// Sixteen items whose bonus is to be worked out: a block as it is, or those that are left of several blocks.
+struct Sixteen<'a> {
+    lanes: &'a [F32x16],
+    norm: &'a F32x16,
+    /// What is expected of each.
+    linear: &'a F32x16,
+    slots: &'a [u32; LANES_F32],
+    /// Which of them are asked about.
+    mask: u16,
+}
+
+/// Items that are left of blocks of which few are, side by side: sixteen bonuses cost as much as one.
+struct Left {
+    lanes: Vec<F32x16>,
+    norm: F32x16,
+    linear: F32x16,
+    slots: [u32; LANES_F32],
+    count: usize,
+}
+
+impl Left {
+    fn new(dim: usize) -> Self {
+        let zero = F32x16::splat(0.0);
+        Self { lanes: vec![zero; dim], norm: zero, linear: zero, slots: [0; LANES_F32], count: 0 }
+    }
+
+    fn add(&mut self, from: &Sixteen, lane: usize) {
+        for (to, from) in self.lanes.iter_mut().zip(from.lanes) {
+            to.0[self.count] = from.0[lane];
+        }
+        self.norm.0[self.count] = from.norm.0[lane];
+        self.linear.0[self.count] = from.linear.0[lane];
+        self.slots[self.count] = from.slots[lane];
+        self.count += 1;
+    }
+
+    fn as_sixteen(&self) -> Sixteen<'_> {
+        let mask = ((1u32 << self.count) - 1) as u16;
+        let Self { lanes, norm, linear, slots, .. } = self;
+        Sixteen { lanes, norm, linear, slots, mask }
+    }
+}
+
+/// A block of which so many items are left is looked at as it is: copying them would cost more.
+const MANY_LEFT: u32 = 8;
+
 impl Kernel for Screen<'_> {
     type Output = Vec<Found>;
 
@@ -81,6 +127,7 @@ impl Kernel for Screen<'_> {
         let mut found = Vec::new();
         let mut largest = Largest { k: self.k, heap: BinaryHeap::new() };
         let Self { dim, prepared, .. } = self;
+        let mut left = Left::new(dim);
         let blocks = self.lanes.chunks_exact(dim + 1).take(self.blocks);
         for (block, lanes) in (self.first..).zip(blocks) {
             let mut wanted = bits(self.present, block);
@@ -96,59 +143,109 @@ impl Kernel for Screen<'_> {
                 shift.0.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
             }
             let (norm, lanes) = lanes.split_at(1);
-            let norm_w = simd.load_f32(&norm[0]);
-            let linear = linear_part(simd, &prepared.mean, lanes);
-            let linear = simd.add_f32(linear, simd.load_f32(&shift));
-            // Nothing of the bonus is known but how large it can be.
-            let widest = prepared.rest[0].sqrt() + prepared.slack;
-            let bound = simd.mul_add_f32(norm_w, simd.splat_f32(widest), linear);
-            let limit = self.threshold.get() - prepared.slack_any;
-            let mut mask = wanted & simd.not_above_f32(simd.splat_f32(limit), bound);
+            let linear_w = linear_part(simd, &prepared.mean, lanes);
+            let linear_w = simd.add_f32(linear_w, simd.load_f32(&shift));
+            let mut linear = F32x16::splat(0.0);
+            simd.store_f32(linear_w, &mut linear);
+            let mask = wanted & self.may_be(simd, &norm[0], &linear);
             if mask == 0 {
                 continue;
             }
-            let mut sum = F32x16::splat(0.0);
-            simd.store_f32(linear, &mut sum);
-            let (mut upper, mut lower) = (sum, sum);
-            let (mut squares, mut tail) = (F32x16::splat(0.0), F32x16::splat(0.0));
-            for lane in 0..LANES_F32 {
-                tail.0[lane] = norm[0].0[lane] * norm[0].0[lane] * prepared.tail_growth;
+            let slots = std::array::from_fn(|lane| (block * LANES_F32 + lane) as u32);
+            let mut sixteen =
+                Sixteen { lanes, norm: &norm[0], linear: &linear, slots: &slots, mask };
+            if mask.count_ones() >= MANY_LEFT {
+                self.look_at(simd, &sixteen, &mut found, &mut largest);
+                continue;
             }
-            let mut limit = limit;
-            for (at, factor) in prepared.factor.iter().enumerate() {
-                let pivots = &prepared.pivots[at * CHUNK..];
-                add_rows(simd, factor, pivots, lanes, &mut squares, &mut tail);
-                let rest = prepared.rest[at + 1];
-                for lane in 0..LANES_F32 {
-                    let (square, slack) =
-                        (squares.0[lane], prepared.slack * norm[0].0[lane] + prepared.slack_any);
-                    let most = square + rest * tail.0[lane].max(0.0);
-                    upper.0[lane] = sum.0[lane] + most.sqrt() + slack;
-                    lower.0[lane] = sum.0[lane] + square.sqrt() - slack;
-                }
-                limit = self.threshold.get();
-                let upper = simd.load_f32(&upper);
-                mask &= simd.not_above_f32(simd.splat_f32(limit), upper);
-                if mask == 0 {
-                    break;
-                }
-            }
-            while mask != 0 {
-                let lane = mask.trailing_zeros() as usize;
-                mask &= mask - 1;
-                let slot = (block * LANES_F32 + lane) as u32;
-                let (lower, upper) = (lower.0[lane], upper.0[lane]);
-                if upper < limit {
-                    continue;
-                }
-                found.push(Found { slot, lower, upper });
-                if let Some(least) = largest.add(lower) {
-                    self.threshold.raise(least);
-                    limit = limit.max(least);
+            while sixteen.mask != 0 {
+                left.add(&sixteen, sixteen.mask.trailing_zeros() as usize);
+                sixteen.mask &= sixteen.mask - 1;
+                if left.count == LANES_F32 {
+                    self.look_at_left(simd, &mut left, &mut found, &mut largest);
                 }
             }
         }
+        self.look_at_left(simd, &mut left, &mut found, &mut largest);
         found
+    }
+}
+
+impl Screen<'_> {
+    /// Which of sixteen may be among the best, if nothing of the bonus is known but how large it can be.
+    #[inline(always)]
+    fn may_be<S: Simd>(&self, simd: S, norm: &F32x16, linear: &F32x16) -> u16 {
+        let widest = self.prepared.rest[0].sqrt() + self.prepared.slack;
+        let (norm, linear) = (simd.load_f32(norm), simd.load_f32(linear));
+        let bound = simd.mul_add_f32(norm, simd.splat_f32(widest), linear);
+        let limit = self.threshold.get() - self.prepared.slack_any;
+        simd.not_above_f32(simd.splat_f32(limit), bound)
+    }
+
+    #[inline(always)]
+    fn look_at_left<S: Simd>(
+        &self,
+        simd: S,
+        left: &mut Left,
+        found: &mut Vec<Found>,
+        largest: &mut Largest,
+    ) {
+        let mut sixteen = left.as_sixteen();
+        // The threshold may have risen since they were put here.
+        sixteen.mask &= self.may_be(simd, sixteen.norm, sixteen.linear);
+        if sixteen.mask != 0 {
+            self.look_at(simd, &sixteen, found, largest);
+        }
+        left.count = 0;
+    }
+
+    /// Works out the bonus of sixteen items, as far as it takes.
+    #[inline(always)]
+    fn look_at<S: Simd>(
+        &self,
+        simd: S,
+        sixteen: &Sixteen,
+        found: &mut Vec<Found>,
+        largest: &mut Largest,
+    ) {
+        let &Sixteen { lanes, norm, linear, slots, mut mask } = sixteen;
+        let prepared = self.prepared;
+        let (mut upper, mut lower) = (*linear, *linear);
+        let (mut squares, mut tail) = (F32x16::splat(0.0), F32x16::splat(0.0));
+        for lane in 0..LANES_F32 {
+            tail.0[lane] = norm.0[lane] * norm.0[lane] * prepared.tail_growth;
+        }
+        let mut limit = self.threshold.get() - prepared.slack_any;
+        for (at, factor) in prepared.factor.iter().enumerate() {
+            let pivots = &prepared.pivots[at * CHUNK..];
+            add_rows(simd, factor, pivots, lanes, &mut squares, &mut tail);
+            let rest = prepared.rest[at + 1];
+            for lane in 0..LANES_F32 {
+                let (square, slack) =
+                    (squares.0[lane], prepared.slack * norm.0[lane] + prepared.slack_any);
+                let most = square + rest * tail.0[lane].max(0.0);
+                upper.0[lane] = linear.0[lane] + most.sqrt() + slack;
+                lower.0[lane] = linear.0[lane] + square.sqrt() - slack;
+            }
+            limit = self.threshold.get();
+            mask &= simd.not_above_f32(simd.splat_f32(limit), simd.load_f32(&upper));
+            if mask == 0 {
+                return;
+            }
+        }
+        while mask != 0 {
+            let lane = mask.trailing_zeros() as usize;
+            mask &= mask - 1;
+            let (slot, lower, upper) = (slots[lane], lower.0[lane], upper.0[lane]);
+            if upper < limit {
+                continue;
+            }
+            found.push(Found { slot, lower, upper });
+            if let Some(least) = largest.add(lower) {
+                self.threshold.raise(least);
+                limit = limit.max(least);
+            }
+        }
     }
 }
 

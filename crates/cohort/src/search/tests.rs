@@ -72,9 +72,13 @@ proptest! {
         length in -3.0..4.0f64,
         bonus in -6.0..4.0f64,
         k in 1usize..50,
+        is_drawn in any::<bool>(),
     ) {
         let scales = [10f64.powf(length), 10f64.powf(bonus), 10f64.powf(length)];
-        let world = world(seed, dim, items, rank, scales);
+        let mut world = world(seed, dim, items, rank, scales);
+        if is_drawn {
+            world.form.drawn = Some(world.form.mean.iter().rev().map(|value| 0.7 * value).collect());
+        }
         let mut matrix = world.matrix();
         let holds = |found: &[u32], best: Vec<u32>| best.iter().all(|slot| found.contains(slot));
         let found = matrix.best(&world.form, k, None, None);
@@ -99,6 +103,26 @@ fn few_are_left() {
         let found = world.matrix().best(&world.form, 10, None, None);
         assert!((10..40).contains(&found.len()), "{dim} {rank} {bonus}: {}", found.len());
     }
+}
+
+/// Of a policy that knows nothing: items of the same length, and some that are longer.
+#[test]
+fn items_are_alike_where_only_their_length_counts() {
+    let mut world = world(6, 5, 300, 0, [1.0, 1.0, 0.0]);
+    for row in &mut world.rows {
+        let length = row.iter().map(|x| x * x).sum::<f64>().sqrt();
+        row.iter_mut().for_each(|x| *x /= length);
+    }
+    let mut matrix = world.matrix();
+    let radial = ScoreForm::new(vec![0.0; 5], Symmetric::identity(5, 0.3));
+    assert!(matrix.all_alike(&radial, None) && matrix.all_alike(&ScoreForm::flat(5), None));
+    assert!(!matrix.all_alike(&world.form, None), "something is expected of some");
+    matrix.set(7, &[1.1, 0.0, 0.0, 0.0, 0.0]);
+    assert!(!matrix.all_alike(&radial, None));
+    assert!(matrix.all_alike(&radial, Some(&[!(1 << 7), !0, !0])), "it is not wanted");
+    assert_eq!(matrix.best(&radial, 1, None, None), [7]);
+    matrix.remove(7);
+    assert!(matrix.all_alike(&radial, None));
 }
 
 #[test]

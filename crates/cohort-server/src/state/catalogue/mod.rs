@@ -203,6 +203,9 @@ impl App {
             return Some(None);
         }
         let index = self.catalogue.index.as_deref()?;
+        if !has_effects && index.matrix.all_alike(&form, Some(&among.bits)) {
+            return Some(None);
+        }
         if !has_effects {
             return Some(Some(index.matrix.best(&form, k, Some(&among.bits), None)));
         }

@@ -27,12 +27,16 @@ impl Cohort {
         // Newcomers are spread over arms, whether those come again or not.
         let width = self.settings.exploration;
         let Some(prior) = &self.prior else { return };
+        prior.score_newcomer(contexts, width, self.normal_of(user), scores);
+    }
+
+    /// Standard normal numbers, the same for a user whenever it comes.
+    fn normal_of(&self, user: usize) -> impl FnMut() -> f64 + use<> {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         rng.set_stream(user as u64);
         // Where no draws of `exploration_rule = thompson` are.
         rng.set_word_pos(u128::from(u64::MAX) << 4);
-        let normal = || StandardNormal.sample(&mut rng);
-        prior.score_newcomer(contexts, width, normal, scores);
+        move || StandardNormal.sample(&mut rng)
     }
 }
 
@@ -90,7 +94,10 @@ impl OnlinePolicy for Cohort {
         };
         let mut form = match &self.posteriors {
             Some(posteriors) if user < posteriors.users() => posteriors.belief(user).form(width),
-            _ => self.ask(user)?.form(width),
+            _ => match self.ask(user) {
+                Some(belief) => belief.form(width),
+                None => self.prior.as_ref()?.newcomer_form(width, self.normal_of(user)),
+            },
         };
         form.offset += origin;
         Some(form)
