@@ -256,11 +256,12 @@ impl Cohort {
 
     /// How many standard deviations of optimism a user gets.
     fn width(&self, user: usize) -> f64 {
-        let rewards = match self.in_rounds(user) {
-            Some(posteriors) => posteriors.rewards(user),
-            None => self.ledger.rewards_of(user),
-        };
-        self.widths.of(rewards)
+        match (self.in_rounds(user), self.ledger.rewards_of(user)) {
+            (Some(posteriors), _) => self.widths.of(posteriors.rewards(user)),
+            // Newcomers are spread over arms, whether those come again or not.
+            (None, 0.0) => self.settings.exploration,
+            (None, rewards) => self.widths.of(rewards),
+        }
     }
 
     /// Arms before anything is known: everybody another one.

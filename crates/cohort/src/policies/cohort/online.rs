@@ -24,8 +24,7 @@ impl Cohort {
 
     /// What is thought of every arm for a user of whom nothing was seen, rewards counted from the origin.
     fn score_newcomer(&self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
-        // Newcomers are spread over arms, whether those come again or not.
-        let width = self.settings.exploration;
+        let width = self.width(user);
         let Some(prior) = &self.prior else { return };
         prior.score_newcomer(contexts, width, self.normal_of(user), scores);
     }
