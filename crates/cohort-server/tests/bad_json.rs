@@ -31,6 +31,11 @@ fn objects() -> Vec<(&'static str, String)> {
     ]
 }
 
+/// A service to which a million names are not too many bytes: a client that is refused for those may not get to read why.
+fn running() -> Running {
+    Running::start_with(|config| config.body_bytes = 64 << 20)
+}
+
 /// What the service answers to a request that it cannot use.
 fn refused((status, said): (u16, Value), what: &str) -> String {
     assert!((400..500).contains(&status), "{what}: {status} {said}");
@@ -43,7 +48,7 @@ fn refused((status, said): (u16, Value), what: &str) -> String {
 
 #[test]
 fn objects_that_are_no_features_are_refused_wherever_they_stand() {
-    let service = Running::start();
+    let service = running();
     service.post("/v1/apps", json!({"name": "films", "features": "json"}));
     let good = r#"{"genre": "drama", "größe": "groß", "大": 1, "big": 18446744073709551616}"#;
     for (what, bad) in objects() {
@@ -81,7 +86,7 @@ fn objects_that_are_no_features_are_refused_wherever_they_stand() {
 
 #[test]
 fn the_personalizer_dialect_refuses_them_in_its_own_form() {
-    let service = Running::start();
+    let service = running();
     for (what, bad) in objects() {
         let path = "/personalizer/v1.0/rank";
         for body in [

@@ -8,6 +8,8 @@ pub(super) const CHUNK: usize = 8;
 
 /// Steps of the power method: enough for a good guess, which is then proved.
 const POWER_STEPS: usize = 24;
+/// How many times a bound that is none is made larger before the trace is taken.
+const BOUND_STEPS: usize = 64;
 
 /// A [`ScoreForm`] as the screen uses it, in f32.
 pub(super) struct Prepared {
@@ -143,8 +145,12 @@ fn largest_eigenvalue(matrix: &[f64], dim: usize, first: usize) -> f64 {
             break;
         }
     }
+    // Numbers so small that their squares are none give no guess: then the trace has to do.
     let mut bound = 1.002 * guess;
-    while bound < trace {
+    for _ in 0..BOUND_STEPS {
+        if !(bound > 0.0 && bound < trace) {
+            break;
+        }
         let mut gap = Symmetric::identity(count, bound * (1.0 - 1e-9));
         let mut at = 0;
         for (i, row) in rows().enumerate() {
@@ -166,6 +172,15 @@ fn largest_eigenvalue(matrix: &[f64], dim: usize, first: usize) -> f64 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn numbers_whose_squares_are_none_have_a_bound() {
+        for scale in [1e-170, 1e-300, 5e-324] {
+            let matrix = [2.0 * scale, scale, scale, 3.0 * scale];
+            let bound = largest_eigenvalue(&matrix, 2, 0);
+            assert!(bound >= 3.6 * scale && bound <= 5.1 * scale, "{bound} for {scale}");
+        }
+    }
 
     proptest! {
         #[test]
