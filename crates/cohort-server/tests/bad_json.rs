@@ -13,7 +13,7 @@ fn objects() -> Vec<(&'static str, String)> {
     let deep = |levels: usize| "{\"a\":".repeat(levels) + "1" + &"}".repeat(levels);
     vec![
         ("a million names", format!("{{{}}}", million.join(","))),
-        ("9 levels", deep(9)),
+        ("17 levels", deep(17)),
         ("100,000 levels", deep(100_000)),
         ("lists in lists", "{\"a\":".to_owned() + &"[".repeat(50_000) + &"]".repeat(50_000) + "}"),
         ("a name twice", r#"{"a": 1, "a": 2}"#.to_owned()),
@@ -87,7 +87,10 @@ fn objects_that_are_no_features_are_refused_wherever_they_stand() {
 #[test]
 fn the_personalizer_dialect_refuses_them_in_its_own_form() {
     let service = running();
-    for (what, bad) in objects() {
+    // The dialect knows no namespaces of its own: words are categories whatever they say, and lists may mix.
+    let taken = ["NaN as a word", "NaN in a list", "Infinity as a word", "a long name"];
+    let taken = |what: &str| taken.contains(&what) || what == "numbers and words in a list";
+    for (what, bad) in objects().into_iter().filter(|(what, _)| !taken(what)) {
         let path = "/personalizer/v1.0/rank";
         for body in [
             format!(r#"{{"actions": [{{"id": "a", "features": [{bad}]}}]}}"#),
