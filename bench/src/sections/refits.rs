@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use cohort::linear::dot;
-use cohort::population::{Given, Ledger, Population};
+use cohort::population::{FitOptions, Ledger, Population};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -75,13 +75,13 @@ pub fn measure(effort: &Effort) -> anyhow::Result<Measured> {
 fn refit(users: usize) -> anyhow::Result<Refit> {
     let ledger = seen(users);
     let start = Instant::now();
-    let first = Population::fit(&ledger, None, &Given::default());
+    let first = Population::fit(&ledger, None, &FitOptions::default());
     let first_seconds = start.elapsed().as_secs_f64();
     let first = first.ok_or_else(|| anyhow::anyhow!("{users} users: there was nothing to fit"))?;
     let warm = |threads: usize, times: usize| {
         let once = || {
             seconds(|| {
-                Population::fit(&ledger, Some(&first), &Given::default());
+                Population::fit(&ledger, Some(&first), &FitOptions::default());
             })
         };
         on_threads(threads, || (0..times).map(|_| once()).fold(f64::INFINITY, f64::min))

@@ -1,7 +1,7 @@
 //! The claims of the paper on a terminal: verdict, statement, why, and how to run it again.
 
 use cohort_lab::reproduce::Request;
-use cohort_lab::reproduce::claims::{Judged, Verdict};
+use cohort_lab::reproduce::claims::{ClaimResult, Verdict};
 use cohort_lab::reproduce::docs::score;
 use cohort_lab::reproduce::page::beside;
 use cohort_lab::text::wrapped;
@@ -12,11 +12,11 @@ const LINE: usize = 100;
 const MARGIN: usize = 14;
 
 /// All claims, and a last line that counts verdicts.
-pub fn claims_table(request: &Request, claims: &[Judged]) -> String {
+pub fn claims_table(request: &Request, claims: &[ClaimResult]) -> String {
     let mut text = String::new();
-    let asked_for = |judged: &&Judged| request.asks_for(judged.claim.study);
+    let asked_for = |judged: &&ClaimResult| request.asks_for(judged.claim.study);
     for judged in claims.iter().filter(asked_for) {
-        let Judged { claim, finding, .. } = judged;
+        let ClaimResult { claim, finding, .. } = judged;
         let sign = match finding.verdict {
             Verdict::Reproduced => '●',
             Verdict::Partly => '◐',

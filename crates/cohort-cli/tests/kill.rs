@@ -11,16 +11,17 @@
 //! one (`COHORT_FAULT_CYCLES`, 24 here, 200 in scripts/torture).
 #![allow(missing_docs)]
 
+mod connection;
 mod power;
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use connection::Connection;
 use power::Power;
 use serde_json::{Value, json};
 
@@ -81,46 +82,6 @@ impl Service {
     fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
-    }
-}
-
-/// A connection; any error on it means that the service has ended.
-struct Connection(BufReader<TcpStream>);
-
-impl Connection {
-    fn open(address: &str) -> Option<Self> {
-        let stream = TcpStream::connect(address).ok()?;
-        stream.set_nodelay(true).ok()?;
-        stream.set_read_timeout(Some(Duration::from_secs(20))).ok()?;
-        Some(Self(BufReader::new(stream)))
-    }
-
-    fn ask(&mut self, method: &str, path: &str, body: &str) -> Option<(u16, Value)> {
-        let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
-             Content-Length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        self.0.get_mut().write_all(request.as_bytes()).ok()?;
-        let mut line = String::new();
-        self.0.read_line(&mut line).ok()?;
-        let status = line.split(' ').nth(1)?.parse().ok()?;
-        let mut length = 0;
-        loop {
-            line.clear();
-            self.0.read_line(&mut line).ok()?;
-            match line.trim().split_once(": ") {
-                Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
-                    length = value.parse().ok()?;
-                }
-                Some(_) => {}
-                None if line.trim().is_empty() && !line.is_empty() => break,
-                None => return None,
-            }
-        }
-        let mut body = vec![0; length];
-        self.0.read_exact(&mut body).ok()?;
-        Some((status, serde_json::from_slice(&body).unwrap_or(Value::Null)))
     }
 }
 

@@ -19,7 +19,7 @@ use crate::Error;
 use crate::environment::{Environment, Feedback, Visitors, World};
 use crate::seed::Seed;
 
-/// What is to be run.
+/// What to run.
 pub struct Plan {
     /// The environment.
     pub environment: Box<dyn Environment>,
@@ -296,7 +296,7 @@ pub fn play(
     let order = if one_by_one { Order::OneByOne } else { policy.order() };
     let visitors = world.visitors().cloned();
     let ordinary = ordinary_users(task.environment.size().users, visitors.as_ref());
-    let mut answers = Answers::new(ordinary.last().map_or(0, |last| last + 1));
+    let mut answers = RoundAnswers::new(ordinary.last().map_or(0, |last| last + 1));
     let mut run = Run {
         regret: Vec::new(),
         reward: Vec::new(),
@@ -429,13 +429,13 @@ fn serve_visitors(
 }
 
 /// The choices and rewards of all users in one round.
-struct Answers {
+struct RoundAnswers {
     arms: Vec<Arm>,
     rewards: Vec<f64>,
     regrets: Vec<f64>,
 }
 
-impl Answers {
+impl RoundAnswers {
     fn new(users: usize) -> Self {
         Self { arms: vec![0; users], rewards: vec![0.0; users], regrets: vec![0.0; users] }
     }

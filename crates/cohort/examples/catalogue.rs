@@ -91,9 +91,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 online.score(user, &contexts, &mut scores);
                 best_of(0..items, &scores, k)
             });
-            let scored = match found.0.is_empty() {
-                true => "none: all are alike".to_owned(),
-                false => found.1.to_string(),
+            let scored = if found.0.is_empty() {
+                "none: all are alike".to_owned()
+            } else {
+                found.1.to_string()
             };
             assert!(found.0.is_empty() || found.0 == each, "the same answer");
             println!("| {name} | {answers} | {scored} | {cpu:.2} | {elapsed:.2} | {each_cpu:.1} |");

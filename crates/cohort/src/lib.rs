@@ -78,12 +78,9 @@
 //! caller, and give the same bits on any number of threads; only a refit that is run in slices between
 //! online decisions has one thread of its own.
 
-#[macro_use]
-mod widest;
-
+pub mod algebra;
 pub mod bounds;
 pub mod builder;
-mod clumps;
 pub mod cluster;
 mod contexts;
 mod error;
@@ -100,6 +97,7 @@ mod problem;
 pub mod registry;
 pub mod saved;
 pub mod search;
+mod shared_list;
 mod simd;
 
 pub use contexts::{Arm, Contexts};

@@ -1,12 +1,11 @@
-//! Arrays in pieces that copies share: a copy takes no numbers with it, and writing to it (or to
-//! what it was copied from) copies the piece that is written to and no other.
+//! A copy-on-write array: copies share its pieces, and a write copies only the piece it writes to.
 
 use std::sync::Arc;
 
-/// Bytes of a piece, at most (one item may be larger). A copy of so many takes a few microseconds.
+/// The most bytes of a piece (one item may be larger). Copying one takes a few microseconds.
 const PIECE_BYTES: usize = 32 << 10;
 
-/// Pieces of a group. A copy of the array counts one reference for each group.
+/// Pieces per group. A copy of the array increments one reference count per group.
 const GROUP: usize = 128;
 
 type Piece<T> = Arc<Vec<T>>;
@@ -21,18 +20,18 @@ pub struct Pieces<T> {
 }
 
 impl<T: Copy> Pieces<T> {
-    /// Without any item.
+    /// An empty array.
     pub fn new(stride: usize) -> Self {
         let per_piece = (PIECE_BYTES / (stride * size_of::<T>())).max(1);
         Self { stride, per_piece, len: 0, groups: Vec::new() }
     }
 
-    /// How many items there are.
+    /// The number of items.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no items.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -55,7 +54,7 @@ impl<T: Copy> Pieces<T> {
             [..self.stride]
     }
 
-    /// One item, to write to.
+    /// One item, mutable.
     pub fn get_mut(&mut self, at: usize) -> &mut [T] {
         let (first, stride) = (at % self.per_piece * self.stride, self.stride);
         &mut self.piece_mut(at / self.per_piece)[first..][..stride]
@@ -72,7 +71,7 @@ impl<T: Copy> Pieces<T> {
         self.get_mut(at)[0] = value;
     }
 
-    /// One more item.
+    /// Appends an item.
     pub fn push(&mut self, item: &[T]) {
         assert_eq!(item.len(), self.stride, "values of an item");
         let (piece, full) = (self.len / self.per_piece, self.per_piece * self.stride);

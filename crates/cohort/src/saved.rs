@@ -225,7 +225,7 @@ pub fn read_bank(
     Ok(bank)
 }
 
-/// Reads a bank of exactly so many learners.
+/// Reads a bank of exactly the given number of learners.
 pub fn read_whole_bank(
     from: &mut dyn Read,
     what: &'static str,
@@ -243,7 +243,7 @@ pub fn write_labels(out: &mut dyn Write, labels: &[usize]) -> io::Result<()> {
     write_counts(out, labels)
 }
 
-/// Reads the clusters of so many users, numbered by smallest member.
+/// Reads the clusters of the given number of users, numbered by smallest member.
 pub fn read_labels(
     from: &mut dyn Read,
     what: &'static str,

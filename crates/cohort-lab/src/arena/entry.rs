@@ -1,5 +1,5 @@
-//! Who takes part: every policy of the registry with its published parameters and what of it is
-//! tuned, by `experiments/arena/policies.toml`, and guests.
+//! The participants: every policy of the registry with its published parameters and those it is
+//! tuned over (`experiments/arena/policies.toml`), and guests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,57 +23,57 @@ pub const VALUES: usize = EXPLORATIONS.len();
 /// The same in a quick run.
 pub const QUICK_VALUES: usize = 2;
 
-/// Somebody who takes part.
+/// A participant.
 pub struct Entry {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// As published.
-    pub published: Seat,
-    /// What else it is tuned among: how it is set, and who plays then.
-    pub others: Vec<(String, Seat)>,
-    /// Whether it is told what only an environment can know: shown, not ranked.
+    /// With its published parameters.
+    pub published: Variant,
+    /// The other candidates of tuning: the parameters, and the policy with them.
+    pub others: Vec<(String, Variant)>,
+    /// Whether it is given the truth of the environment: shown, not ranked.
     pub oracle: bool,
 }
 
-/// Somebody at one set of parameters.
-pub struct Seat {
-    /// Who plays.
+/// A participant with one set of parameters.
+pub struct Variant {
+    /// The policy.
     pub player: Arc<dyn Player>,
-    /// Everything that determines what it does but its code; none of those whose code is not ours,
-    /// whose runs are not kept.
+    /// What determines its results besides its code; `None` for guest policies, whose runs are not
+    /// stored.
     pub identity: Option<String>,
-    /// A number for its code.
+    /// The fingerprint of its code.
     pub code: String,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct EntryFile {
     #[serde(default)]
-    published: BTreeMap<String, Given>,
+    published: BTreeMap<String, EntryParam>,
     #[serde(default)]
-    tune: BTreeMap<String, Vec<Given>>,
+    tune: BTreeMap<String, Vec<EntryParam>>,
 }
 
 #[derive(Deserialize, Clone)]
 #[serde(untagged)]
-enum Given {
+enum EntryParam {
     Number(f64),
     Word(String),
 }
 
-impl From<&Given> for Value {
-    fn from(given: &Given) -> Self {
+impl From<&EntryParam> for Value {
+    fn from(given: &EntryParam) -> Self {
         match given {
-            Given::Number(number) => Value::Real(*number),
-            Given::Word(word) => Value::Text(word.clone()),
+            EntryParam::Number(number) => Value::Real(*number),
+            EntryParam::Word(word) => Value::Text(word.clone()),
         }
     }
 }
 
-/// Everybody who is asked for.
+/// All requested participants.
 pub fn entries(request: &Request) -> Result<Vec<Entry>, Error> {
-    let written: BTreeMap<String, Written> = toml::from_str(FILE).map_err(|why| {
+    let written: BTreeMap<String, EntryFile> = toml::from_str(FILE).map_err(|why| {
         let found = why.message().to_owned();
         Error::unexpected("experiments/arena/policies.toml", found, "a table for each policy")
     })?;
@@ -89,7 +89,7 @@ pub fn entries(request: &Request) -> Result<Vec<Entry>, Error> {
     }
     for guest in &request.guests {
         let name = guest.label().to_owned();
-        let published = Seat { player: guest.clone(), identity: None, code: String::new() };
+        let published = Variant { player: guest.clone(), identity: None, code: String::new() };
         entries.push(Entry { name, published, others: Vec::new(), oracle: false });
     }
     Ok(entries)
@@ -97,17 +97,17 @@ pub fn entries(request: &Request) -> Result<Vec<Entry>, Error> {
 
 fn entry(
     info: &'static PolicyInfo,
-    written: Option<&Written>,
+    written: Option<&EntryFile>,
     values: usize,
 ) -> Result<Entry, Error> {
-    let none = Written::default();
+    let none = EntryFile::default();
     let written = written.unwrap_or(&none);
     let own = if info.name == "cohort" { env!("COHORT_POLICY_CODE") } else { "" };
-    let seat = |params: BTreeMap<String, Value>| -> Result<Seat, Error> {
+    let seat = |params: BTreeMap<String, Value>| -> Result<Variant, Error> {
         let settings = info.check(params)?;
         let identity = Some(format!("{}|{}", info.name, describe(&settings)));
         let player = Arc::new(Contender { label: info.name.to_owned(), policy: info, settings });
-        Ok(Seat { player, identity, code: format!("{}{own}", env!("COHORT_CODE")) })
+        Ok(Variant { player, identity, code: format!("{}{own}", env!("COHORT_CODE")) })
     };
     let published: BTreeMap<String, Value> =
         written.published.iter().map(|(name, value)| (name.clone(), value.into())).collect();
@@ -128,7 +128,7 @@ fn entry(
         params.insert(name, value);
         others.push((set, seat(params)?));
     }
-    // Whoever cannot be made without the truth is told it.
+    // Policies that need the truth are given it.
     let blind = Problem { rounds: Some(1), ..Problem::new(2, 2) };
     let settings = info.check(published.clone())?;
     let oracle = info.make(&blind, &settings).map(|_: Box<dyn Policy>| ()).is_err();

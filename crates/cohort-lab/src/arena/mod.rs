@@ -1,4 +1,4 @@
-//! Every policy against every other, in the protocols of the field: `cohort arena`.
+//! `cohort arena`: all policies compared on published protocols.
 //!
 //! ```text
 //! protocols (experiments/arena) × policies (the registry, and guests) → runs → ranks → one page
@@ -37,11 +37,11 @@ use crate::reproduce::Watcher;
 use crate::reproduce::journal::Journal;
 use crate::results::write_whole;
 use crate::runner::Player;
-use play::{Played, Workshop};
+use play::{ArenaContext, ProtocolResult};
 use protocol::{FILES, Protocol};
 use ranking::Standing;
 
-/// What to play, and how.
+/// The protocols and policies to run, and how.
 pub struct Request {
     /// Few rounds, fewer users, one repetition, a smaller tuning budget.
     pub quick: bool,
@@ -67,14 +67,14 @@ pub struct Request {
     pub guests: Vec<Arc<dyn Player>>,
 }
 
-/// What came of it.
+/// The result.
 pub struct Report {
-    /// Everybody who took part.
+    /// All participants.
     pub names: Vec<String>,
     /// Who of them is told what no policy can know.
     pub oracles: Vec<bool>,
     /// Every protocol that was played.
-    pub played: Vec<Played>,
+    pub played: Vec<ProtocolResult>,
     /// The standings at published parameters, and at tuned ones, best first.
     pub standings: [Vec<Standing>; 2],
     /// By how much mean ranks must differ to be told apart, of policies that played all protocols.
@@ -94,14 +94,14 @@ pub fn arena(request: &Request, watcher: &dyn Watcher, stop: &AtomicBool) -> Res
     for protocol in request.protocols()? {
         match protocol.environment(&request.data) {
             Ok(environment) => protocols.push((protocol, environment)),
-            // Data sets are not everybody's: what needs one that is not there is left out.
+            // Protocols whose data set is missing are skipped.
             Err(error) => left_out.push((protocol.name.clone(), error.to_string())),
         }
     }
     let work: u64 = protocols.iter().map(|(protocol, _)| protocol.work(&entries)).sum();
     watcher.planned(work);
     let journal = Journal::open(&request.out.join("journal.jsonl"))?;
-    let workshop = Workshop { request, entries: &entries, watcher, stop, journal: &journal };
+    let workshop = ArenaContext { request, entries: &entries, watcher, stop, journal: &journal };
     let mut played = Vec::new();
     for (protocol, environment) in &protocols {
         watcher.begins(&protocol.name);

@@ -1,8 +1,8 @@
-//! The outcome as JSON: `leaderboard.json`, the standings, and `results.json`, all numbers.
+//! The results as JSON: `leaderboard.json`, the standings, and `results.json`, all numbers.
 
 use serde_json::{Map, Value, json};
 
-use super::play::{Complete, EntryResults, Played};
+use super::play::{Complete, EntryResults, ProtocolResult};
 use super::ranking::Standing;
 use super::{Report, Request};
 
@@ -44,7 +44,7 @@ fn standing(standing: &Standing) -> Value {
 }
 
 /// A protocol and its ranking at both sets of parameters.
-fn protocol(played: &Played, report: &Report) -> Value {
+fn protocol(played: &ProtocolResult, report: &Report) -> Value {
     let ranking = |version: usize| -> Vec<Value> {
         let all = super::ranking::order(played, &report.oracles, version);
         let best = all.first().map_or(f64::NAN, |(_, best)| best.regret());

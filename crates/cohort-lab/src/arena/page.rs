@@ -1,10 +1,10 @@
-//! The outcome as one page that opens offline, and as Markdown.
+//! The results as one page that opens offline, and as Markdown.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::pictures::{curves, ranks};
-use super::play::{Complete, Played};
+use super::play::{Complete, ProtocolResult};
 use super::ranking::{Standing, order};
 use super::{Report, Request};
 use crate::figures::scale::short;
@@ -78,14 +78,16 @@ pub fn html(request: &Request, report: &Report) -> String {
 
 /// How it was made, in a few sentences.
 fn how(request: &Request, report: &Report) -> String {
-    let quick = match request.quick {
-        true => "Quick run: fewer rounds, users and repetitions than the protocols'. ",
-        false => "",
+    let quick = if request.quick {
+        "Quick run: fewer rounds, users and repetitions than the protocols'. "
+    } else {
+        ""
     };
     let stopped = if report.interrupted { "Stopped before all was played. " } else { "" };
-    let who = match request.policies.is_empty() {
-        true => "Every policy of the registry",
-        false => "Some policies of the registry",
+    let who = if request.policies.is_empty() {
+        "Every policy of the registry"
+    } else {
+        "Some policies of the registry"
     };
     let tuned = match request.values() {
         0 => "Nothing was tuned.".to_owned(),
@@ -113,7 +115,7 @@ fn versions(request: &Request) -> impl Iterator<Item = (usize, &'static str)> {
 /// Who is first where, and what `cohort` has there.
 fn winner_rows(report: &Report, version: usize) -> Rows {
     let head = vec!["protocol", "first", "second", "third", "cohort is", "its regret by the best"];
-    let row = |played: &Played| {
+    let row = |played: &ProtocolResult| {
         let all = order(played, &report.oracles, version);
         let name = |place: usize| {
             all.get(place).map_or(String::new(), |(at, _)| report.names[*at].clone())
@@ -176,7 +178,7 @@ fn with_interval(complete: &Complete) -> String {
     format!("{}{half}", short(complete.regret()))
 }
 
-fn protocol_rows(played: &Played, report: &Report) -> Rows {
+fn protocol_rows(played: &ProtocolResult, report: &Report) -> Rows {
     let head = vec![
         "policy",
         "regret, published",
@@ -203,10 +205,8 @@ fn protocol_rows(played: &Played, report: &Report) -> Rows {
     };
     order.sort_by(|a, b| key(*a).total_cmp(&key(*b)));
     let row = |at: usize| {
-        let name = match report.oracles[at] {
-            true => format!("{} (oracle)", names[at]),
-            false => names[at].clone(),
-        };
+        let name =
+            if report.oracles[at] { format!("{} (oracle)", names[at]) } else { names[at].clone() };
         let mut row = vec![name];
         for (results, best) in played.results[at].iter().zip(bests) {
             match results {
@@ -228,7 +228,7 @@ fn protocol_rows(played: &Played, report: &Report) -> Rows {
 }
 
 /// Who did not play, a sentence for each reason.
-fn absent(played: &Played, report: &Report) -> Vec<String> {
+fn absent(played: &ProtocolResult, report: &Report) -> Vec<String> {
     let mut reasons: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (name, results) in report.names.iter().zip(&played.results) {
         if let Some(why) = results[0].reason() {
@@ -242,7 +242,7 @@ fn absent(played: &Played, report: &Report) -> Vec<String> {
 }
 
 /// Every parameter of a protocol, and where it comes from.
-fn source_rows(played: &Played) -> Rows {
+fn source_rows(played: &ProtocolResult) -> Rows {
     let rows = played.protocol.sources.iter().map(|source| source.to_vec());
     (vec!["parameter", "value", "source"], rows.collect())
 }

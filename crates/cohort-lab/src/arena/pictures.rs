@@ -3,7 +3,7 @@
 
 use super::Report;
 use super::page::VERSIONS;
-use super::play::{Complete, Played};
+use super::play::{Complete, ProtocolResult};
 use super::ranking::Standing;
 use crate::figures::{Anchor, Colour, Figure, Panel, Picture, Point, Series, style};
 use crate::results::half_width_95;
@@ -12,7 +12,7 @@ use crate::results::half_width_95;
 const CURVES: usize = 7;
 
 /// Regret over rounds of the best and of those that everybody knows, at both sets of parameters.
-pub fn curves(played: &Played, report: &Report) -> Figure {
+pub fn curves(played: &ProtocolResult, report: &Report) -> Figure {
     let panel = |version: usize| {
         let mut order: Vec<usize> = (0..report.names.len())
             .filter(|at| played.results[*at][version].complete().is_some())

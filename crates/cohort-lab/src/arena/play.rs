@@ -1,13 +1,13 @@
-//! Plays a protocol: tuning, then all repetitions at both sets of parameters, on several threads.
+//! Runs a protocol: tuning, then all repetitions at both sets of parameters, on several threads.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::Request;
-use super::entry::{Entry, Seat};
+use super::entry::{Entry, Variant};
 use super::protocol::Protocol;
-use super::record::{Came, Kept, Record, ThreadTime};
+use super::record::{JournalRecord, Record, RunOutcome, ThreadTime};
 use crate::Error;
 use crate::environment::Environment;
 use crate::reproduce::Watcher;
@@ -19,16 +19,16 @@ use crate::seed::Seed;
 const TUNING_REPETITION: usize = 1_000_000;
 
 /// What all runs of an arena share.
-pub(super) struct Workshop<'a> {
+pub(super) struct ArenaContext<'a> {
     pub(super) request: &'a Request,
     pub(super) entries: &'a [Entry],
     pub(super) watcher: &'a dyn Watcher,
     pub(super) stop: &'a AtomicBool,
-    pub(super) journal: &'a Journal<Kept>,
+    pub(super) journal: &'a Journal<JournalRecord>,
 }
 
-/// What came of a protocol.
-pub struct Played {
+/// The results of one protocol.
+pub struct ProtocolResult {
     /// Which.
     pub protocol: Protocol,
     /// N.
@@ -91,21 +91,21 @@ impl Complete {
     }
 }
 
-/// One run that is wanted.
-struct Job<'a> {
+/// One run to be done.
+struct ArenaRun<'a> {
     entry: usize,
-    seat: &'a Seat,
+    seat: &'a Variant,
     repetition: usize,
 }
 
-impl Workshop<'_> {
+impl ArenaContext<'_> {
     /// All of a protocol; `None` where it was stopped.
     pub(super) fn play(
         &self,
         protocol: &Protocol,
         environment: &dyn Environment,
-    ) -> Result<Option<Played>, Error> {
-        let all: Vec<Option<&Seat>> =
+    ) -> Result<Option<ProtocolResult>, Error> {
+        let all: Vec<Option<&Variant>> =
             self.entries.iter().map(|entry| Some(&entry.published)).collect();
         let published = self.repetitions(protocol, environment, &all)?;
         let Some(published) = published else { return Ok(None) };
@@ -115,15 +115,15 @@ impl Workshop<'_> {
         for (entry, at) in self.entries.iter().zip(0..) {
             if published[at].complete().is_some() && !entry.others.is_empty() {
                 let seats = entry.others.iter().map(|(_, seat)| seat).chain([&entry.published]);
-                let job = |seat| Job { entry: at, seat, repetition: TUNING_REPETITION };
+                let job = |seat| ArenaRun { entry: at, seat, repetition: TUNING_REPETITION };
                 tries.extend(seats.map(job).enumerate());
             }
         }
-        let (places, jobs): (Vec<usize>, Vec<Job>) = tries.into_iter().unzip();
+        let (places, jobs): (Vec<usize>, Vec<ArenaRun>) = tries.into_iter().unzip();
         let Some(came) = self.run(protocol, environment, &jobs)? else { return Ok(None) };
         let mut best: BTreeMap<usize, (f64, usize)> = BTreeMap::new();
         for ((job, place), came) in jobs.iter().zip(places).zip(&came) {
-            if let Came::Done(run) = came {
+            if let RunOutcome::Done(run) = came {
                 let found = (run.regret, place);
                 best.entry(job.entry)
                     .and_modify(|best| *best = if found.0 < best.0 { found } else { *best })
@@ -134,7 +134,7 @@ impl Workshop<'_> {
             let others = &self.entries[at].others;
             best.get(&at).and_then(|(_, place)| others.get(*place))
         };
-        let seats: Vec<Option<&Seat>> =
+        let seats: Vec<Option<&Variant>> =
             (0..self.entries.len()).map(|at| chosen(at).map(|(_, seat)| seat)).collect();
         let tuned = self.repetitions(protocol, environment, &seats)?;
         let Some(tuned) = tuned else { return Ok(None) };
@@ -149,7 +149,12 @@ impl Workshop<'_> {
             })
             .collect();
         let size = environment.size();
-        Ok(Some(Played { protocol: protocol.clone(), users: size.users, dim: size.dim, results }))
+        Ok(Some(ProtocolResult {
+            protocol: protocol.clone(),
+            users: size.users,
+            dim: size.dim,
+            results,
+        }))
     }
 
     /// All repetitions of every entry, in some seat; nothing of those who have none.
@@ -157,13 +162,13 @@ impl Workshop<'_> {
         &self,
         protocol: &Protocol,
         environment: &dyn Environment,
-        seats: &[Option<&Seat>],
+        seats: &[Option<&Variant>],
     ) -> Result<Option<Vec<EntryOutcome>>, Error> {
         let mut jobs = Vec::new();
         for repetition in 0..protocol.reps {
             let seats =
                 seats.iter().enumerate().filter_map(|(entry, seat)| Some((entry, (*seat)?)));
-            jobs.extend(seats.map(|(entry, seat)| Job { entry, seat, repetition }));
+            jobs.extend(seats.map(|(entry, seat)| ArenaRun { entry, seat, repetition }));
         }
         let Some(came) = self.run(protocol, environment, &jobs)? else { return Ok(None) };
         let of = |at: usize| {
@@ -177,12 +182,12 @@ impl Workshop<'_> {
         &self,
         protocol: &Protocol,
         environment: &dyn Environment,
-        jobs: &[Job],
-    ) -> Result<Option<Vec<Came>>, Error> {
+        jobs: &[ArenaRun],
+    ) -> Result<Option<Vec<RunOutcome>>, Error> {
         let next = AtomicUsize::new(0);
-        let results: Mutex<BTreeMap<usize, Came>> = Mutex::default();
-        // Whoever was too slow once is not tried in further repetitions.
-        let given_up: Mutex<BTreeMap<usize, Came>> = Mutex::default();
+        let results: Mutex<BTreeMap<usize, RunOutcome>> = Mutex::default();
+        // A policy that was too slow once is not run in further repetitions.
+        let given_up: Mutex<BTreeMap<usize, RunOutcome>> = Mutex::default();
         let work = || -> Result<(), Error> {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
             pool.install(|| {
@@ -198,7 +203,7 @@ impl Workshop<'_> {
                         None => self.run_one(protocol, environment, job)?,
                     };
                     let Some(came) = came else { return Ok(()) };
-                    if !matches!(came, Came::Done(_)) && job.repetition != TUNING_REPETITION {
+                    if !matches!(came, RunOutcome::Done(_)) && job.repetition != TUNING_REPETITION {
                         locked(&given_up).insert(job.entry, came.clone());
                     }
                     locked(&results).insert(at, came);
@@ -224,8 +229,8 @@ impl Workshop<'_> {
         &self,
         protocol: &Protocol,
         environment: &dyn Environment,
-        job: &Job,
-    ) -> Result<Option<Came>, Error> {
+        job: &ArenaRun,
+    ) -> Result<Option<RunOutcome>, Error> {
         let (seat, limit) = (job.seat, self.request.seconds);
         let key = seat.identity.as_ref().map(|who| protocol.key(who, job.repetition));
         if let Some(kept) = key.as_ref().and_then(|key| self.journal.get(key))
@@ -245,17 +250,17 @@ impl Workshop<'_> {
         let stopped = || self.stop.load(Ordering::Relaxed);
         let halted = || stopped() || started.seconds() > limit;
         let came = match runner::play(&task, &(), &halted) {
-            Ok(Some(run)) => Came::Done(Record::of(&run, started.seconds())),
+            Ok(Some(run)) => RunOutcome::Done(Record::of(&run, started.seconds())),
             Ok(None) if stopped() => return Ok(None),
-            Ok(None) => Came::TooSlow(limit),
+            Ok(None) => RunOutcome::TooSlow(limit),
             // Some need what this protocol does not tell.
             Err(Error::Core(error @ cohort::Error::Needs { .. })) => {
-                Came::Refused(error.to_string())
+                RunOutcome::Refused(error.to_string())
             }
             Err(error) => return Err(error),
         };
         if let Some(key) = key {
-            self.journal.put(key, Kept { code: seat.code.clone(), came: came.clone() })?;
+            self.journal.put(key, JournalRecord { code: seat.code.clone(), came: came.clone() })?;
         }
         Ok(Some(came))
     }
@@ -266,7 +271,7 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// All repetitions of one policy.
-fn gather<'a>(runs: impl Iterator<Item = &'a Came>) -> EntryOutcome {
+fn gather<'a>(runs: impl Iterator<Item = &'a RunOutcome>) -> EntryOutcome {
     let mut complete = Complete {
         set: None,
         regrets: Vec::new(),
@@ -276,18 +281,19 @@ fn gather<'a>(runs: impl Iterator<Item = &'a Came>) -> EntryOutcome {
     };
     for came in runs {
         let run = match came {
-            Came::Done(run) => run,
-            Came::TooSlow(limit) => return EntryOutcome::Not(format!("took more than {limit} s")),
-            Came::Refused(why) => return EntryOutcome::Not(why.clone()),
+            RunOutcome::Done(run) => run,
+            RunOutcome::TooSlow(limit) => {
+                return EntryOutcome::Not(format!("took more than {limit} s"));
+            }
+            RunOutcome::Refused(why) => return EntryOutcome::Not(why.clone()),
         };
         complete.regrets.push(run.regret);
         complete.seconds += run.seconds;
         complete.state_bytes = run.state_bytes;
-        match complete.curve.is_empty() {
-            true => complete.curve.clone_from(&run.curve),
-            false => {
-                complete.curve.iter_mut().zip(&run.curve).for_each(|(sum, run)| sum.1 += run.1)
-            }
+        if complete.curve.is_empty() {
+            complete.curve.clone_from(&run.curve);
+        } else {
+            complete.curve.iter_mut().zip(&run.curve).for_each(|(sum, run)| sum.1 += run.1);
         }
     }
     if complete.regrets.is_empty() {

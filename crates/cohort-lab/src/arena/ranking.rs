@@ -1,7 +1,7 @@
-//! Who is better, over all protocols: mean ranks, wins, and the worst case.
+//! The ranking over all protocols: mean ranks, wins, and the worst case.
 
 use super::entry::Entry;
-use super::play::{Complete, Played};
+use super::play::{Complete, ProtocolResult};
 
 /// Where a policy stands over all protocols that it played.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub struct Standing {
 
 /// Policies that are ranked in a protocol, best first: place among entries, and what came of it.
 pub fn order<'a>(
-    played: &'a Played,
+    played: &'a ProtocolResult,
     oracles: &[bool],
     version: usize,
 ) -> Vec<(usize, &'a Complete)> {
@@ -47,8 +47,8 @@ fn rank(own: f64, all: &[f64]) -> f64 {
     below + (same + 1.0) / 2.0
 }
 
-/// Everybody who is ranked, best first.
-pub fn standings(played: &[Played], entries: &[Entry], version: usize) -> Vec<Standing> {
+/// All ranked participants, best first.
+pub fn standings(played: &[ProtocolResult], entries: &[Entry], version: usize) -> Vec<Standing> {
     let places = entries.iter().filter(|entry| !entry.oracle).count() as f64;
     let oracles: Vec<bool> = entries.iter().map(|entry| entry.oracle).collect();
     let mut all = Vec::new();

@@ -10,9 +10,9 @@ use crate::runner::Run;
 /// Points of a curve that are kept.
 const CURVE_POINTS: usize = 40;
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Came {
+pub enum RunOutcome {
     /// It came to its end.
     Done(Record),
     /// It took more seconds than this.
@@ -21,7 +21,7 @@ pub enum Came {
     Refused(String),
 }
 
-/// A run that came to its end.
+/// A completed run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// Regret over all rounds, mean over users.
@@ -34,20 +34,20 @@ pub struct Record {
     pub state_bytes: Option<u64>,
 }
 
-/// The same in the journal, with the program it is of.
+/// A journal line: the outcome, with the fingerprint of the code.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Kept {
+pub struct JournalRecord {
     /// A number for the code that decides what comes of a run.
     pub code: String,
-    /// What came of it.
-    pub came: Came,
+    /// The result.
+    pub came: RunOutcome,
 }
 
-impl Kept {
+impl JournalRecord {
     /// Whether a run need not be done again: it is of the same code, or of any where `any_code` is
     /// set, and was not given up sooner than it would be now.
     pub fn serves(&self, code: &str, limit: f64, any_code: bool) -> bool {
-        let in_time = !matches!(self.came, Came::TooSlow(before) if before < limit);
+        let in_time = !matches!(self.came, RunOutcome::TooSlow(before) if before < limit);
         in_time && (any_code || self.code == code)
     }
 }
@@ -120,10 +120,10 @@ mod tests {
     #[test]
     fn a_run_serves_where_code_and_limit_are_the_same() {
         let record = Record { regret: 1.0, curve: Vec::new(), seconds: 9.0, state_bytes: None };
-        let done = Kept { code: "a".into(), came: Came::Done(record) };
+        let done = JournalRecord { code: "a".into(), came: RunOutcome::Done(record) };
         assert!(done.serves("a", 5.0, false) && !done.serves("b", 5.0, false));
         assert!(done.serves("b", 5.0, true));
-        let slow = Kept { code: "a".into(), came: Came::TooSlow(5.0) };
+        let slow = JournalRecord { code: "a".into(), came: RunOutcome::TooSlow(5.0) };
         assert!(slow.serves("a", 5.0, false) && !slow.serves("a", 6.0, true));
     }
 

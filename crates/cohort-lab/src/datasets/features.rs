@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use super::components::{Sparse, principal};
-use super::{Catalogue, Tables};
+use super::{Dataset, RawDataset};
 use crate::Error;
 
 /// The choices between a table of words and the contexts that policies see.
@@ -59,10 +59,10 @@ impl Default for Choices {
 /// The seed of the subspace iteration: always the same.
 const SEED: u64 = 2011;
 
-impl Tables {
+impl RawDataset {
     /// Computes item vectors.
-    pub fn catalogue(&self, choices: Choices) -> Result<Catalogue, Error> {
-        let Tables { liked, words, friends, .. } = self.selected(choices.untagged);
+    pub fn catalogue(&self, choices: Choices) -> Result<Dataset, Error> {
+        let RawDataset { liked, words, friends, .. } = self.selected(choices.untagged);
         let most = words.len().min(self.vocabulary);
         if choices.dim == 0 || choices.dim > most {
             let expected = format!("1 to {most}, as many as items and words allow");
@@ -76,10 +76,10 @@ impl Tables {
         let mut rng = ChaCha8Rng::seed_from_u64(SEED);
         let mut items = principal(&matrix, choices.dim, centred, &mut rng);
         scale(&mut items, choices.dim, choices.rows);
-        Ok(Catalogue { dim: choices.dim, items, liked, friends })
+        Ok(Dataset { dim: choices.dim, items, liked, friends })
     }
 
-    fn selected(&self, untagged: Untagged) -> Tables {
+    fn selected(&self, untagged: Untagged) -> RawDataset {
         let keep = |words: &[(u32, f64)]| untagged == Untagged::Keep || !words.is_empty();
         let mut next = 0;
         let renumbered: Vec<Option<u32>> = (self.words.iter())
@@ -108,7 +108,7 @@ impl Tables {
         let friends =
             (self.friends.iter()).filter_map(|(a, b)| Some((place(*a)?, place(*b)?))).collect();
         let words = self.words.iter().filter(|words| keep(words)).cloned().collect();
-        Tables { liked, words, vocabulary: self.vocabulary, friends }
+        RawDataset { liked, words, vocabulary: self.vocabulary, friends }
     }
 }
 
@@ -146,8 +146,8 @@ fn scale(items: &mut [f64], dim: usize, rows: Rows) {
 mod tests {
     use super::*;
 
-    fn tables() -> Tables {
-        Tables {
+    fn tables() -> RawDataset {
+        RawDataset {
             liked: vec![vec![0, 2], vec![1], vec![3]],
             words: vec![vec![(0, 1.0), (1, 2.0)], vec![(1, 1.0)], vec![(0, 3.0), (2, 1.0)], vec![]],
             vocabulary: 3,
@@ -171,7 +171,7 @@ mod tests {
             let choices = Choices { dim: 2, untagged, centring: Centring::Centred, rows };
             tables().catalogue(choices).unwrap()
         };
-        let lengths = |catalogue: &Catalogue| -> Vec<f64> {
+        let lengths = |catalogue: &Dataset| -> Vec<f64> {
             let rows = catalogue.items.chunks_exact(2);
             rows.map(|row| row.iter().map(|v| v * v).sum::<f64>().sqrt()).collect()
         };

@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::Tables;
+use super::RawDataset;
 use super::files::{find, lines, numbers};
 use crate::Error;
 
@@ -33,7 +33,7 @@ pub fn locate(data: &Path) -> Option<PathBuf> {
 }
 
 /// Reads the data set from its folder.
-pub fn read(folder: &Path) -> Result<Tables, Error> {
+pub fn read(folder: &Path) -> Result<RawDataset, Error> {
     let rows = |name: &'static str| -> Result<_, Error> {
         Ok(lines(folder, name)?.into_iter().enumerate().map(move |(k, line)| (name, k, line)))
     };
@@ -88,7 +88,7 @@ pub fn read(folder: &Path) -> Result<Tables, Error> {
             }
         }
     }
-    Ok(Tables {
+    Ok(RawDataset {
         friends,
         liked: liked.into_values().map(|items| items.into_iter().collect()).collect(),
         words: words.into_iter().map(|counts| counts.into_iter().collect()).collect(),

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Catalogue;
+use super::Dataset;
 use crate::{Error, npy};
 
 /// The name of the data set's folder inside the folder of all data.
@@ -23,7 +23,7 @@ pub fn locate(data: &Path) -> Option<PathBuf> {
 }
 
 /// Reads the data set from its folder; users who like nothing are dropped.
-pub fn read(folder: &Path) -> Result<Catalogue, Error> {
+pub fn read(folder: &Path) -> Result<Dataset, Error> {
     let path = folder.join(ITEMS);
     let items = npy::read::<f64>(&path, &["items", "dim"])?;
     let dim = items.shape[1];
@@ -51,7 +51,7 @@ pub fn read(folder: &Path) -> Result<Catalogue, Error> {
             liked.entry(entry[0]).or_default().insert(item);
         }
     }
-    Ok(Catalogue {
+    Ok(Dataset {
         dim,
         // All divided by the longest, so that contexts have at most length 1.
         items: items.values.iter().map(|value| value / largest).collect(),

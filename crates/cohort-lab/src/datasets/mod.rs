@@ -1,4 +1,4 @@
-//! Public data sets as catalogues of items that users liked or did not.
+//! Public data sets: items as vectors, and which users liked them.
 //!
 //! | file | question it answers |
 //! | --- | --- |
@@ -27,9 +27,9 @@ pub const DEFAULT_FOLDER: &str = "data";
 /// The environment variable that names another folder.
 pub const FOLDER_VARIABLE: &str = "COHORT_DATA";
 
-/// A data set before words become vectors.
+/// A raw data set, before tags become vectors.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tables {
+pub struct RawDataset {
     /// For every user, the items it liked, ascending.
     pub liked: Vec<Vec<u32>>,
     /// For every item, its words and their counts, ascending by word.
@@ -40,9 +40,9 @@ pub struct Tables {
     pub friends: Vec<(usize, usize)>,
 }
 
-/// Users, items as vectors, and who likes what: the data of a world.
+/// A data set: users, items as vectors, and who likes what.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Catalogue {
+pub struct Dataset {
     /// The dimension of the items' vectors.
     pub dim: usize,
     /// The items' vectors, row by row.
@@ -53,7 +53,7 @@ pub struct Catalogue {
     pub friends: Vec<(usize, usize)>,
 }
 
-impl Catalogue {
+impl Dataset {
     /// The number of items.
     pub fn len(&self) -> usize {
         self.items.len() / self.dim

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::Tables;
+use super::RawDataset;
 use super::files::find;
 use super::lastfm::atomic;
 use crate::Error;
@@ -29,7 +29,7 @@ pub fn locate(data: &Path) -> Option<PathBuf> {
 }
 
 /// Reads the data set from its folder.
-pub fn read(folder: &Path) -> Result<Tables, Error> {
+pub fn read(folder: &Path) -> Result<RawDataset, Error> {
     let mut vocabulary: BTreeMap<String, u32> = BTreeMap::new();
     let mut number = |word: String| {
         let next = vocabulary.len() as u32;
@@ -57,7 +57,7 @@ pub fn read(folder: &Path) -> Result<Tables, Error> {
             liked.entry(id(folder, "ratings.csv", &user)?).or_default().insert(*item);
         }
     }
-    Ok(Tables {
+    Ok(RawDataset {
         liked: liked.into_values().map(|items| items.into_iter().collect()).collect(),
         words: films.into_values().map(|counts| counts.into_iter().collect()).collect(),
         vocabulary: vocabulary.len(),

@@ -15,7 +15,7 @@ use cohort::{Arm, Contexts, Truth};
 use rand::RngExt;
 
 use crate::Error;
-use crate::datasets::{self, Catalogue, Centring, Choices, Rows, Tables, Untagged};
+use crate::datasets::{self, Centring, Choices, Dataset, RawDataset, Rows, Untagged};
 use crate::environment::{Environment, EnvironmentInfo, Feedback, Size, World};
 use crate::seed::{Purpose, Seed};
 
@@ -89,7 +89,7 @@ const OFFER_OPTIONS: &[Param] = &[
 ];
 
 struct Shop {
-    catalogue: Arc<Catalogue>,
+    catalogue: Arc<Dataset>,
     /// For every item, the users who like it.
     fans: Arc<Vec<Vec<u32>>>,
     arms: usize,
@@ -101,7 +101,7 @@ fn build(
     settings: &Settings,
     name: &str,
     locate: fn(&Path) -> Option<std::path::PathBuf>,
-    read: fn(&Path) -> Result<Tables, Error>,
+    read: fn(&Path) -> Result<RawDataset, Error>,
     how_to_get: &str,
 ) -> Result<Box<dyn Environment>, Error> {
     let folder = find_folder(settings, name, locate, how_to_get)?;
@@ -140,7 +140,7 @@ fn find_folder(
     })
 }
 
-fn shop(settings: &Settings, catalogue: Catalogue) -> Result<Box<dyn Environment>, Error> {
+fn shop(settings: &Settings, catalogue: Dataset) -> Result<Box<dyn Environment>, Error> {
     let arms = settings.count("arms");
     let most = MOST_ARMS.min(catalogue.len());
     if arms > most {
@@ -161,7 +161,7 @@ fn shop(settings: &Settings, catalogue: Catalogue) -> Result<Box<dyn Environment
 
 impl Environment for Shop {
     fn size(&self) -> Size {
-        let Catalogue { dim, liked, .. } = self.catalogue.as_ref();
+        let Dataset { dim, liked, .. } = self.catalogue.as_ref();
         Size { users: liked.len(), dim: *dim, arms: self.arms, rounds: None }
     }
 
@@ -182,7 +182,7 @@ impl Environment for Shop {
 
 /// The world of one repetition.
 struct CatalogueWorld {
-    catalogue: Arc<Catalogue>,
+    catalogue: Arc<Dataset>,
     fans: Arc<Vec<Vec<u32>>>,
     arms: usize,
     own_offers: bool,
@@ -285,7 +285,7 @@ mod tests {
     use crate::datasets::synthetic::write_lastfm;
     use cohort::params::Value;
 
-    fn world(offer: &str) -> (Box<dyn World>, Catalogue) {
+    fn world(offer: &str) -> (Box<dyn World>, Dataset) {
         let data = tempfile::tempdir().unwrap();
         write_lastfm(data.path(), 30, 60, 3).unwrap();
         let settings = [("data", data.path().to_str().unwrap()), ("offer", offer)];
@@ -298,7 +298,7 @@ mod tests {
     }
 
     /// Finds an item by its vector.
-    fn item_of(catalogue: &Catalogue, vector: &[f64]) -> Vec<u32> {
+    fn item_of(catalogue: &Dataset, vector: &[f64]) -> Vec<u32> {
         (0..catalogue.len() as u32).filter(|item| catalogue.item(*item) == vector).collect()
     }
 

@@ -10,7 +10,7 @@ use cohort::{Arm, Contexts, Truth};
 use rand::seq::SliceRandom;
 
 use super::parts::centres::{CLUSTER_OPTIONS, Centres, cluster_of_every_user, shares};
-use super::parts::laws::{Drawn, LAW_OPTIONS, Laws, check_fits, normal};
+use super::parts::laws::{DrawnRounds, LAW_OPTIONS, Laws, check_fits, normal};
 use super::parts::linear::{LinearWorld, UserLaw, Users};
 use crate::Error;
 use crate::environment::{Environment, EnvironmentInfo, Feedback, Size, World};
@@ -116,7 +116,7 @@ impl DrawnUsers {
 }
 
 struct DriftingWorld {
-    world: LinearWorld<Drawn>,
+    world: LinearWorld<DrawnRounds>,
     seed: Seed,
     dim: usize,
     drift: Drift,

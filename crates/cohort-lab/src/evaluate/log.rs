@@ -10,9 +10,9 @@ pub struct Log {
     /// The decisions.
     pub rows: Vec<Row>,
     /// The ids of all items that were ever offered.
-    pub items: Names,
+    pub items: Interner,
     /// The ids of all users.
-    pub users: Names,
+    pub users: Interner,
     /// The number of features of a candidate; 0 where the log has none.
     pub dim: usize,
     /// The number of features of a row itself (say, of its user), which the reward model uses.
@@ -67,12 +67,12 @@ impl Row {
 
 /// An interner: words numbered by first appearance.
 #[derive(Clone, Debug, Default)]
-pub struct Names {
+pub struct Interner {
     words: Vec<String>,
     numbers: HashMap<String, usize>,
 }
 
-impl Names {
+impl Interner {
     /// The number of a word, which is added if new.
     pub fn number(&mut self, word: &str) -> usize {
         if let Some(number) = self.numbers.get(word) {

@@ -22,12 +22,12 @@ const RIDGE: f64 = 1.0;
 /// The models of all folds and strata.
 pub struct RewardModel {
     /// `models[stratum][fold]`
-    models: Vec<Vec<Ridge>>,
+    models: Vec<Vec<FittedRidge>>,
 }
 
 /// One fitted model.
 #[derive(Clone, Debug, Default)]
-struct Ridge {
+struct FittedRidge {
     intercept: f64,
     of_row: Vec<f64>,
     of_item: Vec<f64>,
@@ -41,7 +41,7 @@ impl RewardModel {
             let others = (log.rows.iter().enumerate())
                 .filter(|(at, row)| row.stratum == stratum && at % FOLDS != fold)
                 .map(|(_, row)| row);
-            Ridge::fit(log, others)
+            FittedRidge::fit(log, others)
         };
         let models = (0..strata)
             .map(|stratum| (0..FOLDS).into_par_iter().map(|fold| fit(stratum, fold)).collect())
@@ -56,7 +56,7 @@ impl RewardModel {
     }
 }
 
-impl Ridge {
+impl FittedRidge {
     fn fit<'a>(log: &Log, rows: impl Iterator<Item = &'a Row> + Clone) -> Self {
         let of_item = if log.items_have_features() { log.dim } else { log.items.len() };
         let dim = log.context_dim + of_item;
@@ -142,7 +142,7 @@ mod tests {
                 ..Row::default()
             });
         }
-        let model = Ridge::fit(&log, log.rows.iter());
+        let model = FittedRidge::fit(&log, log.rows.iter());
         // At the optimum the gradient vanishes: Σ(r − q̂) = 0 and Σ(r − q̂)x = λβ.
         let error = |row: &Row| row.reward - model.predict(&log, row, 0);
         let total: f64 = log.rows.iter().map(error).sum();

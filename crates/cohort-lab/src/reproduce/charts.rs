@@ -1,6 +1,6 @@
 //! From evidence to figures.
 
-use super::evidence::{Cell, Measured, Played, Width};
+use super::evidence::{Measured, PolicyResult, SettingResult, Width};
 use super::fit::{self, Slope};
 use super::study::{Facet, Kind};
 use crate::figures::scale::short;
@@ -68,7 +68,7 @@ fn curves(measured: &Measured) -> Vec<Figure> {
     figures
 }
 
-fn curve_panel(cell: &Cell, facets: &[Facet], width: Width, kind: Kind) -> Panel {
+fn curve_panel(cell: &SettingResult, facets: &[Facet], width: Width, kind: Kind) -> Panel {
     let random = cell.played(Width::Paper, "random");
     let by = random.filter(|_| kind == Kind::Ratio);
     let series = (cell.all(width))
@@ -88,7 +88,7 @@ fn curve_panel(cell: &Cell, facets: &[Facet], width: Width, kind: Kind) -> Panel
     }
 }
 
-fn curve(played: &Played, rounds: usize, by: Option<&Played>) -> Series {
+fn curve(played: &PolicyResult, rounds: usize, by: Option<&PolicyResult>) -> Series {
     let mut points = played.curve(rounds, by);
     if by.is_none() {
         points.insert(0, Point { x: 0.0, y: 0.0, low: 0.0, high: 0.0 });
@@ -103,7 +103,7 @@ fn curve(played: &Played, rounds: usize, by: Option<&Played>) -> Series {
     }
 }
 
-fn title(cell: &Cell, facets: &[Facet]) -> String {
+fn title(cell: &SettingResult, facets: &[Facet]) -> String {
     let part = |facet: &Facet| {
         let value = cell.setting.text(&facet.key).unwrap_or_default();
         match facet.label.strip_suffix(':') {
@@ -119,15 +119,15 @@ fn title(cell: &Cell, facets: &[Facet]) -> String {
 }
 
 /// The axis of a scaling study at a setting: ε where that is what is looked at, else the facet.
-pub fn axis_value(measured: &Measured, cell: &Cell) -> f64 {
+pub fn axis_value(measured: &Measured, cell: &SettingResult) -> f64 {
     let Some(axis) = measured.study.axis() else { return f64::NAN };
     let value = cell.setting.number(&axis.key).unwrap_or(f64::NAN);
     if axis.key == "spread" { cell.heterogeneity.unwrap_or(value) } else { value }
 }
 
-/// Everybody's exponent at a noise level.
+/// The exponent of every policy at a noise level.
 pub fn slopes(measured: &Measured, noise: &str) -> Vec<(String, Slope)> {
-    let cells: Vec<&Cell> = measured.with("noise", noise).collect();
+    let cells: Vec<&SettingResult> = measured.with("noise", noise).collect();
     let Some(first) = cells.first() else { return Vec::new() };
     (first.all(Width::Paper))
         .filter_map(|played| {
@@ -137,7 +137,7 @@ pub fn slopes(measured: &Measured, noise: &str) -> Vec<(String, Slope)> {
         .collect()
 }
 
-fn along(measured: &Measured, cells: &[&Cell], label: &str) -> (Vec<f64>, Vec<Vec<f64>>) {
+fn along(measured: &Measured, cells: &[&SettingResult], label: &str) -> (Vec<f64>, Vec<Vec<f64>>) {
     (cells.iter())
         .filter_map(|cell| {
             let played = cell.played(Width::Paper, label)?;
@@ -150,7 +150,7 @@ fn scaling(measured: &Measured) -> Figure {
     let study = &measured.study;
     let panels: Vec<Panel> = (measured.values("noise").iter())
         .map(|noise| {
-            let cells: Vec<&Cell> = measured.with("noise", noise).collect();
+            let cells: Vec<&SettingResult> = measured.with("noise", noise).collect();
             let series = (slopes(measured, noise).into_iter())
                 .map(|(label, slope)| {
                     let (xs, numbers) = along(measured, &cells, &label);

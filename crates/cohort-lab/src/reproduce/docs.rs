@@ -5,7 +5,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use super::claims::{Judged, Verdict};
+use super::claims::{ClaimResult, Verdict};
 use super::evidence::{Evidence, Measured, Width};
 use super::page::Section;
 use super::study::{Kind, UNDER};
@@ -39,7 +39,7 @@ pub fn write(
     request: &Request,
     sections: &[Section],
     evidence: &Evidence,
-    claims: &[Judged],
+    claims: &[ClaimResult],
 ) -> Result<(), Error> {
     // Where the data sets were is of no interest to anybody else.
     let request = &Request { data: PathBuf::from("DIR"), ..request.clone() };
@@ -105,7 +105,7 @@ fn times(to: &mut impl std::io::Write, evidence: &Evidence) -> std::io::Result<(
 }
 
 /// `17 reproduced, 9 partly, …`
-pub fn score(claims: &[Judged]) -> String {
+pub fn score(claims: &[ClaimResult]) -> String {
     let parts: Vec<String> = (Verdict::ALL.iter())
         .filter_map(|verdict| {
             let count = claims.iter().filter(|judged| judged.finding.verdict == *verdict).count();
@@ -124,7 +124,7 @@ fn markdown(
     request: &Request,
     sections: &[Section],
     evidence: &Evidence,
-    claims: &[Judged],
+    claims: &[ClaimResult],
 ) -> String {
     let mut out = String::new();
     let _ = writeln!(
@@ -182,11 +182,11 @@ fn line(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ").replace('<', "&lt;")
 }
 
-fn write_summary(out: &mut String, claims: &[Judged]) {
+fn write_summary(out: &mut String, claims: &[ClaimResult]) {
     out.push_str(
         "| claim | where | verdict | tuned | applies |\n| --- | --- | --- | --- | --- |\n",
     );
-    for Judged { claim, finding, applies, .. } in claims {
+    for ClaimResult { claim, finding, applies, .. } in claims {
         let tuned = finding.tuned.map_or("–".to_owned(), |verdict| verdict.to_string());
         let applies = match applies.of {
             0 => "–".to_owned(),
@@ -243,8 +243,8 @@ fn machine(request: &Request) -> String {
     )
 }
 
-fn write_claim(out: &mut String, request: &Request, judged: &Judged) {
-    let Judged { claim, finding, .. } = judged;
+fn write_claim(out: &mut String, request: &Request, judged: &ClaimResult) {
+    let ClaimResult { claim, finding, .. } = judged;
     let _ = writeln!(
         out,
         "\n### {}\n\n> {} ({})\n\n**{}.** {}{}\n",

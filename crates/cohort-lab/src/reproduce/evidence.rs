@@ -1,4 +1,4 @@
-//! Everything that was measured, by study, setting, width and policy, and how it compares.
+//! All results, by study, setting, width and policy, and comparisons between policies.
 
 use std::fmt;
 use std::sync::Arc;
@@ -39,14 +39,14 @@ pub struct Measured {
     /// The study.
     pub study: Arc<Study>,
     /// Its settings, in their order.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<SettingResult>,
     /// Policies of the study that are not there yet.
     pub absent: Vec<String>,
 }
 
-/// One setting and what came of it.
+/// The results in one setting.
 #[derive(Clone)]
-pub struct Cell {
+pub struct SettingResult {
     /// The values of the facets.
     pub setting: Setting,
     /// N.
@@ -58,18 +58,18 @@ pub struct Cell {
     /// T.
     pub rounds: usize,
     /// Who the users of every repetition are, where that is known.
-    pub people: Vec<People>,
+    pub people: Vec<UserTruth>,
     /// What a probe answered in every repetition.
     pub values: Vec<Vec<f64>>,
     /// The mean over users and repetitions of ‖θ_i − θ̄‖, where users have a θ.
     pub heterogeneity: Option<f64>,
     /// What came of every policy at every width.
-    pub results: Vec<Played>,
+    pub results: Vec<PolicyResult>,
 }
 
-/// Who the users of one repetition are.
+/// The true parameters of the users of one repetition.
 #[derive(Clone, Debug, Default)]
-pub struct People {
+pub struct UserTruth {
     /// ε_i = ‖θ_i − θ̄‖ of every user.
     pub epsilons: Vec<f64>,
     /// The cluster of every user.
@@ -82,7 +82,7 @@ pub struct People {
     pub diameter: f64,
 }
 
-impl People {
+impl UserTruth {
     /// From the vectors of all users and their clusters.
     pub fn new(thetas: &[&[f64]], clusters: &[usize]) -> Self {
         let users = thetas.len().max(1) as f64;
@@ -100,10 +100,8 @@ impl People {
             first[*cluster].get_or_insert(theta);
         }
         // As many clusters as users are users: nobody asks how far apart those are.
-        let centres: Vec<&[f64]> = match count == thetas.len() {
-            true => Vec::new(),
-            false => first.into_iter().flatten().collect(),
-        };
+        let centres: Vec<&[f64]> =
+            if count == thetas.len() { Vec::new() } else { first.into_iter().flatten().collect() };
         let mut separations = vec![f64::INFINITY; centres.len()];
         let mut diameter: f64 = 0.0;
         for i in 0..centres.len() {
@@ -131,8 +129,8 @@ impl People {
 
 /// One policy at one width.
 #[derive(Clone)]
-pub struct Played {
-    /// What it is called.
+pub struct PolicyResult {
+    /// Its name.
     pub label: String,
     /// At which width.
     pub width: Width,
@@ -173,12 +171,16 @@ impl Measured {
     }
 
     /// The settings in which a facet has a value.
-    pub fn with<'a>(&'a self, key: &'a str, value: &'a str) -> impl Iterator<Item = &'a Cell> {
+    pub fn with<'a>(
+        &'a self,
+        key: &'a str,
+        value: &'a str,
+    ) -> impl Iterator<Item = &'a SettingResult> {
         self.cells.iter().filter(move |cell| cell.setting.text(key).as_deref() == Some(value))
     }
 
     /// The same study with those settings only.
-    pub fn only(&self, mut keep: impl FnMut(&Cell) -> bool) -> Measured {
+    pub fn only(&self, mut keep: impl FnMut(&SettingResult) -> bool) -> Measured {
         let cells = self.cells.iter().filter(|cell| keep(cell)).cloned().collect();
         Measured { study: self.study.clone(), cells, absent: self.absent.clone() }
     }
@@ -195,7 +197,7 @@ impl Measured {
                     played.iter().find(|form| form.label == wanted && form.width == one.width)
                 });
                 let form = form.unwrap_or(one).clone();
-                cell.results.push(Played { label: one.label.clone(), ..form });
+                cell.results.push(PolicyResult { label: one.label.clone(), ..form });
             }
         }
         all
@@ -203,7 +205,7 @@ impl Measured {
 
     /// How many repetitions there are; of a run that is not complete, those of most policies.
     pub fn repetitions(&self) -> usize {
-        let played = |cell: &Cell| {
+        let played = |cell: &SettingResult| {
             let of_policies = cell.results.iter().map(|played| played.outcomes.len()).max();
             of_policies.unwrap_or(cell.values.len())
         };
@@ -240,22 +242,23 @@ impl Measured {
 
     /// Whether policies were also run at tuned widths.
     pub fn widths(&self) -> &'static [Width] {
-        let tuned = |cell: &Cell| cell.results.iter().any(|played| played.width == Width::Tuned);
+        let tuned =
+            |cell: &SettingResult| cell.results.iter().any(|played| played.width == Width::Tuned);
         if self.cells.iter().any(tuned) { &[Width::Paper, Width::Tuned] } else { &[Width::Paper] }
     }
 }
 
-impl Cell {
+impl SettingResult {
     /// A policy at a width; what has no width of its own is the same at all.
-    pub fn played(&self, width: Width, label: &str) -> Option<&Played> {
+    pub fn played(&self, width: Width, label: &str) -> Option<&PolicyResult> {
         let find = |width| {
             self.results.iter().find(|played| played.label == label && played.width == width)
         };
         find(width).or_else(|| find(Width::Paper))
     }
 
-    /// Everybody at a width, in the order of the study.
-    pub fn all(&self, width: Width) -> impl Iterator<Item = &Played> {
+    /// All policies at a width, in the order of the study.
+    pub fn all(&self, width: Width) -> impl Iterator<Item = &PolicyResult> {
         let first = self.results.iter().filter(|played| played.width == Width::Paper);
         first.filter_map(move |played| self.played(width, &played.label))
     }
@@ -268,7 +271,7 @@ impl Cell {
 
     /// The mean of a policy's regret.
     pub fn regret(&self, width: Width, label: &str) -> Option<f64> {
-        self.played(width, label).map(Played::mean)
+        self.played(width, label).map(PolicyResult::mean)
     }
 
     /// Compares two policies repetition by repetition: they met the same worlds.
@@ -280,7 +283,7 @@ impl Cell {
         let mean = differences.iter().sum::<f64>() / differences.len() as f64;
         let margin = half_width_95(&differences).unwrap_or(0.0);
         // Over the repetitions that both have.
-        let sum = |played: &Played| {
+        let sum = |played: &PolicyResult| {
             played.outcomes.iter().take(differences.len()).map(JobOutcome::total).sum::<f64>()
         };
         Some(Comparison {
@@ -291,7 +294,7 @@ impl Cell {
     }
 }
 
-impl Played {
+impl PolicyResult {
     /// The regret of every repetition.
     pub fn totals(&self) -> Vec<f64> {
         self.outcomes.iter().map(JobOutcome::total).collect()
@@ -317,7 +320,7 @@ impl Played {
     }
 
     /// The curve with its 95 % band, divided by another policy's where one is given.
-    pub fn curve(&self, rounds: usize, by: Option<&Played>) -> Vec<Point> {
+    pub fn curve(&self, rounds: usize, by: Option<&PolicyResult>) -> Vec<Point> {
         let at = |k: usize| -> Vec<f64> {
             (self.outcomes.iter().enumerate())
                 .take(by.map_or(usize::MAX, |by| by.outcomes.len()))

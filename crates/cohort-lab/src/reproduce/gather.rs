@@ -1,4 +1,4 @@
-//! From studies to evidence: places are made, parameters tuned, everything run.
+//! Runs the studies: environments are built, parameters tuned, all jobs run, results collected.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,12 +7,12 @@ use std::sync::Arc;
 use cohort::params::Value;
 use cohort::registry;
 
-use super::evidence::{Cell, Evidence, Measured, People, Played, Width};
-use super::job::{Inquiry, Job, JobOutcome, Place, Work, describe, fnv};
-use super::so_far::{Extent, trim};
+use super::evidence::{Evidence, Measured, PolicyResult, SettingResult, UserTruth, Width};
+use super::job::{CachedWork, EnvironmentKey, Inquiry, Job, JobOutcome, describe, fnv};
+use super::so_far::{Coverage, trim};
 use super::study::{Kind, Setting, Study};
-use super::tuning::{Candidates, Params, Rung, choose};
-use super::workers::{Halt, Workshop};
+use super::tuning::{Candidates, Params, TuningStep, choose};
+use super::workers::{Halt, WorkerContext};
 use crate::experiment::{Draft, PolicyDraft};
 use crate::runner::Contender;
 use crate::seed::Seed;
@@ -32,14 +32,14 @@ struct Stage {
     study: Arc<Study>,
     setting: Setting,
     draft: Draft,
-    place: Arc<Place>,
+    place: Arc<EnvironmentKey>,
     rounds: usize,
     reps: usize,
     seed: u64,
 }
 
-/// A policy that may be tuned, with all it may be tuned to.
-struct Entry {
+/// A policy with the parameter values it is tuned over.
+struct TunedPolicy {
     policy: PolicyDraft,
     /// Combinations of parameters to choose from as the paper does it; one if it does not.
     paper: Vec<Params>,
@@ -47,30 +47,30 @@ struct Entry {
     fair: Vec<Params>,
 }
 
-/// A study with everything that is to be run for it.
-struct Prepared {
+/// A study with all of its runs.
+struct PreparedStudy {
     study: Arc<Study>,
     stages: Vec<Stage>,
-    entries: Vec<Vec<Entry>>,
+    entries: Vec<Vec<TunedPolicy>>,
 }
 
 /// Runs all studies.
 pub fn gather(
     studies: Vec<Study>,
-    workshop: &Workshop,
+    workshop: &WorkerContext,
     data: &Path,
     seed: Option<u64>,
 ) -> Result<Evidence, Halt> {
     let mut evidence = Evidence { studies: Vec::new(), left_out: Vec::new() };
-    let mut places = Places { data, made: BTreeMap::new() };
+    let mut places = EnvironmentCache { data, made: BTreeMap::new() };
     let mut prepared = Vec::new();
     for study in studies {
         match places.missing(&study) {
             Some(why) => evidence.left_out.push((study.name, study.title, why)),
-            None => prepared.push(Prepared::new(Arc::new(study), &mut places, seed)?),
+            None => prepared.push(PreparedStudy::new(Arc::new(study), &mut places, seed)?),
         }
     }
-    let work = prepared.iter().map(Prepared::work).sum::<Result<u64, Error>>()?;
+    let work = prepared.iter().map(PreparedStudy::work).sum::<Result<u64, Error>>()?;
     workshop.watcher.planned(work);
     for study in prepared {
         workshop.watcher.study(&study.study.name, study.work()?);
@@ -89,8 +89,12 @@ pub fn gather(
     Ok(evidence)
 }
 
-impl Prepared {
-    fn new(study: Arc<Study>, places: &mut Places, seed: Option<u64>) -> Result<Self, Error> {
+impl PreparedStudy {
+    fn new(
+        study: Arc<Study>,
+        places: &mut EnvironmentCache,
+        seed: Option<u64>,
+    ) -> Result<Self, Error> {
         if study.probe.is_some() {
             return Ok(Self { study, stages: Vec::new(), entries: Vec::new() });
         }
@@ -125,7 +129,7 @@ impl Prepared {
     }
 
     /// Runs all of it; none where nothing is to be run and nothing is there.
-    fn run(&self, workshop: &Workshop) -> Result<Option<Measured>, Halt> {
+    fn run(&self, workshop: &WorkerContext) -> Result<Option<Measured>, Halt> {
         let mut all = Vec::new();
         for (at, entries) in self.entries.iter().enumerate() {
             for entry in entries {
@@ -167,16 +171,16 @@ impl Prepared {
             }
         }
         let mut outcomes = workshop.outcomes(&self.study.name, &jobs)?.into_iter();
-        let mut results: Vec<Vec<Played>> = self.stages.iter().map(|_| Vec::new()).collect();
+        let mut results: Vec<Vec<PolicyResult>> = self.stages.iter().map(|_| Vec::new()).collect();
         for (at, width, policy, candidates) in all {
             let chosen = candidates.first().cloned();
             let count = chosen.as_ref().map_or(0, |_| self.stages[at].reps);
             let of_policy: Vec<Option<JobOutcome>> = outcomes.by_ref().take(count).collect();
             let outcomes = of_policy.into_iter().map_while(|outcome| outcome).collect();
             let (label, chosen) = (policy.label().to_owned(), chosen.unwrap_or_default());
-            results[at].push(Played { label, width, chosen, outcomes });
+            results[at].push(PolicyResult { label, width, chosen, outcomes });
         }
-        let Some(Extent { repetitions, absent }) = trim(&mut results) else { return Ok(None) };
+        let Some(Coverage { repetitions, absent }) = trim(&mut results) else { return Ok(None) };
         let cells = (self.stages.iter().zip(results))
             .map(|(stage, results)| stage.cell(results, repetitions))
             .collect::<Result<_, Error>>()?;
@@ -193,7 +197,7 @@ pub fn again(
     seed: Option<u64>,
 ) -> Result<Option<JobOutcome>, Error> {
     let Some(setting) = study.settings().into_iter().next() else { return Ok(None) };
-    let mut places = Places { data, made: BTreeMap::new() };
+    let mut places = EnvironmentCache { data, made: BTreeMap::new() };
     let stage = Stage::new(Arc::new(study), setting, &mut places, seed)?;
     let entries = stage.entries()?;
     let entry = entries.iter().find(|entry| entry.policy.label() == policy);
@@ -228,15 +232,15 @@ fn inquiries(study: &Study, seed: Option<u64>) -> Result<Vec<Inquiry>, Error> {
 /// Asks a probe in every setting; none where nothing is to be run and nothing is there.
 fn ask(
     study: &Arc<Study>,
-    workshop: &Workshop,
+    workshop: &WorkerContext,
     seed: Option<u64>,
 ) -> Result<Option<Measured>, Halt> {
     let asked = inquiries(study, seed)?;
-    let mut cells: Vec<Cell> = Vec::new();
+    let mut cells: Vec<SettingResult> = Vec::new();
     for (inquiry, outcome) in asked.iter().zip(workshop.outcomes(&study.name, &asked)?) {
         match cells.last_mut().filter(|cell| cell.setting == inquiry.setting) {
             Some(cell) => cell.values.extend(outcome.map(|outcome| outcome.values)),
-            None => cells.push(Cell {
+            None => cells.push(SettingResult {
                 setting: inquiry.setting.clone(),
                 users: 0,
                 dim: 0,
@@ -259,7 +263,7 @@ impl Stage {
     fn new(
         study: Arc<Study>,
         setting: Setting,
-        places: &mut Places,
+        places: &mut EnvironmentCache,
         seed: Option<u64>,
     ) -> Result<Self, Error> {
         let draft = study.draft_of(&setting);
@@ -274,7 +278,7 @@ impl Stage {
     }
 
     /// Who plays here, and what may be tuned.
-    fn entries(&self) -> Result<Vec<Entry>, Error> {
+    fn entries(&self) -> Result<Vec<TunedPolicy>, Error> {
         let mut entries = Vec::new();
         for policy in &self.draft.policies {
             if !self.can_play(policy)? {
@@ -293,7 +297,7 @@ impl Stage {
                 }
                 _ => (vec![Vec::new()], Vec::new()),
             };
-            entries.push(Entry { policy: policy.clone(), paper, fair });
+            entries.push(TunedPolicy { policy: policy.clone(), paper, fair });
         }
         Ok(entries)
     }
@@ -343,7 +347,7 @@ impl Stage {
         &self,
         policy: &PolicyDraft,
         params: &Params,
-        rung: &Rung,
+        rung: &TuningStep,
     ) -> Result<Vec<Job>, Error> {
         let first = Job {
             place: self.place.clone(),
@@ -358,10 +362,10 @@ impl Stage {
         Ok(rung.repetitions.clone().map(of).collect())
     }
 
-    fn cell(&self, results: Vec<Played>, repetitions: usize) -> Result<Cell, Error> {
+    fn cell(&self, results: Vec<PolicyResult>, repetitions: usize) -> Result<SettingResult, Error> {
         let size = self.place.environment.size();
         let people = self.people(repetitions)?;
-        Ok(Cell {
+        Ok(SettingResult {
             setting: self.setting.clone(),
             users: size.users,
             dim: size.dim,
@@ -375,21 +379,21 @@ impl Stage {
     }
 
     /// Who the users of every repetition are, where the environment tells.
-    fn people(&self, repetitions: usize) -> Result<Vec<People>, Error> {
+    fn people(&self, repetitions: usize) -> Result<Vec<UserTruth>, Error> {
         let dim = self.place.environment.size().dim;
         let mut people = Vec::new();
         for repetition in 0..repetitions {
             let world = self.place.environment.world(Seed { seed: self.seed, repetition })?;
             let Some(truth) = world.truth() else { return Ok(Vec::new()) };
             let users: Vec<&[f64]> = truth.thetas.chunks_exact(dim).collect();
-            people.push(People::new(&users, truth.clusters));
+            people.push(UserTruth::new(&users, truth.clusters));
         }
         Ok(people)
     }
 }
 
 /// Mean of ε_i over users and repetitions.
-fn heterogeneity(people: &[People]) -> Option<f64> {
+fn heterogeneity(people: &[UserTruth]) -> Option<f64> {
     let mean = |numbers: &[f64]| numbers.iter().sum::<f64>() / numbers.len() as f64;
     let each: Vec<f64> = people.iter().map(|people| mean(&people.epsilons)).collect();
     (!each.is_empty()).then(|| mean(&each))
@@ -412,13 +416,13 @@ fn combinations(grid: &[(String, Vec<f64>)]) -> Vec<Params> {
     all
 }
 
-/// Environments, each made once.
-struct Places<'a> {
+/// A cache of environments, each built once.
+struct EnvironmentCache<'a> {
     data: &'a Path,
-    made: BTreeMap<String, Arc<Place>>,
+    made: BTreeMap<String, Arc<EnvironmentKey>>,
 }
 
-impl Places<'_> {
+impl EnvironmentCache<'_> {
     /// Why a study cannot be run, if it cannot.
     fn missing(&self, study: &Study) -> Option<String> {
         match study.draft.environment.as_deref() {
@@ -432,7 +436,7 @@ impl Places<'_> {
         }
     }
 
-    fn place(&mut self, draft: &Draft) -> Result<Arc<Place>, Error> {
+    fn place(&mut self, draft: &Draft) -> Result<Arc<EnvironmentKey>, Error> {
         let name = draft.environment.as_deref().unwrap_or(environments::ENVIRONMENTS[0].name);
         let info = environments::info(name)?;
         let mut options = draft.options.clone();
@@ -458,7 +462,8 @@ impl Places<'_> {
         }
         let environment = (info.build)(&settings)?;
         let users = environment.size().users;
-        let place = Arc::new(Place { environment, description: description.clone(), users });
+        let place =
+            Arc::new(EnvironmentKey { environment, description: description.clone(), users });
         self.made.insert(description, place.clone());
         Ok(place)
     }

@@ -21,7 +21,7 @@ pub const POINTS: usize = 50;
 #[derive(Clone)]
 pub struct Job {
     /// Where.
-    pub place: Arc<Place>,
+    pub place: Arc<EnvironmentKey>,
     /// Who.
     pub contender: Arc<Contender>,
     /// T as the policy is told it.
@@ -36,8 +36,8 @@ pub struct Job {
     pub alone: bool,
 }
 
-/// An environment and all that determines it.
-pub struct Place {
+/// An environment, and everything that determines it.
+pub struct EnvironmentKey {
     /// The environment.
     pub environment: Box<dyn Environment>,
     /// Its name and options, and what its files hold.
@@ -65,8 +65,8 @@ pub struct JobOutcome {
     pub values: Vec<f64>,
 }
 
-/// Something that is done once and kept.
-pub trait Work: Sync {
+/// Work whose result is computed once and stored.
+pub trait CachedWork: Sync {
     /// A name for everything that determines the result, the program's own code included: the
     /// same name, the same numbers.
     fn key(&self) -> String;
@@ -99,7 +99,7 @@ pub struct Inquiry {
     pub repetition: usize,
 }
 
-impl Work for Inquiry {
+impl CachedWork for Inquiry {
     fn key(&self) -> String {
         let values: Vec<String> = (self.setting.values.iter())
             .map(|(key, value)| format!("{key}={}", super::study::plain(value)))
@@ -152,7 +152,7 @@ mod any_number {
     }
 }
 
-impl Work for Job {
+impl CachedWork for Job {
     fn key(&self) -> String {
         let Contender { policy, settings, .. } = self.contender.as_ref();
         let own = if policy.name == "cohort" { env!("COHORT_POLICY_CODE") } else { "" };

@@ -21,7 +21,7 @@ pub struct Journal<T = JobOutcome> {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Line<T> {
+struct JournalLine<T> {
     key: String,
     outcome: T,
 }
@@ -37,7 +37,8 @@ impl<T: Serialize + DeserializeOwned + Clone> Journal<T> {
         let mut file = options.read(true).append(true).create(true).open(path).map_err(failed)?;
         let mut text = String::new();
         file.rewind().and_then(|()| file.read_to_string(&mut text)).map_err(failed)?;
-        let lines = text.lines().filter_map(|line| serde_json::from_str::<Line<T>>(line).ok());
+        let lines =
+            text.lines().filter_map(|line| serde_json::from_str::<JournalLine<T>>(line).ok());
         let known = lines.map(|line| (line.key, line.outcome)).collect();
         if !text.is_empty() && !text.ends_with('\n') {
             file.write_all(b"\n").map_err(failed)?;
@@ -52,7 +53,7 @@ impl<T: Serialize + DeserializeOwned + Clone> Journal<T> {
 
     /// Keeps the result of a job.
     pub fn put(&self, key: String, outcome: T) -> Result<(), Error> {
-        let line = Line { key, outcome };
+        let line = JournalLine { key, outcome };
         let mut text = serde_json::to_string(&line).expect("numbers and words have a JSON form");
         text.push('\n');
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,5 @@
-//! The paper's whole evaluation: every figure, every number behind it, a verdict on every claim.
+//! `cohort reproduce`: the paper's evaluation with every figure, its data, and a verdict on every
+//! claim.
 //!
 //! ```text
 //! study files → settings → tuning → jobs → journal → evidence → claims, figures, tables → page
@@ -46,10 +47,10 @@ use crate::Error;
 use crate::figures::{png, svg};
 use crate::results::columns::{write_csv, write_parquet};
 use crate::results::write_whole;
-use claims::Judged;
+use claims::ClaimResult;
 use evidence::{Evidence, Measured};
 use study::{FILES, Study};
-use workers::Workshop;
+use workers::WorkerContext;
 pub use workers::{Halt, Watcher};
 
 /// What to reproduce, and how.
@@ -81,10 +82,10 @@ pub struct Request {
     pub docs: Option<PathBuf>,
 }
 
-/// What came of it.
+/// The result.
 pub struct Report {
     /// Every claim and its verdict.
-    pub claims: Vec<Judged>,
+    pub claims: Vec<ClaimResult>,
     /// The page.
     pub page: PathBuf,
     /// Studies that were left out: name, title, why.
@@ -100,7 +101,7 @@ pub fn reproduce(
     reproduce_studies(request, request.studies()?, watcher, stop)
 }
 
-/// The same for studies that somebody else has put together.
+/// The same for given studies.
 pub fn reproduce_studies(
     request: &Request,
     studies: Vec<Study>,
@@ -109,7 +110,7 @@ pub fn reproduce_studies(
 ) -> Result<Report, Halt> {
     let journal = journal::Journal::open(&request.out.join("journal.jsonl"))?;
     let Request { threads, so_far, .. } = *request;
-    let workshop = Workshop { journal: &journal, threads, so_far, watcher, stop };
+    let workshop = WorkerContext { journal: &journal, threads, so_far, watcher, stop };
     let evidence = gather::gather(studies, &workshop, &request.data, request.seed)?;
     let claims = claims::judge(&evidence);
     write(request, &evidence, &claims)?;
@@ -210,7 +211,7 @@ impl Request {
 }
 
 /// Figures, tables and the page.
-fn write(request: &Request, evidence: &Evidence, claims: &[Judged]) -> Result<(), Error> {
+fn write(request: &Request, evidence: &Evidence, claims: &[ClaimResult]) -> Result<(), Error> {
     let (figures, data) = (request.out.join("figures"), request.out.join("data"));
     for folder in [&figures, &data] {
         std::fs::create_dir_all(folder)
@@ -224,7 +225,7 @@ fn write(request: &Request, evidence: &Evidence, claims: &[Judged]) -> Result<()
             let text = svg::write(&picture);
             put(&figures, &format!("{}.svg", figure.name), text.as_bytes())?;
             put(&figures, &format!("{}.png", figure.name), &png::write(&picture))?;
-            drawn.push(page::Drawn { name: figure.name, svg: text, readings });
+            drawn.push(page::DrawnFigure { name: figure.name, svg: text, readings });
         }
         write_tables(&data, &request.out, measured)?;
         sections.push(page::Section { measured, drawn });

@@ -6,8 +6,8 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use super::Request;
-use super::claims::{Judged, Verdict};
-use super::evidence::{Cell, Evidence, Measured, Width};
+use super::claims::{ClaimResult, Verdict};
+use super::evidence::{Evidence, Measured, SettingResult, Width};
 use super::study::Kind;
 use crate::figures::scale::short;
 use crate::figures::svg::escape;
@@ -18,7 +18,7 @@ pub(crate) const CSS: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// A figure that was drawn.
-pub struct Drawn {
+pub struct DrawnFigure {
     /// Its name in files.
     pub name: String,
     /// The picture.
@@ -32,7 +32,7 @@ pub struct Section<'a> {
     /// What was measured.
     pub measured: &'a Measured,
     /// The figures.
-    pub drawn: Vec<Drawn>,
+    pub drawn: Vec<DrawnFigure>,
 }
 
 // Writing to a string cannot fail, so results of `write!` are dropped throughout.
@@ -41,7 +41,7 @@ pub struct Section<'a> {
 pub fn write(
     request: &Request,
     sections: &[Section],
-    claims: &[Judged],
+    claims: &[ClaimResult],
     left_out: &[(String, String, String)],
 ) -> String {
     let mut out = String::new();
@@ -133,7 +133,7 @@ fn class(verdict: Verdict) -> &'static str {
     }
 }
 
-fn write_claims(out: &mut String, request: &Request, claims: &[Judged]) {
+fn write_claims(out: &mut String, request: &Request, claims: &[ClaimResult]) {
     out.push_str("<section id=\"claims\">\n<h2>What the paper says, and what held here</h2>\n");
     out.push_str("<ul class=\"score\">\n");
     for verdict in Verdict::ALL {
@@ -152,7 +152,7 @@ fn write_claims(out: &mut String, request: &Request, claims: &[Judged]) {
          paper</th><th>Here</th><th>Run it again</th></tr></thead>\n<tbody>\n",
     );
     for judged in claims {
-        let Judged { claim, finding, .. } = judged;
+        let ClaimResult { claim, finding, .. } = judged;
         let numbers: String =
             finding.numbers.iter().map(|line| format!("<li>{}</li>", escape(line))).collect();
         let _ = writeln!(
@@ -178,7 +178,7 @@ fn write_claims(out: &mut String, request: &Request, claims: &[Judged]) {
 }
 
 /// What stands beside a verdict: what tuning changes, where the statement applies, other readings.
-pub fn beside(judged: &Judged) -> String {
+pub fn beside(judged: &ClaimResult) -> String {
     let mut text = String::new();
     if let Some(tuned) = judged.finding.tuned {
         let _ = write!(text, " At tuned widths: {tuned}.");
@@ -273,8 +273,8 @@ fn data_links(study: &str) -> String {
     .join(" · ")
 }
 
-fn write_figure(out: &mut String, request: &Request, study: &str, drawn: &Drawn) {
-    let Drawn { name, svg, readings } = drawn;
+fn write_figure(out: &mut String, request: &Request, study: &str, drawn: &DrawnFigure) {
+    let DrawnFigure { name, svg, readings } = drawn;
     // Inside a script element only `</` could end it.
     let readings = Value::Array(readings.clone()).to_string().replace("</", "<\\/");
     let single = if drawn.readings.len() == 1 { " single" } else { "" };
@@ -318,7 +318,7 @@ fn write_results(out: &mut String, measured: &Measured) {
 fn write_result_row(
     out: &mut String,
     measured: &Measured,
-    cell: &Cell,
+    cell: &SettingResult,
     width: Width,
     labels: &[&str],
 ) {
@@ -345,9 +345,10 @@ fn write_result_row(
         let chosen: Vec<String> = (played.chosen.iter())
             .map(|(name, value)| format!("{} {}", short_name(name), short(*value)))
             .collect();
-        let chosen = match chosen.is_empty() {
-            true => String::new(),
-            false => format!(" <small>({})</small>", chosen.join(", ")),
+        let chosen = if chosen.is_empty() {
+            String::new()
+        } else {
+            format!(" <small>({})</small>", chosen.join(", "))
         };
         let best = if !frame(label) && end.y <= least { " class=\"least\"" } else { "" };
         let _ = write!(out, "<td{best}>{}{margin}{chosen}</td>", short(end.y));
@@ -409,12 +410,12 @@ fn write_foot(out: &mut String, request: &Request) {
 }
 
 /// The claims for other programs.
-pub fn claims_json(request: &Request, evidence: &Evidence, claims: &[Judged]) -> String {
+pub fn claims_json(request: &Request, evidence: &Evidence, claims: &[ClaimResult]) -> String {
     let reps: BTreeMap<&str, usize> = (evidence.studies.iter())
         .map(|measured| (measured.study.name.as_str(), measured.repetitions()))
         .collect();
     let claims: Vec<Value> = (claims.iter())
-        .map(|Judged { claim, finding, applies, readings }| {
+        .map(|ClaimResult { claim, finding, applies, readings }| {
             let readings: Vec<Value> = (readings.iter())
                 .map(|(reading, verdict)| json!({ "reading": reading, "verdict": verdict }))
                 .collect();

@@ -1,10 +1,10 @@
-//! What can be shown before all of it is run: the repetitions that every policy already has.
+//! Partial results of a run: the repetitions that every policy already has.
 
-use super::evidence::Played;
+use super::evidence::PolicyResult;
 
-/// What there is of a study.
+/// How much of a study has been run.
 #[derive(Debug, PartialEq)]
-pub struct Extent {
+pub struct Coverage {
     /// How many repetitions the policy with the most has.
     pub repetitions: usize,
     /// Policies that are not there: none of their repetitions, or a single one, is there in every
@@ -14,7 +14,7 @@ pub struct Extent {
 
 /// Takes out policies that are not there in every setting; what is left of a policy has as many
 /// repetitions in all settings and at all widths. None where nothing is left.
-pub fn trim(settings: &mut [Vec<Played>]) -> Option<Extent> {
+pub fn trim(settings: &mut [Vec<PolicyResult>]) -> Option<Coverage> {
     let mut counts: Vec<(String, usize)> = Vec::new();
     for played in settings.iter().flatten() {
         let count = played.outcomes.len();
@@ -32,7 +32,7 @@ pub fn trim(settings: &mut [Vec<Played>]) -> Option<Extent> {
         played.iter_mut().for_each(|played| played.outcomes.truncate(count_of(&played.label)));
     }
     let absent = counts.iter().filter(|(_, count)| *count < enough);
-    Some(Extent { repetitions, absent: absent.map(|(label, _)| label.clone()).collect() })
+    Some(Coverage { repetitions, absent: absent.map(|(label, _)| label.clone()).collect() })
 }
 
 #[cfg(test)]
@@ -41,9 +41,9 @@ mod tests {
     use super::super::job::JobOutcome;
     use super::*;
 
-    fn played(label: &str, repetitions: usize) -> Played {
+    fn played(label: &str, repetitions: usize) -> PolicyResult {
         let outcomes = vec![JobOutcome::default(); repetitions];
-        Played { label: label.into(), width: Width::Paper, chosen: Vec::new(), outcomes }
+        PolicyResult { label: label.into(), width: Width::Paper, chosen: Vec::new(), outcomes }
     }
 
     #[test]
@@ -53,7 +53,7 @@ mod tests {
             vec![played("a", 4), played("b", 0), played("c", 5), played("d", 2)],
         ];
         let extent = trim(&mut settings).unwrap();
-        assert_eq!(extent, Extent { repetitions: 5, absent: vec!["b".into(), "d".into()] });
+        assert_eq!(extent, Coverage { repetitions: 5, absent: vec!["b".into(), "d".into()] });
         for setting in &settings {
             let left: Vec<_> =
                 setting.iter().map(|one| (one.label.as_str(), one.outcomes.len())).collect();
@@ -69,6 +69,6 @@ mod tests {
     #[test]
     fn one_repetition_of_all_is_shown() {
         let mut settings = [vec![played("a", 1), played("b", 1)]];
-        assert_eq!(trim(&mut settings), Some(Extent { repetitions: 1, absent: Vec::new() }));
+        assert_eq!(trim(&mut settings), Some(Coverage { repetitions: 1, absent: Vec::new() }));
     }
 }

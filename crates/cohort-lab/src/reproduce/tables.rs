@@ -1,7 +1,7 @@
 //! The numbers behind the figures, as columns for CSV and Parquet. Nothing here depends on the
 //! clock: the same seed gives the same bytes. Times are in a table of their own.
 
-use super::evidence::{Measured, Played};
+use super::evidence::{Measured, PolicyResult};
 use super::job::points;
 use crate::results::columns::{Column, Table};
 
@@ -109,7 +109,11 @@ type Columns<'a> = Vec<(&'static str, Column<'a>)>;
 /// A chunk for every policy at every width in every setting, the setting's columns first.
 fn by_played<'a>(
     measured: &'a Measured,
-    chunk: impl Fn(&dyn Fn(usize) -> Columns<'a>, &'a super::evidence::Cell, &'a Played) -> Columns<'a>,
+    chunk: impl Fn(
+        &dyn Fn(usize) -> Columns<'a>,
+        &'a super::evidence::SettingResult,
+        &'a PolicyResult,
+    ) -> Columns<'a>,
 ) -> Table<'a> {
     let mut chunks = Vec::new();
     for cell in &measured.cells {

@@ -1,4 +1,4 @@
-//! Which parameters a policy plays with where they are tuned: successive halving.
+//! Tuning of policy parameters, by successive halving.
 //!
 //! All candidates of all policies are tried in the same worlds, none of them those of the figures.
 //! After every rung the better half stays; the last rung decides. Every policy has as many
@@ -21,7 +21,7 @@ pub type Params = Vec<(String, f64)>;
 
 /// One step of tuning.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rung {
+pub struct TuningStep {
     /// How many rounds are played.
     pub rounds: usize,
     /// In which of the repetitions for tuning.
@@ -33,10 +33,11 @@ pub struct Rung {
 }
 
 /// The steps of tuning; none where nothing is tuned.
-pub fn rungs(tuning: Option<&Tuning>) -> Vec<Rung> {
+pub fn rungs(tuning: Option<&Tuning>) -> Vec<TuningStep> {
     let Some(Tuning { rounds, reps, .. }) = tuning else { return Vec::new() };
-    let whole = |repetitions, adds, last| Rung { rounds: *rounds, repetitions, adds, last };
-    let half = Rung { rounds: rounds.div_ceil(2), repetitions: 0..1, adds: false, last: false };
+    let whole = |repetitions, adds, last| TuningStep { rounds: *rounds, repetitions, adds, last };
+    let half =
+        TuningStep { rounds: rounds.div_ceil(2), repetitions: 0..1, adds: false, last: false };
     match *reps {
         0 => Vec::new(),
         1 => vec![whole(0..1, false, true)],
@@ -46,7 +47,7 @@ pub fn rungs(tuning: Option<&Tuning>) -> Vec<Rung> {
 }
 
 /// How much work tuning is: `whole` is that of one run of all `rounds`.
-pub fn work(rungs: &[Rung], candidates: usize, whole: u64, rounds: usize) -> u64 {
+pub fn work(rungs: &[TuningStep], candidates: usize, whole: u64, rounds: usize) -> u64 {
     if candidates < 2 {
         return 0;
     }
@@ -88,7 +89,11 @@ impl Candidates {
 }
 
 /// Takes the regrets of a rung, candidate by candidate, and keeps the better half.
-pub fn choose(candidates: &mut Candidates, rung: &Rung, regrets: &mut dyn Iterator<Item = f64>) {
+pub fn choose(
+    candidates: &mut Candidates,
+    rung: &TuningStep,
+    regrets: &mut dyn Iterator<Item = f64>,
+) {
     if candidates.all.len() < 2 {
         return;
     }

@@ -2,11 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::job::{JobOutcome, Work};
+use super::job::{CachedWork, JobOutcome};
 use super::journal::Journal;
 use crate::Error;
 
-/// Somebody who watches how far it is.
+/// An observer of progress.
 pub trait Watcher: Sync {
     /// How much work all of it is.
     fn planned(&self, _work: u64) {}
@@ -18,11 +18,11 @@ pub trait Watcher: Sync {
     fn done(&self, _work: u64) {}
 }
 
-/// Nobody watches.
+/// No observer.
 impl Watcher for () {}
 
-/// What workers work with.
-pub struct Workshop<'a> {
+/// What workers share.
+pub struct WorkerContext<'a> {
     /// What is already known.
     pub journal: &'a Journal,
     /// How many threads there are.
@@ -31,13 +31,13 @@ pub struct Workshop<'a> {
     pub so_far: bool,
     /// Who watches.
     pub watcher: &'a dyn Watcher,
-    /// Set when somebody asks to stop.
+    /// Set when the run is interrupted.
     pub stop: &'a AtomicBool,
 }
 
-/// Why there are no results.
+/// Why a run ended without results.
 pub enum Halt {
-    /// Somebody asked to stop.
+    /// The run was interrupted.
     Stopped,
     /// Something is wrong.
     Failed(Error),
@@ -49,10 +49,10 @@ impl From<Error> for Halt {
     }
 }
 
-impl Workshop<'_> {
+impl WorkerContext<'_> {
     /// The outcome of every job, in their order, from the journal or by running it; none of those
     /// that are not known where nothing is to be run.
-    pub fn outcomes<W: Work>(
+    pub fn outcomes<W: CachedWork>(
         &self,
         what: &str,
         jobs: &[W],
@@ -82,7 +82,7 @@ impl Workshop<'_> {
         keys.iter().map(known).collect()
     }
 
-    fn work_off<W: Work>(
+    fn work_off<W: CachedWork>(
         &self,
         jobs: &[W],
         keys: &[String],

@@ -167,7 +167,7 @@ fn policies_are_run_in_the_order_they_are_defined_for() {
     let pages = |order| {
         let pages = Arc::new(Mutex::new(Vec::new()));
         let mut diary = Diary { order, pages: Arc::clone(&pages) };
-        let mut answers = Answers::new(2);
+        let mut answers = RoundAnswers::new(2);
         match order {
             Order::Together => answers.play_together(&mut diary, world.as_ref()),
             Order::OneByOne => {
@@ -321,7 +321,7 @@ fn a_long_round_can_be_stopped_before_its_end() {
     let mut diary = Diary { order: Order::OneByOne, pages: Arc::clone(&pages) };
     let looks = AtomicUsize::new(0);
     let second_look = || looks.fetch_add(1, Ordering::Relaxed) == 1;
-    let took = Answers::new(users).play_one_by_one(&mut diary, world.as_ref(), &second_look);
+    let took = RoundAnswers::new(users).play_one_by_one(&mut diary, world.as_ref(), &second_look);
     assert!(took.is_none());
     // Two pages a turn.
     assert_eq!(pages.lock().unwrap().len(), 2 * (2 * TURNS_BETWEEN_LOOKS - 1));

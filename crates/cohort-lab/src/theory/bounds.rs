@@ -19,12 +19,12 @@ pub struct Bound {
     /// Whether all conditions of the statement hold.
     pub applies: bool,
     /// Its conditions.
-    pub needs: Vec<Need>,
+    pub needs: Vec<Condition>,
 }
 
-/// A condition of a statement.
+/// A condition of a theorem or lemma.
 #[derive(Clone, Debug, Serialize)]
-pub struct Need {
+pub struct Condition {
     /// The condition.
     pub what: String,
     /// Whether it holds.
@@ -37,19 +37,19 @@ impl Bound {
         of: &'static str,
         value: f64,
         probability: f64,
-        needs: Vec<Need>,
+        needs: Vec<Condition>,
     ) -> Self {
         let applies = needs.iter().all(|need| need.holds);
         Self { name, of, value, probability: Some(probability.max(0.0)), applies, needs }
     }
 }
 
-fn need(what: impl Into<String>, holds: bool) -> Need {
-    Need { what: what.into(), holds }
+fn need(what: impl Into<String>, holds: bool) -> Condition {
+    Condition { what: what.into(), holds }
 }
 
 /// What all of Section 5 assumes: α < 1/2 and equation (3).
-fn of_clustering(inputs: &Inputs, cmlb: &CmlbConstants) -> Vec<Need> {
+fn of_clustering(inputs: &Inputs, cmlb: &CmlbConstants) -> Vec<Condition> {
     vec![
         need("α < 1/2", inputs.alpha < 0.5),
         need(format!("T ≥ {:.4e} (equation 3)", cmlb.rounds_needed), cmlb.rounds_suffice),
@@ -89,7 +89,7 @@ pub(super) fn of_cluster(
     separation: f64,
 ) -> Vec<Bound> {
     let separable = separation >= cmlb.separable_from;
-    let needs = |own: Vec<Need>| [of_clustering(inputs, cmlb), own].concat();
+    let needs = |own: Vec<Condition>| [of_clustering(inputs, cmlb), own].concat();
     let apart = || need(format!("Δ ≥ {:.4} (separable)", cmlb.separable_from), separable);
     let close = || need(format!("Δ < {:.4} (inseparable)", cmlb.separable_from), !separable);
     let min_share = inputs.min_share.unwrap_or(share);

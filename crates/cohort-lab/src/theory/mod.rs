@@ -23,7 +23,7 @@ mod bounds;
 mod inputs;
 mod schedules;
 
-pub use bounds::{Bound, Need, shift_probability};
+pub use bounds::{Bound, Condition, shift_probability};
 pub use inputs::{Inputs, Lists, PARAMS};
 pub use schedules::{Epoch, PmlbSchedule, SclbPhase};
 

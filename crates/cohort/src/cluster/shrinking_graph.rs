@@ -204,7 +204,7 @@ impl ShrinkingGraph {
 
     /// The vertices of the smaller of the trees that two vertices are in, walking both in step.
     fn smaller_tree(&self, a: usize, b: usize) -> Vec<u32> {
-        let (mut a, mut b) = (Walk::from(a), Walk::from(b));
+        let (mut a, mut b) = (TreeWalk::from(a), TreeWalk::from(b));
         loop {
             if a.is_over(&self.forest) {
                 return a.found.into_iter().map(|(vertex, _)| vertex).collect();
@@ -252,7 +252,7 @@ fn remove(list: &mut Vec<u32>, vertex: usize) -> bool {
 }
 
 /// A walk through a tree, one edge a step.
-struct Walk {
+struct TreeWalk {
     /// The vertices found, each with the one it was found from.
     found: Vec<(u32, u32)>,
     /// The vertex being visited, and how many of its edges have been followed.
@@ -260,7 +260,7 @@ struct Walk {
     edges_seen: usize,
 }
 
-impl Walk {
+impl TreeWalk {
     fn from(root: usize) -> Self {
         Self { found: vec![(root as u32, root as u32)], at: 0, edges_seen: 0 }
     }

@@ -7,10 +7,10 @@ use crate::simd::LANES;
 const SUMS: usize = 4;
 
 /// One number for each arm of a group.
-pub(crate) type ArmLanes = [f64; LANES];
+pub(crate) type ArmValues = [f64; LANES];
 
 /// `LANES` arms, `group[k][lane]` being coordinate k of an arm; lanes without an arm are 0.
-pub(crate) type ArmGroup = Vec<ArmLanes>;
+pub(crate) type ArmGroup = Vec<ArmValues>;
 
 /// All arms, group by group.
 pub(crate) fn groups<'a>(contexts: &'a Contexts) -> impl Iterator<Item = ArmGroup> + 'a {
@@ -27,7 +27,11 @@ pub(crate) fn groups<'a>(contexts: &'a Contexts) -> impl Iterator<Item = ArmGrou
 
 /// ⟨x, θ̂⟩ and xᵀV⁻¹x for every arm of a group.
 #[inline(always)]
-pub(crate) fn look(inverse: &[f64], estimate: &[f64], group: &[ArmLanes]) -> (ArmLanes, ArmLanes) {
+pub(crate) fn score_group(
+    inverse: &[f64],
+    estimate: &[f64],
+    group: &[ArmValues],
+) -> (ArmValues, ArmValues) {
     let mut expected = [0.0; LANES];
     let mut square = [0.0; LANES];
     let mut rows = inverse;
@@ -46,7 +50,7 @@ pub(crate) fn look(inverse: &[f64], estimate: &[f64], group: &[ArmLanes]) -> (Ar
 
 /// Σ_j entries_j·x_j for every arm of a group.
 #[inline(always)]
-fn products(entries: &[f64], group: &[ArmLanes]) -> ArmLanes {
+fn products(entries: &[f64], group: &[ArmValues]) -> ArmValues {
     let mut sums = [[0.0; LANES]; SUMS];
     let (entries, group) = (entries.chunks_exact(SUMS), group.chunks_exact(SUMS));
     for (sum, (entry, x)) in sums.iter_mut().zip(entries.remainder().iter().zip(group.remainder()))

@@ -10,7 +10,7 @@
 //! logarithmic scale. Where c is zero along the flattest axis the left side need not reach β² (the
 //! "hard case" of trust-region problems): then μ = 1/λ_min, and the remainder goes along that axis.
 
-use super::symmetric::Eigen;
+use crate::algebra::Eigen;
 
 /// `max ‖θ‖` over `{θ : (θ − centre)ᵀ V (θ − centre) ≤ radius²}`, with V given by its eigenbasis.
 pub fn largest_norm(eigen: &Eigen, centre: &[f64], radius: f64) -> f64 {

@@ -21,9 +21,9 @@ mod largest_norm;
 mod oful;
 mod ridge;
 mod statistics;
-pub mod symmetric;
 
-pub(crate) use arm_groups::{ArmGroup, ArmLanes, groups, look};
+pub use crate::algebra::{Symmetric, symmetric};
+pub(crate) use arm_groups::{ArmGroup, ArmValues, groups, score_group};
 pub use bank::{Bank, InstructionSet};
 pub use best_arm::Bonus;
 pub use confidence::{Confidence, OFUL_PARAMS, Progress, Shape, default_rho_min, tau_min};
@@ -32,7 +32,6 @@ pub use oful::Oful;
 pub use ridge::Ridge;
 pub(crate) use ridge::read_factor;
 pub use statistics::Statistics;
-pub use symmetric::Symmetric;
 
 /// ⟨a, b⟩
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {

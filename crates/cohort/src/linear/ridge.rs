@@ -8,8 +8,8 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 use super::dot;
-use super::symmetric::Cholesky;
 use crate::Error;
+use crate::algebra::Cholesky;
 use crate::saved::{read_numbers, write_numbers};
 
 /// One learner. Copies share its numbers until one of them learns, so that a copy of many learners

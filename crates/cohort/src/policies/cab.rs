@@ -7,9 +7,9 @@
 //! learn (x, y): if CB_i(x) ≥ γ/4 only i; else i and every j ∈ N(x) with CB_j(x) < γ/4
 //! ```
 //!
-//! A user's estimates rest on what others were served, too, where all are sure and agree. A decision
-//! costs O(N K d²): every user who was served is asked about every arm, and no other. M_j⁻¹ is read once
-//! for all arms, eight of which are looked at side by side.
+//! A user's estimates also use the rewards of others, where all are certain and agree. A decision
+//! costs O(N K d²): every user that was served is compared on every arm. M_j⁻¹ is read once for all
+//! arms, eight of them at once.
 //!
 //! | constant | range | meaning |
 //! | --- | --- | --- |
@@ -28,7 +28,7 @@ use std::io::{self, Read, Write};
 use super::shared::clubs::{EXPLORATION_PARAMS, exploration, width};
 use super::shared::served::{OneUser, Served, read_ofuls, write_ofuls};
 use crate::builder::builder;
-use crate::linear::{ArmGroup, ArmLanes, Oful, argmax, groups, look};
+use crate::linear::{ArmGroup, ArmValues, Oful, argmax, groups, score_group};
 use crate::params::{POSITIVE, Param, Settings};
 use crate::registry::PolicyInfo;
 use crate::saved::State;
@@ -59,7 +59,7 @@ struct Cab {
     dim: usize,
     users: Vec<Oful>,
     fresh: Oful,
-    /// How many turns have been learned from.
+    /// The number of rewards learned from.
     turns: f64,
 }
 
@@ -74,29 +74,29 @@ fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Erro
     })))
 }
 
-/// For every arm of a group: what the user says, the sums over N_k, and its size.
+/// For every arm of a group: the user's own estimate, the sums over N_k, and its size.
 struct Answers {
-    own: [ArmLanes; 2],
-    sums: [ArmLanes; 2],
-    count: ArmLanes,
+    own: [ArmValues; 2],
+    sums: [ArmValues; 2],
+    count: ArmValues,
 }
 
 /// ⟨w, x⟩ and CB(x) of a user for every arm of a group.
 #[inline(always)]
-fn ask(user: &Oful, group: &ArmGroup, width: f64) -> [ArmLanes; 2] {
-    let (expected, square) = look(user.inverse().packed(), user.estimate(), group);
+fn ask(user: &Oful, group: &ArmGroup, width: f64) -> [ArmValues; 2] {
+    let (expected, square) = score_group(user.inverse().packed(), user.estimate(), group);
     [expected, square.map(|square| width * square.max(0.0).sqrt())]
 }
 
 impl Answers {
     #[inline(always)]
-    fn new(own: [ArmLanes; 2]) -> Self {
+    fn new(own: [ArmValues; 2]) -> Self {
         Self { own, sums: own, count: [1.0; LANES] }
     }
 
-    /// 1 for every arm of whose N_k another is, else 0: nothing here depends on a branch.
+    /// 1 for every arm whose N_k contains the other user, else 0; without branches.
     #[inline(always)]
-    fn near(&self, [expected, bonus]: &[ArmLanes; 2]) -> ArmLanes {
+    fn near(&self, [expected, bonus]: &[ArmValues; 2]) -> ArmValues {
         std::array::from_fn(|lane| {
             let apart = (self.own[0][lane] - expected[lane]).abs();
             f64::from(u8::from(apart <= self.own[1][lane] + bonus[lane]))
@@ -104,7 +104,7 @@ impl Answers {
     }
 
     #[inline(always)]
-    fn add(&mut self, other: &[ArmLanes; 2]) {
+    fn add(&mut self, other: &[ArmValues; 2]) {
         let near = self.near(other);
         for lane in 0..LANES {
             self.sums[0][lane] += near[lane] * other[0][lane];
@@ -126,14 +126,14 @@ impl Cab {
         self.exploration * width(self.turns)
     }
 
-    /// Everybody else who was served before, each with its place.
+    /// All other users that were served before, each with its index.
     #[inline(always)]
     fn others(&self, user: usize) -> impl Iterator<Item = (usize, &Oful)> {
         let others = self.users.iter().enumerate();
         others.filter(move |(j, other)| *j != user && other.progress().updates > 0.0)
     }
 
-    /// The others who learn from what a user was served.
+    /// The other users that learn from a user's reward.
     fn sure_neighbours(&self, user: usize, x: &[f64]) -> Vec<usize> {
         let (sure, width) = (self.gamma / 4.0, self.width());
         let group: ArmGroup = x.iter().map(|x| [*x; LANES]).collect();

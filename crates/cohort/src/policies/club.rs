@@ -14,10 +14,10 @@
 //! clusters are the components of what is left of the graph
 //! ```
 //!
-//! Edges are cut by what is known after the update. Every step costs what it must and no more:
-//! M̄⁻¹ and w̄ follow each reward by Sherman–Morrison and are solved afresh only when a component
-//! splits; edges are looked at only when one of them may be cut (`slacks`); components follow
-//! each cut by way of a spanning forest ([`ShrinkingGraph`]).
+//! Edges are cut by what is known after the update. Every step costs what it must and no more: M̄⁻¹
+//! and w̄ follow each reward by Sherman–Morrison and are solved afresh only when a component
+//! splits; edges are checked only when one of them may be cut (`slacks`); components follow each
+//! cut by way of a spanning forest ([`ShrinkingGraph`]).
 //!
 //! | constant | range | meaning |
 //! | --- | --- | --- |
@@ -30,9 +30,9 @@
 //! α = 1 and α₂ = 2 are the values of the experiments on Last.FM in Ghosh et al., who tune both
 //! for every synthetic setting. The regulariser is 1, as in the algorithm.
 //!
-//! In a round (all users at once) everybody chooses on what was known before it, and rewards are
+//! In a round (all users at once) all users choose by what was learned before it, and rewards are
 //! learned in the order of the users. A user who comes later gets edges to the largest component
-//! only: edges to everybody would make one cluster of all until the newcomer was served often.
+//! only: edges to all users would merge all clusters until the new user was served often.
 //!
 //! Reference: Gentile, Li, Zappella, *Online Clustering of Bandits*, ICML 2014, Figure 1.
 
@@ -90,7 +90,7 @@ pub(super) struct Club {
     /// are.
     components: Vec<Oful>,
     slacks: EdgeSlacks,
-    /// How many turns have been learned from.
+    /// The number of rewards learned from.
     pub(super) turns: f64,
     /// Draws the edges of late users; none where they get all.
     rng: Option<ChaCha8Rng>,
@@ -146,7 +146,7 @@ impl Club {
         self.exploration * width(self.turns)
     }
 
-    /// Makes room for so many users, each new one with edges to the largest component.
+    /// Adds users up to the given number, each with edges to the largest component.
     fn grow_to(&mut self, users: usize) {
         while self.users.len() < users {
             let home = self.graph.largest_component();

@@ -27,7 +27,7 @@
 use std::io::{self, Read, Write};
 use std::ops::Bound;
 
-use super::shared::PerCluster;
+use super::shared::{ClusterLearners, Histories, PerCluster};
 use crate::builder::builder;
 use crate::cluster::maximal_cluster;
 use crate::linear::{Bank, Confidence, OFUL_PARAMS};
@@ -102,7 +102,7 @@ pub fn default_gamma(users: usize, rounds: usize, alpha: f64) -> f64 {
 
 /// The inputs of one run of CMLB.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct CmlbInputs {
     /// T_explore.
     pub explore_rounds: usize,
     /// γ.
@@ -113,7 +113,7 @@ pub(crate) struct Plan {
     pub confidence: Confidence,
 }
 
-impl Plan {
+impl CmlbInputs {
     /// From the parameters of `cmlb` and `cmlb-warm`.
     pub(crate) fn from_settings(problem: &Problem, settings: &Settings) -> Result<Self, Error> {
         let rounds = problem.rounds.ok_or(Error::Needs {
@@ -139,67 +139,122 @@ impl Plan {
     }
 }
 
-/// One run of CMLB; SCLB runs several in sequence.
+/// One run of CMLB; SCLB runs several in sequence. `C` says what clusters start from.
 #[derive(Clone)]
-pub(crate) struct Cmlb {
-    plan: Plan,
+pub(crate) struct Cmlb<C: ClusterLearners = PerCluster> {
+    pub(super) plan: CmlbInputs,
     users: usize,
     dim: usize,
-    rounds_played: usize,
-    phase: Phase,
+    pub(super) rounds_played: usize,
+    pub(super) histories: C::Histories,
+    pub(super) phase: Phase<C>,
 }
 
+/// The two phases of a run.
 #[derive(Clone)]
-enum Phase {
+pub(super) enum Phase<C> {
     /// Line 3.
     Individual(Bank),
     /// Lines 6–12.
-    Collaborative(PerCluster),
+    Collaborative(C),
 }
 
 fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Error> {
-    let plan = Plan::from_settings(problem, settings)?;
-    Ok(Box::new(Cmlb::new(problem.users, problem.dim, plan)))
+    let plan = CmlbInputs::from_settings(problem, settings)?;
+    Ok(Box::new(Cmlb::<PerCluster>::new(problem.users, problem.dim, plan)))
 }
 
-impl Cmlb {
-    pub(crate) fn new(users: usize, dim: usize, plan: Plan) -> Self {
-        let ofuls = Bank::new(users, dim, plan.confidence.lambda);
-        Self { plan, users, dim, rounds_played: 0, phase: Phase::Individual(ofuls) }
+impl<C: ClusterLearners> Cmlb<C> {
+    pub(crate) fn new(users: usize, dim: usize, plan: CmlbInputs) -> Self {
+        let lambda = plan.confidence.lambda;
+        Self {
+            plan,
+            users,
+            dim,
+            rounds_played: 0,
+            histories: C::Histories::new(users, dim, lambda),
+            phase: Phase::Individual(Bank::new(users, dim, lambda)),
+        }
     }
 
-    /// Lines 4–6: cluster the users' estimates, and start afresh.
-    fn cluster(&mut self, estimates: &[f64]) {
-        let labels = maximal_cluster(estimates, self.dim, self.plan.gamma, self.plan.min_share)
-            .expect("estimates are finite and the plan was checked");
-        self.phase = Phase::Collaborative(PerCluster::new(labels, self.dim, &self.plan.confidence));
-    }
-}
-
-impl Policy for Cmlb {
-    fn choose(&mut self, contexts: &Contexts, arms: &mut [Arm]) {
-        // Line 5: when the individual phase is over, and only if another round is played.
+    /// Lines 4–6: clusters the users' estimates once the individual phase is over.
+    pub(super) fn cluster_if_due(&mut self) {
         if let Phase::Individual(ofuls) = &self.phase
             && self.rounds_played >= self.plan.explore_rounds
         {
-            let estimates = ofuls.estimates();
-            self.cluster(&estimates);
+            let estimates = self.histories.estimates(ofuls);
+            let labels =
+                maximal_cluster(&estimates, self.dim, self.plan.gamma, self.plan.min_share)
+                    .expect("estimates are finite and the plan was checked");
+            let clusters = C::new(labels, &self.histories, &self.plan.confidence);
+            self.phase = Phase::Collaborative(clusters);
         }
+    }
+
+    /// Writes everything but the plan.
+    pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_count(out, self.rounds_played)?;
+        self.histories.save(out)?;
+        match &self.phase {
+            Phase::Individual(ofuls) => {
+                write_count(out, 0)?;
+                write_bank(out, ofuls, self.plan.confidence.lambda)
+            }
+            Phase::Collaborative(clusters) => {
+                write_count(out, 1)?;
+                clusters.save(out)
+            }
+        }
+    }
+
+    /// Reads a run for as many users, with its plan.
+    pub(crate) fn read(
+        &self,
+        from: &mut dyn Read,
+        what: &'static str,
+        plan: CmlbInputs,
+    ) -> Result<Self, Error> {
+        let (users, dim) = (self.users, self.dim);
+        let rounds_played = read_count(from, what)?;
+        let histories = self.histories.load(from, what)?;
+        let phase = match read_count(from, what)? {
+            0 => {
+                let lambda = plan.confidence.lambda;
+                Phase::Individual(read_whole_bank(from, what, dim, lambda, users)?)
+            }
+            _ => Phase::Collaborative(C::load(from, what, &histories, &plan.confidence)?),
+        };
+        Ok(Self { plan, users, dim, rounds_played, histories, phase })
+    }
+}
+
+impl<C: ClusterLearners> Policy for Cmlb<C>
+where
+    Self: Saved,
+{
+    fn choose(&mut self, contexts: &Contexts, arms: &mut [Arm]) {
+        // Only if another round is played.
+        self.cluster_if_due();
+        let confidence = &self.plan.confidence;
         match &mut self.phase {
             Phase::Individual(ofuls) => {
-                let confidence = &self.plan.confidence;
                 let radius = |_, progress| confidence.radius(progress);
                 ofuls.choose(contexts, confidence.shape, radius, None, arms);
             }
-            Phase::Collaborative(clusters) => clusters.choose(contexts, arms),
+            Phase::Collaborative(clusters) => clusters.choose(contexts, confidence, arms),
         }
     }
 
     fn learn(&mut self, contexts: &Contexts, arms: &[Arm], rewards: &[f64]) {
         self.rounds_played += 1;
         match &mut self.phase {
-            Phase::Individual(ofuls) => ofuls.learn(contexts, arms, rewards),
-            Phase::Collaborative(clusters) => clusters.learn(contexts, arms, rewards),
+            Phase::Individual(ofuls) => {
+                ofuls.learn(contexts, arms, rewards);
+                self.histories.learn(contexts, arms, rewards);
+            }
+            Phase::Collaborative(clusters) => {
+                clusters.learn(contexts, arms, rewards, &mut self.histories);
+            }
         }
     }
 
@@ -215,44 +270,6 @@ impl Policy for Cmlb {
     }
 }
 
-impl Cmlb {
-    /// Writes everything but the plan.
-    pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        write_count(out, self.rounds_played)?;
-        match &self.phase {
-            Phase::Individual(ofuls) => {
-                write_count(out, 0)?;
-                write_bank(out, ofuls, self.plan.confidence.lambda)
-            }
-            Phase::Collaborative(clusters) => {
-                write_count(out, 1)?;
-                clusters.save(out)
-            }
-        }
-    }
-
-    /// Reads a run for as many users, with its plan.
-    pub(crate) fn read(
-        from: &mut dyn Read,
-        what: &'static str,
-        (users, dim): (usize, usize),
-        plan: Plan,
-    ) -> Result<Self, Error> {
-        let rounds_played = read_count(from, what)?;
-        let phase = match read_count(from, what)? {
-            0 => {
-                let lambda = plan.confidence.lambda;
-                Phase::Individual(read_whole_bank(from, what, dim, lambda, users)?)
-            }
-            _ => {
-                let confidence = &plan.confidence;
-                Phase::Collaborative(PerCluster::load(from, what, (users, dim), confidence)?)
-            }
-        };
-        Ok(Self { plan, users, dim, rounds_played, phase })
-    }
-}
-
 impl State for Cmlb {
     const NAME: &'static str = INFO.name;
     const VERSION: u32 = 1;
@@ -262,7 +279,7 @@ impl State for Cmlb {
     }
 
     fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error> {
-        *self = Self::read(from, INFO.name, (self.users, self.dim), self.plan.clone())?;
+        *self = self.read(from, INFO.name, self.plan.clone())?;
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! `cohort`: clustering and personalization in one, told nothing.
+//! `cohort`: clustering and personalization in one model, without tuning parameters.
 //!
 //! ```text
 //! θ_i ~ Σ_c π_c N(μ_c, τ_c²I)          all of it, and the noise, learned (`population`)
@@ -11,29 +11,28 @@
 //! A population with cohorts is fitted beside one without, and used as long as it predicts the
 //! rewards of some users ([`Panel`]) better ([`Fitted`]).
 //!
-//! Users that are served in rounds all have their posteriors carried along (`posteriors`). Of users
-//! that come one at a time (`turns`) nothing is kept but statistics, from which a posterior is worked
-//! out when it is asked for (`Prior`); it is carried along only for those, some ten thousand, that had
-//! rewards of late (`beliefs`). So a million users take the memory of their statistics, and a refit,
-//! which can be done beside decisions, changes everybody at once. Users without rewards take nothing,
-//! whatever their numbers.
+//! Users that are served in rounds have stored posteriors, which every reward updates
+//! (`posteriors`). Of users that come one at a time (`online`) only sufficient statistics are
+//! stored; their posterior is computed on demand (`Prior`), and stored only for the ten thousand or
+//! so with recent rewards (`beliefs`). So a million users take the memory of their statistics, and
+//! a refit, which can run in parallel with decisions, changes all posteriors at once. Users without
+//! rewards take no memory.
 //!
-//! The same users tell when all that was seen misleads, since users have changed (`drift`): then everything is
-//! learned anew.
+//! The same panel detects drift (`drift`): if users' histories mislead, everything is learned anew.
 //!
-//! Nothing depends on the horizon, and nothing need be set. `mixture`, `labels`, `doubt` and
-//! `sigma` take parts away, for comparison.
+//! Nothing depends on the horizon, and no parameter has to be set. `mixture`, `labels`, `doubt` and
+//! `sigma` remove parts of the model, for ablations.
 
 mod beliefs;
-mod chosen;
+mod codec;
 mod drift;
 mod insight;
-mod layout;
-mod old;
+mod old_layouts;
 mod online;
 mod pacing;
 mod posteriors;
 mod saved;
+mod settings;
 mod width;
 
 use rand::{RngExt, SeedableRng};
@@ -52,9 +51,9 @@ use crate::population::{
 use crate::registry::PolicyInfo;
 use crate::{Arm, Contexts, Error, OnlinePolicy, Policy, Problem, Refits, Saved};
 use beliefs::Beliefs;
-use chosen::Chosen;
 use drift::Watch;
 use posteriors::Posteriors;
+use settings::CohortSettings;
 use width::Widths;
 
 /// Static metadata of the policy: name, summary, reference, parameters.
@@ -62,7 +61,7 @@ pub const INFO: PolicyInfo = PolicyInfo {
     name: "cohort",
     summary: "learns cohorts, spreads and noise, and every user within them; told nothing",
     reference: "the open problem of Ghosh et al., Section 8: both frameworks in one",
-    params: &[chosen::PARAMS],
+    params: &[settings::PARAMS],
     build: |problem, settings| Ok(Box::new(Cohort::new(problem, settings)?)),
 };
 
@@ -71,60 +70,61 @@ builder! {
     mixture: choice, directions: choice, labels: choice, doubt: choice, sigma: real,
 }
 
-/// Draws from which the chances of arms are told, where they are drawn.
+/// The number of draws by which propensities are estimated for Thompson sampling.
 const DRAWS: usize = 128;
 
-/// Memory for posteriors that are carried along, and for those that were asked for.
+/// Memory for posteriors that are updated by rewards, and for those computed on demand.
 const CARRIED_BYTES: usize = 32 << 20;
 const ASKED_BYTES: usize = 8 << 20;
 
-/// Memory for statistics of users who are retired, and the first of the numbers that they have from then on:
-/// they go on telling what users have in common, and nobody knows who they were.
+/// Memory for the statistics of retired users, and the first of the anonymous ids they get: they
+/// still inform the population model.
 const RETIRED_BYTES: usize = 8 << 20;
 const FIRST_RETIRED: usize = usize::MAX - (1 << 16);
 
-/// Users of whom nothing was seen for every one that has answered, at most, in a list of all users.
+/// The most unused user numbers per user with rewards in a list of all users.
 const GAPS: usize = 1024;
 
 /// The policy.
 pub struct Cohort {
-    settings: Chosen,
+    settings: CohortSettings,
     ledger: Ledger,
-    /// What users have in common, as of the last refit: what was found …
+    /// The result of the last refit …
     fitted: Option<Fitted>,
-    /// … and what of it is used.
+    /// … and the prior of users that follows from it.
     prior: Option<Prior>,
-    /// How much optimism users get.
+    /// The widths of the exploration bonus.
     widths: Widths,
-    /// Users by whose rewards it is judged.
+    /// The users on whose rewards the population is validated.
     panel: Option<Panel>,
-    /// How many rewards there were at the last refit that asked everybody.
+    /// The number of rewards at the last refit over all users.
     fitted_rewards: f64,
-    /// How many each had of those who come often, when the last refit was taken on.
+    /// The mean number of rewards of frequent users at the last refit.
     fitted_each: f64,
-    /// A refit under way, for users that come one at a time.
+    /// A refit in progress, for users that come one at a time.
     refit: Option<pacing::Refit>,
-    /// Posteriors that are carried along, once users have been served in rounds.
+    /// Posteriors of users that are served in rounds.
     posteriors: Option<Posteriors>,
-    /// Where users come one at a time: posteriors that were carried along since the last refit …
+    /// Of users that come one at a time: posteriors that rewards have updated since the last refit
+    /// …
     carried: Beliefs,
-    /// … and some that were asked for, and follow from statistics and population alone.
+    /// … and a cache of some that follow from statistics and population alone.
     asked: Beliefs,
-    /// Whether users changed.
+    /// Drift detection.
     watch: Watch,
-    /// How many times arms were drawn, for one user or for all in a round.
+    /// The number of Thompson draws so far, for one user or for all in a round.
     draws: u64,
     seed: u64,
 }
 
 impl Cohort {
-    /// For a problem, of which only the size and the seed are looked at.
+    /// For a problem, of which only the size and the seed are used.
     pub fn new(problem: &Problem, settings: &Settings) -> Result<Self, Error> {
-        let chosen = Chosen::new(settings);
+        let settings = CohortSettings::new(settings);
         Ok(Self {
-            ledger: Ledger::new(problem.dim, memory_of(chosen.half_life)),
-            widths: Widths::new(chosen.exploration, None, problem.dim, 0.0),
-            settings: chosen,
+            ledger: Ledger::new(problem.dim, memory_of(settings.half_life)),
+            widths: Widths::new(settings.exploration, None, problem.dim, 0.0),
+            settings,
             fitted: None,
             prior: None,
             panel: None,
@@ -140,18 +140,19 @@ impl Cohort {
         })
     }
 
-    /// What users have in common, as of the last refit.
+    /// The population model of the last refit.
     pub fn population(&self) -> Option<&Population> {
         self.prior.as_ref().map(Prior::population)
     }
 
-    /// All that was seen: a copy of it and [`Population::fit`] are a refit beside decisions.
+    /// The statistics of all users: a copy of it and [`Population::fit`] make a refit that runs in
+    /// parallel with decisions.
     pub fn ledger(&mut self) -> &Ledger {
         self.ledger.settle();
         &self.ledger
     }
 
-    /// Takes on a population that was fitted elsewhere, for what has been seen by now.
+    /// Installs a population that was fitted elsewhere to the present statistics.
     pub fn adopt(&mut self, population: Population) {
         self.ledger.settle();
         (self.fitted_rewards, self.fitted_each) =
@@ -159,7 +160,7 @@ impl Cohort {
         self.take_on(Fitted::only(population));
     }
 
-    /// Makes room for more users that are served in rounds.
+    /// Adds users that are served in rounds.
     fn grow(&mut self, users: usize) {
         let Some(posteriors) = &mut self.posteriors else { return };
         let known = posteriors.users();
@@ -168,7 +169,7 @@ impl Cohort {
         }
         posteriors.grow(users);
         let Some(prior) = &self.prior else { return };
-        // Some of them may have come alone before.
+        // Some of them may have come one at a time before.
         self.ledger.settle();
         for user in known..users {
             let Some(slot) = self.ledger.slot_of(user) else { continue };
@@ -190,7 +191,7 @@ impl Cohort {
         self.take_result(found, rewards, each);
     }
 
-    /// Takes on what a fit found: everybody's posterior afresh.
+    /// Installs the result of a fit and recomputes all posteriors.
     fn take_on(&mut self, fitted: Fitted) {
         self.refit = None;
         self.ledger.settle();
@@ -206,23 +207,24 @@ impl Cohort {
         self.fitted = Some(fitted);
     }
 
-    /// What of a fit users that come alone are believed to be.
+    /// The prior of users that come one at a time, after a fit.
     fn prior_of(&self, fitted: &Fitted) -> Prior {
-        let unexplored = match fitted.found.searched > 0.0 {
-            true => 0.0,
-            false => unexplored(self.fitted_rewards, self.ledger.dim()),
+        let unexplored = if fitted.found.searched > 0.0 {
+            0.0
+        } else {
+            unexplored(self.fitted_rewards, self.ledger.dim())
         };
         Prior::new(fitted.used().clone(), self.settings.scoring_mode, unexplored)
     }
 
-    /// How much optimism users get, after a fit.
+    /// The widths of the bonus after a fit.
     fn widths_of(&self, fitted: Option<&Fitted>) -> Widths {
         let recurrence = fitted.map(|fitted| fitted.recurrence);
         let rewards = mean_rewards(&self.ledger);
         Widths::new(self.settings.exploration, recurrence, self.ledger.dim(), rewards)
     }
 
-    /// From now on posteriors are carried along: users are served in rounds.
+    /// Stores posteriors from now on: users are served in rounds.
     fn serve_in_rounds(&mut self, users: usize) {
         if self.posteriors.is_some() {
             return;
@@ -238,12 +240,12 @@ impl Cohort {
         self.posteriors = Some(posteriors);
     }
 
-    /// Posteriors that are carried along in rounds, if this user is served in rounds.
+    /// The stored posteriors, if this user is served in rounds.
     fn in_rounds(&self, user: usize) -> Option<&Posteriors> {
         self.posteriors.as_ref().filter(|posteriors| user < posteriors.users())
     }
 
-    /// What is believed of one user; of one without rewards what is believed of newcomers.
+    /// The belief about one user; that about new users if it has no rewards.
     fn belief(&self, user: usize) -> Option<Belief> {
         let prior = self.prior.as_ref()?;
         if let Some(posteriors) = self.in_rounds(user) {
@@ -254,17 +256,17 @@ impl Cohort {
         Some(carried.unwrap_or_else(|| prior.infer(&self.ledger.settled(), slot)))
     }
 
-    /// How many standard deviations of optimism a user gets.
+    /// The width of a user's bonus, in standard deviations.
     fn width(&self, user: usize) -> f64 {
         match (self.in_rounds(user), self.ledger.rewards_of(user)) {
             (Some(posteriors), _) => self.widths.of(posteriors.rewards(user)),
-            // Newcomers are spread over arms, whether those come again or not.
+            // New users are spread over arms, whether arms recur or not.
             (None, 0.0) => self.settings.exploration,
             (None, rewards) => self.widths.of(rewards),
         }
     }
 
-    /// Arms before anything is known: everybody another one.
+    /// Before the first fit, users play different arms in turn.
     fn blind(&self, user: usize, contexts: &Contexts) -> Arm {
         (user + self.ledger.rewards_of(user) as usize) % contexts.arms()
     }
@@ -279,7 +281,7 @@ impl Cohort {
         argmax(contexts.iter().map(|x| dot(x, &theta[..x.len()])))
     }
 
-    /// How many users a list of all of them has; `None` where most of it would be gaps.
+    /// The length of a list of all users; `None` where most of it would be unused numbers.
     fn numbered(&self) -> Option<usize> {
         let slots = self.ledger.slots();
         let known = (0..slots).map(|slot| self.ledger.user_of(slot));
@@ -289,7 +291,7 @@ impl Cohort {
         (users <= GAPS * (slots + in_rounds)).then_some(users)
     }
 
-    /// Whether a user has answered, or is served in rounds.
+    /// Whether a user has rewards or is served in rounds.
     fn knows(&self, user: usize) -> bool {
         self.in_rounds(user).is_some() || self.ledger.rewards_of(user) > 0.0
     }
@@ -336,9 +338,9 @@ impl Policy for Cohort {
         self.look_for_drift();
     }
 
-    /// The most probable component of every user. Once there are cohorts, a user of none of them
-    /// is a cluster by itself; until then all are one. `None` where users' numbers are names rather than
-    /// places in a list.
+    /// The most probable component of every user. Once there are cohorts, a user of no cohort is a
+    /// cluster by itself; until then all users are one cluster. `None` where user numbers are
+    /// sparse ids.
     fn clusters(&self) -> Option<Vec<usize>> {
         let count = self.population()?.components.len();
         let component = |user: usize| match self.in_rounds(user) {
@@ -367,7 +369,7 @@ impl Policy for Cohort {
     }
 
     fn saved(&mut self) -> Option<&mut dyn Saved> {
-        // What is kept, and goes on elsewhere, is between two refits.
+        // State is saved between two refits, never within one.
         self.finish_refit();
         Some(self)
     }

@@ -172,7 +172,7 @@ impl Dccb {
         self.exploration * width(self.peer(user).rewards())
     }
 
-    /// The peer met after so many rewards: a random member of V other than the user.
+    /// The peer met after `rewards` rewards: a random member of V other than the user.
     fn meets(&self, user: usize, rewards: f64) -> Option<usize> {
         let mut absent = self.peers[user].parted.clone();
         if let Err(place) = absent.binary_search(&user) {

@@ -12,7 +12,7 @@ use crate::{Arm, Contexts, Score};
 /// The number of draws from which propensities without a closed form are estimated.
 pub const DRAWS: usize = 64;
 
-/// The stream of a user with so many rewards.
+/// The stream of a user with the given number of rewards.
 pub fn stream(seed: u64, user: usize, rewards: f64) -> ChaCha8Rng {
     // SplitMix64's finaliser, once for each number, so that close numbers give distant streams.
     let mix = |state: u64, number: u64| {

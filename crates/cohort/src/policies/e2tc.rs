@@ -23,7 +23,7 @@
 
 use super::shared::served::Served;
 use super::shared::subspace::{coordinates, leading_directions, lift, ridge_estimates};
-use super::shared::tasks::{Fit, Greedy, Tasks};
+use super::shared::tasks::{Greedy, JointEstimator, Tasks};
 use crate::builder::builder;
 use crate::intercept::INTERCEPT;
 use crate::params::{POSITIVE, Param, Settings};
@@ -81,7 +81,7 @@ fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Erro
     Ok(Box::new(Served(Greedy::new(problem.users, problem.dim, problem.seed, fit))))
 }
 
-impl Fit for E2tc {
+impl JointEstimator for E2tc {
     const NAME: &'static str = INFO.name;
 
     fn explores(&self, rewards: f64) -> bool {

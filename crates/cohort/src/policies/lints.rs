@@ -25,7 +25,7 @@ use std::io::{self, Read, Write};
 
 use super::draws::{best_for, normals, score_draw, shares, stream};
 use super::shared::served::{OneUser, Served};
-use super::shared::{MODEL_PARAMS, Model};
+use super::shared::{REGRESSION_PARAMS, Regressions};
 use crate::builder::builder;
 use crate::intercept::INTERCEPT;
 use crate::linear::Ridge;
@@ -49,7 +49,7 @@ pub const INFO: PolicyInfo = PolicyInfo {
             ),
             INTERCEPT,
         ],
-        MODEL_PARAMS,
+        REGRESSION_PARAMS,
     ],
     build,
 };
@@ -60,12 +60,16 @@ builder! { v: real, intercept: flag, lambda: real, model: choice }
 struct LinTs {
     v: f64,
     seed: u64,
-    model: Model,
+    model: Regressions,
 }
 
 fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Error> {
     let v = settings.derived("v", || problem.sigma);
-    Ok(Box::new(Served(LinTs { v, seed: problem.seed, model: Model::new(problem, settings) })))
+    Ok(Box::new(Served(LinTs {
+        v,
+        seed: problem.seed,
+        model: Regressions::new(problem, settings),
+    })))
 }
 
 impl LinTs {

@@ -31,11 +31,11 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
 use super::draws::{DRAWS, normals, stream};
-use super::oracle_centres::{KnownLaw, Offer};
+use super::oracle_centres::{ArmTerms, KnownLaw};
 use super::shared::served::{OneUser, Served};
+use crate::algebra::Cholesky;
 use crate::builder::builder;
 use crate::cluster::partition::number_by_smallest_member;
-use crate::linear::symmetric::Cholesky;
 use crate::linear::{argmax, dot, read_factor};
 use crate::params::{NOT_NEGATIVE, Param, Settings};
 use crate::registry::PolicyInfo;
@@ -186,14 +186,14 @@ impl MixTs {
         self.users.get(user).unwrap_or(&self.fresh)
     }
 
-    fn offer(&self, contexts: &Contexts) -> Offer {
-        let mut offer = Offer::default();
+    fn offer(&self, contexts: &Contexts) -> ArmTerms {
+        let mut offer = ArmTerms::default();
         self.told.look_at(contexts.iter(), &mut offer);
         offer
     }
 
     /// The reward of every arm under one draw from the posterior.
-    fn draw(&self, user: usize, offer: &Offer, rng: &mut ChaCha8Rng) -> Vec<f64> {
+    fn draw(&self, user: usize, offer: &ArmTerms, rng: &mut ChaCha8Rng) -> Vec<f64> {
         let known = self.user(user);
         let mut luck = rng.random::<f64>() * known.shares().sum::<f64>();
         let passed = |share: f64| {
@@ -209,7 +209,7 @@ impl MixTs {
         offer.rewards(component, &z)
     }
 
-    fn next_draw(&self, user: usize, offer: &Offer) -> Vec<f64> {
+    fn next_draw(&self, user: usize, offer: &ArmTerms) -> Vec<f64> {
         self.draw(user, offer, &mut stream(self.seed, user, self.user(user).rewards))
     }
 }
@@ -256,7 +256,7 @@ impl OnlinePolicy for MixTs {
         if user >= self.users.len() {
             self.users.resize(user + 1, self.fresh.clone());
         }
-        let mut offer = Offer::default();
+        let mut offer = ArmTerms::default();
         self.told.look_at(std::iter::once(context), &mut offer);
         let variance = self.told.variance(user);
         let directions = self.told.directions;

@@ -22,7 +22,7 @@
 
 use super::shared::served::Served;
 use super::shared::subspace::{coordinates, leading_directions, lift, ridge_estimates};
-use super::shared::tasks::{Fit, Greedy, Tasks};
+use super::shared::tasks::{Greedy, JointEstimator, Tasks};
 use crate::builder::builder;
 use crate::intercept::INTERCEPT;
 use crate::linear::Symmetric;
@@ -66,7 +66,7 @@ fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Erro
     Ok(Box::new(Served(Greedy::new(problem.users, problem.dim, problem.seed, fit))))
 }
 
-impl Fit for MlinGreedy {
+impl JointEstimator for MlinGreedy {
     const NAME: &'static str = INFO.name;
 
     fn next(&self, rewards: f64) -> f64 {

@@ -52,7 +52,7 @@ struct OracleCentres {
     told: KnownLaw,
     /// The posterior of every user, row by row: log p_c, then z_c, then P.
     users: Vec<f64>,
-    offer: Offer,
+    offer: ArmTerms,
     scratch: Scratch,
 }
 
@@ -76,7 +76,7 @@ pub(super) struct KnownLaw {
 
 /// Quantities of the arms on offer that are the same for all users.
 #[derive(Clone, Default)]
-pub(super) struct Offer {
+pub(super) struct ArmTerms {
     arms: usize,
     /// The expected reward of every arm at every centre: a row per centre.
     pub(super) expected: Vec<f64>,
@@ -84,7 +84,7 @@ pub(super) struct Offer {
     pub(super) along: Vec<f64>,
 }
 
-impl Offer {
+impl ArmTerms {
     /// The reward of every arm for a user at distance z from a centre.
     pub(super) fn rewards(&self, centre: usize, z: &[f64]) -> Vec<f64> {
         let along = |arm: usize| &self.along[arm * z.len()..(arm + 1) * z.len()];
@@ -127,7 +127,7 @@ fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Erro
         return Err(needs("fewer users or centres: users × centres do not fit into memory"));
     }
     let users = told.prior.repeat(problem.users);
-    let (offer, scratch) = (Offer::default(), Scratch::default());
+    let (offer, scratch) = (ArmTerms::default(), Scratch::default());
     Ok(Box::new(OracleCentres { told, users, offer, scratch }))
 }
 
@@ -177,7 +177,7 @@ impl KnownLaw {
     pub(super) fn look_at<'a>(
         &self,
         contexts: impl ExactSizeIterator<Item = &'a [f64]> + Clone,
-        to: &mut Offer,
+        to: &mut ArmTerms,
     ) {
         to.arms = contexts.len();
         to.expected.clear();
@@ -197,7 +197,7 @@ impl KnownLaw {
     fn expected_rewards(
         &self,
         user: &[f64],
-        offer: &Offer,
+        offer: &ArmTerms,
         Scratch { values, mean }: &mut Scratch,
     ) {
         let (logs, rest) = user.split_at(self.count);
@@ -224,7 +224,7 @@ impl KnownLaw {
         &self,
         user: &mut [f64],
         variance: f64,
-        (offer, arm): (&Offer, Arm),
+        (offer, arm): (&ArmTerms, Arm),
         reward: f64,
         Scratch { mean: gain, .. }: &mut Scratch,
     ) {

@@ -69,7 +69,7 @@ struct Osom {
 
 #[derive(Clone)]
 struct User {
-    places: Vec<Place>,
+    places: Vec<PositionStats>,
     /// V and θ̂.
     within: Oful,
     complex: bool,
@@ -77,16 +77,16 @@ struct User {
     test: [f64; 3],
 }
 
-/// What is known of a place in the offer.
+/// The statistics of one position in the offer.
 #[derive(Clone)]
-struct Place {
+struct PositionStats {
     played: f64,
     reward: f64,
     context: Vec<f64>,
 }
 
-/// What both models think of an offer.
-struct View {
+/// The scores of an offer under both models.
+struct ModelScores {
     simple: Arm,
     complex: Arm,
     /// s_j.
@@ -104,7 +104,7 @@ fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Erro
     Ok(Box::new(Osom { confidence, threshold, dim: problem.dim, users }))
 }
 
-impl Place {
+impl PositionStats {
     fn centred(&self, x: &[f64]) -> Vec<f64> {
         x.iter().zip(&self.context).map(|(x, mean)| x - mean).collect()
     }
@@ -116,7 +116,7 @@ impl User {
     }
 
     /// Both models on an offer all of whose places were played.
-    fn view(&self, contexts: &Contexts, confidence: &Confidence) -> View {
+    fn view(&self, contexts: &Contexts, confidence: &Confidence) -> ModelScores {
         let radius = confidence.radius(self.within.progress());
         let (mut simple, mut complex) = ((0, f64::NEG_INFINITY, 0.0), (0, f64::NEG_INFINITY, 0.0));
         for (arm, (x, place)) in contexts.iter().zip(&self.places).enumerate() {
@@ -133,12 +133,16 @@ impl User {
             }
         }
         let widths = 2.0 * (simple.2 + complex.2);
-        View { simple: simple.0, complex: complex.0, value: complex.1, widths }
+        ModelScores { simple: simple.0, complex: complex.0, value: complex.1, widths }
     }
 
     fn learn(&mut self, arm: Arm, x: &[f64], y: f64) {
         while self.places.len() <= arm {
-            self.places.push(Place { played: 0.0, reward: 0.0, context: vec![0.0; x.len()] });
+            self.places.push(PositionStats {
+                played: 0.0,
+                reward: 0.0,
+                context: vec![0.0; x.len()],
+            });
         }
         let place = &mut self.places[arm];
         let (centred, surprise) = (place.centred(x), y - place.reward);
@@ -233,7 +237,7 @@ impl State for Osom {
             for _ in 0..count {
                 let numbers = saved::read_some(from, what, 2)?;
                 let context = saved::read_some(from, what, dim)?;
-                places.push(Place { played: numbers[0], reward: numbers[1], context });
+                places.push(PositionStats { played: numbers[0], reward: numbers[1], context });
             }
             users.push(User { places, within, complex: complex == 1, test });
         }

@@ -72,7 +72,7 @@ fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Erro
     Ok(Box::new(Served(Forcing { seed: problem.seed, forced })))
 }
 
-/// The phase s after so many turns, and whether it still explores.
+/// The phase s after `turns` turns, and whether it still explores.
 pub fn phase(unit: f64, turns: f64) -> (i32, bool) {
     let (mut left, mut s) = (turns, 1);
     loop {

@@ -9,9 +9,9 @@
 //! ```
 //!
 //! The last term of a score is taken at its bound ε*√(T_V·xᵀM_V⁻¹(M_V − λI)M_V⁻¹x), which needs no
-//! history. Information sets differ from user to user; M_V is brought up to date for whoever decides
-//! (`InformationSets`) and factored once, O(d³/3). Edges are looked at only when one of them may be cut
-//! (`EdgeSlacks`).
+//! history. Information sets differ from user to user; M_V is updated for the user that decides
+//! (`InformationSets`) and factored once, O(d³/3). Edges are checked only when one of them may be
+//! cut (`EdgeSlacks`).
 //!
 //! | constant | range | meaning |
 //! | --- | --- | --- |
@@ -22,7 +22,7 @@
 //! | `delta` δ | (0, 1) | that of β |
 //! | `exploration` | [0, ∞) | multiplies both bonuses |
 //!
-//! A user who comes later has edges to everybody.
+//! A user who comes later has edges to all users.
 //!
 //! Reference: Wang, Xie, Liu, Li, Lui, *Online Clustering of Bandits with Misspecified User Models*,
 //! NeurIPS 2023, Algorithm 1.
@@ -99,7 +99,7 @@ impl Rclumb {
         // Positive definite; where rounding at extreme scales says otherwise, nothing is known.
         let factor = precision
             .cholesky()
-            .unwrap_or_else(|| crate::linear::symmetric::Cholesky::identity(self.dim, LAMBDA));
+            .unwrap_or_else(|| crate::algebra::Cholesky::identity(self.dim, LAMBDA));
         factor.solve(&mut estimate);
         let beta = self.robust.beta(self.dim, self.turns);
         let score = |x: &[f64]| {
@@ -142,7 +142,7 @@ impl OnlinePolicy for Rclumb {
     }
 }
 
-/// The version of what is written. The first had no sums: they are worked out where it is read.
+/// The version of the saved state. Version 1 had no sums: they are computed when it is read.
 const VERSION: u32 = 2;
 
 impl Saved for Rclumb {

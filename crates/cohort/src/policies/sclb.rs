@@ -22,7 +22,7 @@
 
 use std::io::{self, Read, Write};
 
-use super::cmlb::{ALPHA, C, Cmlb, EXPLORE_RHO_MIN, Plan, default_gamma, explore_rounds};
+use super::cmlb::{ALPHA, C, Cmlb, CmlbInputs, EXPLORE_RHO_MIN, default_gamma, explore_rounds};
 use crate::builder::builder;
 use crate::linear::{Confidence, OFUL_PARAMS};
 use crate::params::{Param, Settings};
@@ -83,10 +83,10 @@ impl Phases {
     }
 
     /// Line 3: the plan of phase i.
-    pub(crate) fn plan(&self, phase: u32) -> Plan {
+    pub(crate) fn plan(&self, phase: u32) -> CmlbInputs {
         let rounds = phase_rounds(phase);
         let delta = phase_delta(self.confidence.delta, phase);
-        Plan {
+        CmlbInputs {
             explore_rounds: explore_rounds(
                 self.c,
                 self.dim,
@@ -187,13 +187,13 @@ impl State for Sclb {
     }
 
     fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error> {
-        let (what, size) = (INFO.name, (self.phases.users, self.phases.dim));
+        let what = INFO.name;
         let (phase, rounds_left) = read_phase(from, what)?;
         let found = match read_count(from, what)? {
             0 => None,
             _ => Some(read_labels(from, what, self.phases.users)?),
         };
-        self.cmlb = Cmlb::read(from, what, size, self.phases.plan(phase))?;
+        self.cmlb = self.cmlb.read(from, what, self.phases.plan(phase))?;
         (self.phase, self.rounds_left, self.found) = (phase, rounds_left, found);
         Ok(())
     }

@@ -30,10 +30,7 @@ pub const INFO: PolicyInfo = PolicyInfo {
     build,
 };
 
-builder! {
-    alpha: real, c: real, explore_rho_min: real, delta: real, lambda: real, norm_bound: real,
-    sigma: real, exploration: real, confidence: choice, rho_min: real, intercept: flag,
-}
+builder! { alpha: real, c: real, explore_rho_min: real; OFUL }
 
 #[derive(Clone)]
 struct SclbWarm {

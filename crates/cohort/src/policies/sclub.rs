@@ -35,13 +35,13 @@
 //! | `alpha_p` α_p | (0, ∞) | the same for frequencies |
 //! | `bonus` | norm, square | √(xᵀM̄⁻¹x), or without the square root as much public code has it |
 //!
-//! α_θ = 1 and α_p = √2 are the paper's. In a round (all users at once) everybody chooses on what
-//! was known before it, and rewards are learned in the order of the users.
+//! α_θ = 1 and α_p = √2 are the paper's. In a round (all users at once) all users choose by what
+//! was learned before it, and rewards are learned in the order of the users.
 //!
 //! Reference: Li, Chen, Li, Leung, *Improved Algorithm on Online Clustering of Bandits*, IJCAI
 //! 2019, Algorithms 1–4.
 
-mod outlines;
+mod estimates;
 mod phased;
 mod saved;
 mod sets;

@@ -27,7 +27,7 @@ use rand::RngExt;
 
 use super::draws::stream;
 use super::shared::served::{OneUser, Served};
-use super::shared::{MODEL_PARAMS, Model};
+use super::shared::{REGRESSION_PARAMS, Regressions};
 use crate::builder::builder;
 use crate::intercept::INTERCEPT;
 use crate::linear::{argmax, dot};
@@ -47,7 +47,7 @@ pub const INFO: PolicyInfo = PolicyInfo {
             Param::real("rho", SHARE, 0.5, "ρ: γ = γ₀·t^ρ, how fast it becomes greedier"),
             INTERCEPT,
         ],
-        MODEL_PARAMS,
+        REGRESSION_PARAMS,
     ],
     build,
 };
@@ -59,12 +59,12 @@ struct SquareCb {
     gamma0: f64,
     rho: f64,
     seed: u64,
-    model: Model,
+    model: Regressions,
 }
 
 fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Error> {
     let (gamma0, rho) = (settings.real("gamma0"), settings.real("rho"));
-    let model = Model::new(problem, settings);
+    let model = Regressions::new(problem, settings);
     Ok(Box::new(Served(SquareCb { gamma0, rho, seed: problem.seed, model })))
 }
 

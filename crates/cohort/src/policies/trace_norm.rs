@@ -24,7 +24,7 @@
 //! Linear Bandits*, AISTATS 2023, Algorithm 1.
 
 use super::shared::served::Served;
-use super::shared::tasks::{Fit, Greedy, Tasks};
+use super::shared::tasks::{Greedy, JointEstimator, Tasks};
 use crate::builder::builder;
 use crate::intercept::INTERCEPT;
 use crate::linear::{Symmetric, dot};
@@ -74,7 +74,7 @@ fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Erro
     Ok(Box::new(Served(Greedy::new(problem.users, problem.dim, problem.seed, fit))))
 }
 
-impl Fit for TraceNorm {
+impl JointEstimator for TraceNorm {
     const NAME: &'static str = INFO.name;
 
     fn next(&self, rewards: f64) -> f64 {

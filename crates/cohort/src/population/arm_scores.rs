@@ -1,9 +1,10 @@
-//! What a belief says of many arms at once: arms as SIMD lanes.
+//! Scoring many arms by a belief: arms as SIMD lanes.
 
 use super::lanes::{F64x8, LANES, ZERO, add_scaled};
 use super::posterior::Belief;
 use crate::linear::{Symmetric, dot};
 use crate::search::ScoreForm;
+use crate::simd::vectorized;
 use crate::{Arm, Contexts, Score};
 
 impl Belief {
@@ -19,7 +20,7 @@ impl Belief {
         best.0
     }
 
-    /// What is thought of every arm, its user's level included.
+    /// The score of every arm, the user's level included.
     pub fn score(&self, contexts: &Contexts, width: f64, scores: &mut [Score]) {
         let level = self.level();
         self.predict_all(contexts, |arm, mean, deviation| {
@@ -54,7 +55,7 @@ impl Belief {
         form
     }
 
-    /// What [`Belief::predict`] says of one arm, of all in their order.
+    /// [`Belief::predict`] for every arm, in order.
     fn predict_all(&self, contexts: &Contexts, mut with: impl FnMut(Arm, f64, f64)) {
         let mut group = vec![ZERO; contexts.dim()];
         for first in (0..contexts.arms()).step_by(LANES) {
@@ -81,11 +82,13 @@ impl Belief {
     }
 }
 
-widest! {
-    /// Adds E⟨x, θ⟩ and (E⟨x, θ⟩)² under one guess, in its share, for a group of arms, `group[k][lane]`
-    /// being coordinate k of an arm.
-    fn add_mean(group: &[F64x8], share: f64, centre: &[f64], mean: &mut F64x8, square: &mut F64x8)
-        = add_mean_kernel
+/// Adds E⟨x, θ⟩ and (E⟨x, θ⟩)² under one component, weighted by its probability, for a group of
+/// arms, `group[k][lane]` being coordinate k of an arm.
+fn add_mean(group: &[F64x8], share: f64, centre: &[f64], mean: &mut F64x8, square: &mut F64x8) {
+    vectorized(
+        #[inline(always)]
+        || add_mean_kernel(group, share, centre, mean, square),
+    );
 }
 
 #[inline(always)]
@@ -106,10 +109,12 @@ fn add_mean_kernel(
     }
 }
 
-widest! {
-    /// Adds share·xᵀCx for a group of arms.
-    fn add_variance(group: &[F64x8], share: f64, covariance: &[f64], square: &mut F64x8)
-        = add_variance_kernel
+/// Adds share·xᵀCx for a group of arms.
+fn add_variance(group: &[F64x8], share: f64, covariance: &[f64], square: &mut F64x8) {
+    vectorized(
+        #[inline(always)]
+        || add_variance_kernel(group, share, covariance, square),
+    );
 }
 
 #[inline(always)]

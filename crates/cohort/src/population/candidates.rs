@@ -1,64 +1,64 @@
-//! New cohorts. A candidate is a user, or a place on an axis along which users differ: what its
-//! cohort would gain is estimated on some of the users first, and the most promising candidates become cohorts
-//! if they gain more than they cost among all users of the sample.
+//! The search for new cohorts. A candidate centre is a user's estimate, or a point on an axis along
+//! which users differ. The gain in evidence is estimated on a few users first. The most promising
+//! candidates become cohorts if their gain over the whole sample exceeds their cost.
 
 use super::constants;
 use rayon::prelude::*;
 
-use super::algebra;
+use super::buffer_pool;
 use super::fit::{Fitting, inverse_work};
 use super::lanes::{F64x8, LANES, ZERO, each};
-use super::maximise::Prior;
-use super::message::{Prepared, accumulate, likelihood, message_len, probe, write};
+use super::maximise::CentrePrior;
+use super::message::{MessagePrior, accumulate, likelihood, message_len, probe, write};
 use super::model::{Component, Population};
 use super::pass::{BLOCKS_PER_TASK, Pass};
-use super::spare;
 use super::structure::weight_cost;
 use super::sums::Sums;
+use crate::algebra::lanes;
+use crate::algebra::packed_len;
 use crate::linear::Symmetric;
-use crate::linear::symmetric::packed_len;
 use crate::pace::spend;
 use crate::simd::{self, Kernel, Simd};
 
-/// Where new cohorts are tried.
+/// The search for new cohorts.
 pub(super) struct CandidateSearch {
     dim: usize,
     variances: Vec<f64>,
-    prior: Prior,
+    prior: CentrePrior,
     blocks: Vec<UserBlock>,
-    /// Which blocks candidates are compared with first.
+    /// Blocks that candidates are evaluated on first.
     compared: Vec<usize>,
     candidates: Vec<Candidate>,
-    /// Whether anybody belongs to no cohort.
+    /// Whether any user belongs to no cohort.
     has_unassigned: bool,
 }
 
 /// Eight users.
 struct UserBlock {
     messages: Vec<F64x8>,
-    /// ln p(y_i) under all that is there.
+    /// ln p(y_i) under the present population.
     logs: F64x8,
     active: F64x8,
 }
 
 struct Candidate {
-    /// A user, or a place.
+    /// Whether the candidate is a user (else a point on an axis).
     user: bool,
     cohort: Component,
-    /// ln p(y_i | the candidate) of the users it is compared with.
+    /// ln p(y_i | candidate) of the users it is evaluated on.
     logs: Vec<F64x8>,
 }
 
 impl CandidateSearch {
-    /// For cohorts of these variances. Which users are looked at moves with the rewards seen.
+    /// For cohorts of these variances. Which users are tried changes with the number of rewards.
     pub fn new(fitting: &mut Fitting, pass: &Pass, variances: Vec<f64>) -> Self {
         let Fitting { users, population, scales, .. } = &*fitting;
         let dim = population.features() + 1;
         let turn = scales.rewards as usize;
-        let prepared = Prepared::new(&variances, population.noise);
+        let prepared = MessagePrior::new(&variances, population.noise);
         let blocks: Vec<UserBlock> = (users.par_iter().enumerate().with_min_len(4))
             .map(|(at, users)| {
-                let mut messages = spare::take(message_len(dim));
+                let mut messages = buffer_pool::take(message_len(dim));
                 write(users, &prepared, &mut messages);
                 UserBlock { messages, logs: pass.logs[at], active: users.active() }
             })
@@ -66,7 +66,7 @@ impl CandidateSearch {
         let fewer = |most: usize| (16 * most / dim).clamp(constants::candidates_least(), most);
         spend(blocks.len() as f64 * inverse_work(dim));
         let compared = evenly(blocks.len(), fewer(constants::candidates_compared()), turn / 3);
-        let prior = Prior::of_cohorts(population);
+        let prior = CentrePrior::of_cohorts(population);
         let mut search = Self {
             dim,
             variances,
@@ -103,15 +103,16 @@ impl CandidateSearch {
         search
     }
 
-    /// Adds cohorts while that gains; whether any was.
+    /// Adds cohorts while the evidence gains; returns whether any was added.
     pub fn add_cohorts(&mut self, population: &mut Population) -> bool {
         let before = population.components.len();
-        // Where everybody has a cohort there is less to find.
+        // If all users have a cohort there is less to find.
         let mut failed = if self.has_unassigned { 0 } else { constants::candidates_failed() - 2 };
         while failed < constants::candidates_failed()
             && population.components.len() < before + constants::candidates_most_new()
         {
-            // What users and places promise cannot be compared: they take turns.
+            // Estimated gains of users and of axis points are not comparable: the two kinds
+            // alternate.
             let Some(best) = self.most_promising(failed % 2 == 0) else { break };
             let candidate = self.candidates.swap_remove(best);
             let (gain, cohort, logs) = self.grow(&candidate);
@@ -137,7 +138,7 @@ impl CandidateSearch {
         added
     }
 
-    /// A cohort at a given place.
+    /// A cohort with a given centre.
     fn place_candidate(&self, cohort: Component) -> Candidate {
         let probe = probe(&cohort);
         let logs = (self.compared.iter())
@@ -184,7 +185,7 @@ impl CandidateSearch {
         Candidate { user: true, cohort, logs }
     }
 
-    /// The candidate that would gain most among the users it was compared with.
+    /// The candidate with the largest gain on the users it was evaluated on.
     fn most_promising(&self, user: bool) -> Option<usize> {
         let gains: Vec<f64> = (self.candidates.par_iter())
             .map(|one| {
@@ -199,11 +200,11 @@ impl CandidateSearch {
         })
     }
 
-    /// The cohort that a candidate becomes, what it gains, and users' logs with it.
+    /// The cohort that a candidate becomes, its gain, and the users' log likelihoods with it.
     fn grow(&self, candidate: &Candidate) -> (f64, Component, Vec<F64x8>) {
         let users: f64 = self.blocks.iter().flat_map(|block| block.active.0).sum();
         let mut cohort = candidate.cohort.clone();
-        // First from the users it was compared with, by what the candidate alone says.
+        // First from the users it was evaluated on, by the candidate's likelihood alone.
         let mut sums = Sums::new(self.dim);
         for (block, new) in self.compared.iter().zip(&candidate.logs) {
             let block = &self.blocks[*block];
@@ -221,7 +222,8 @@ impl CandidateSearch {
             let next = self.trial(&cohort);
             cost = self.prior.cost(&cohort) + weight_cost(users);
             let next_rise = next.gain - gain;
-            // What is still to come if every pass gains the same part of what the one before did.
+            // The gain still to come if every pass gains the same fraction of the previous pass's
+            // gain.
             let part = (next_rise / rise).clamp(0.0, constants::candidates_most_part());
             let promised = next.gain + next_rise * part / (1.0 - part);
             let hopeless = pass >= constants::candidates_hopeless_after() && promised < cost;
@@ -236,13 +238,14 @@ impl CandidateSearch {
         (gain - cost, cohort, logs)
     }
 
-    /// A new cohort beside all that is there.
-    fn trial(&self, cohort: &Component) -> Trial {
+    /// The present population with one more cohort.
+    fn trial(&self, cohort: &Component) -> TrialCohort {
         let probe = probe(cohort);
         spend(inverse_work(self.dim) + (self.blocks.len() * self.dim * self.dim) as f64);
-        let parts: Vec<Trial> = (self.blocks.par_chunks(BLOCKS_PER_TASK))
+        let parts: Vec<TrialCohort> = (self.blocks.par_chunks(BLOCKS_PER_TASK))
             .map(|blocks| {
-                let mut part = Trial { sums: Sums::new(self.dim), gain: 0.0, logs: Vec::new() };
+                let mut part =
+                    TrialCohort { sums: Sums::new(self.dim), gain: 0.0, logs: Vec::new() };
                 for block in blocks {
                     let mut new = ZERO;
                     likelihood(&block.messages, &probe, &mut new);
@@ -254,7 +257,7 @@ impl CandidateSearch {
                 part
             })
             .collect();
-        let mut whole = Trial { sums: Sums::new(self.dim), gain: 0.0, logs: Vec::new() };
+        let mut whole = TrialCohort { sums: Sums::new(self.dim), gain: 0.0, logs: Vec::new() };
         for part in parts {
             whole.sums.add(&part.sums);
             whole.gain += part.gain;
@@ -266,19 +269,19 @@ impl CandidateSearch {
 
 impl Drop for CandidateSearch {
     fn drop(&mut self) {
-        spare::give(self.blocks.drain(..).map(|block| block.messages));
+        buffer_pool::give(self.blocks.drain(..).map(|block| block.messages));
     }
 }
 
-struct Trial {
+struct TrialCohort {
     sums: Sums,
     gain: f64,
     logs: Vec<F64x8>,
 }
 
 impl UserBlock {
-    /// With a new component of that weight and those log likelihoods: the gain of all, everyone's
-    /// share in it, and everyone's logs.
+    /// With a new component of that weight and those log likelihoods: the total gain, every user's
+    /// responsibility, and every user's log likelihood.
     fn join(&self, new: &F64x8, weight: f64) -> (f64, F64x8, F64x8) {
         simd::run(Join { block: self, new, go: weight.ln(), stay: (1.0 - weight).ln() })
     }
@@ -342,8 +345,8 @@ impl Kernel for HalfSquare<'_> {
             simd.store(simd.add(simd.load(joint), simd.load(message)), joint);
         }
         let (matrix, vector) = joint.split_at_mut(packed_len(dim));
-        let log_det = algebra::factor_from(simd, matrix, dim, algebra::InPlace);
-        let square = algebra::solve_lower_in(simd, matrix, vector);
+        let log_det = lanes::factor_from(simd, matrix, dim, lanes::InPlace);
+        let square = lanes::solve_lower_in(simd, matrix, vector);
         let mut out = ZERO;
         simd.store(simd.mul(simd.splat(0.5), simd.sub(square, log_det)), &mut out);
         out
@@ -407,7 +410,7 @@ pub(super) fn deviations(
 ) {
     let (information, pull) = message.split_at(packed_len(variances.len()));
     let mean: Vec<F64x8> = component.mean.iter().map(|m| F64x8::splat(*m)).collect();
-    algebra::times(information, &mean, out);
+    lanes::times(information, &mean, out);
     for ((out, pull), variance) in out.iter_mut().zip(pull).zip(variances) {
         *out = each(|lane| variance * (pull[lane] - out[lane]));
     }

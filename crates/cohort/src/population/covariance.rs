@@ -1,5 +1,5 @@
-//! In which directions users differ more than in others: a covariance of low rank beside the one that all
-//! coordinates have in common, as far as the evidence pays for it.
+//! The directions in which users differ most: a low-rank covariance added to a common diagonal one,
+//! as far as the evidence supports it.
 //!
 //! ```text
 //! R = Σ g gᵀ,  H = Σ information:  E R = H + Σ H_i (S* − S) H_i      where S is assumed and S* is true
@@ -12,8 +12,8 @@ use super::constants;
 use super::fit::{Fitting, inverse_work};
 use super::model::{Basis, Groups, Population};
 use super::structure::worth;
+use crate::algebra::packed_len;
 use crate::linear::Symmetric;
-use crate::linear::symmetric::packed_len;
 use crate::pace::spend;
 
 /// Numbers of directions that are tried.
@@ -26,7 +26,7 @@ pub(super) fn cost(population: &Population, users: f64) -> f64 {
     0.5 * parameters * users.max(1.0).ln()
 }
 
-/// Takes on the directions that the evidence pays for.
+/// Adopts the directions that increase the evidence by more than their cost.
 pub(super) fn improve(fitting: &mut Fitting) {
     let (population, scales) = (&fitting.population, &fitting.scales);
     let features = population.features();
@@ -71,7 +71,7 @@ pub(super) fn improve(fitting: &mut Fitting) {
             kept = (fitting.population.clone(), users.clone());
         }
     }
-    // And none at all, where there were some.
+    // And no direction at all, if there were some.
     if turned.directions > 0 {
         fitting.population = turned.with_directions(0, class, &values);
         fitting.rotated();
@@ -85,8 +85,8 @@ pub(super) fn improve(fitting: &mut Fitting) {
     fitting.rotated();
 }
 
-/// Numbers of directions worth a try: those that gain most by what the curvature says, if any gains more than it
-/// costs, or all where some are there already.
+/// Numbers of directions worth trying: those with the largest gain predicted from the curvature, if
+/// any gain exceeds its cost; all of them if there are directions already.
 fn promising(
     population: &Population,
     values: &[f64],
@@ -123,7 +123,7 @@ fn estimate(
             *sum += value / users;
         }
     }
-    // The first d rows of both; what is known of the level hardly matters here.
+    // The first d rows of both; the level hardly matters here.
     let mean = Symmetric::from_packed(features, information[..packed_len(features)].to_vec());
     let mut lifted = mean.clone();
     let trace: f64 = (0..features).map(|j| mean.at(j, j)).sum();
@@ -192,7 +192,7 @@ impl Population {
         turned
     }
 
-    /// With so many directions of their own variances.
+    /// With the given number of directions that have their own variances.
     fn with_directions(&self, directions: usize, class: usize, values: &[f64]) -> Population {
         let d = self.features();
         let mut with = self.clone();

@@ -1,18 +1,18 @@
-//! Whether users changed: rewards of the panel predicted from all that was seen of their users, and from nothing but the
-//! last of them.
+//! Drift detection: rewards of the panel are predicted from the whole history of their users, and
+//! from recent rewards alone.
 //!
-//! The former start from the population without cohorts, so that cohorts which are not yet right are no reason to
-//! forget, the latter from one of which nothing is known. Where users are what they were, all that was seen predicts better than a part of it; where they are not, it
-//! is worse than nothing.
+//! The former uses the population without cohorts as its prior, so that wrong cohorts are no reason
+//! to forget; the latter a vague prior. Without drift the whole history predicts better; after a
+//! drift it predicts worse than no history.
 
 use super::constants;
-use super::fitted::Gain;
+use super::fitted::PredictionGain;
 use super::inference::ScoringMode;
 use super::model::Population;
-use super::panel::{Panel, Recall};
+use super::panel::{Panel, PredictionWindow};
 
-/// Users of whom nothing is known but how long their vectors are: where all change alike, what they have in common
-/// misleads, too.
+/// A vague prior that knows only the scale of the users' vectors: if all users change alike, their
+/// common mean misleads as well.
 fn vague(population: &Population) -> Population {
     let mut unknown = population.clone();
     let d = population.features();
@@ -24,22 +24,23 @@ fn vague(population: &Population) -> Population {
     unknown
 }
 
-/// Whether what was seen of users before some of their last rewards misleads.
+/// Whether users' earlier rewards predict their last ones worse than a vague prior does.
 pub fn has_jumped(panel: &Panel, population: &Population, scoring_mode: ScoringMode) -> bool {
     let longest = panel.longest();
     if longest < constants::drift_least_last() {
         return false;
     }
-    let from_all = panel.recall(population, scoring_mode, Recall::ALL, constants::drift_users());
+    let from_all =
+        panel.recall(population, scoring_mode, PredictionWindow::ALL, constants::drift_users());
     let unknown = vague(population);
     let mut last = constants::drift_least_last();
     while last <= longest {
-        let recall = Recall { most: 0.0, keep: 1.0, last };
+        let recall = PredictionWindow { most: 0.0, keep: 1.0, last };
         let alone = panel.recall(&unknown, scoring_mode, recall, constants::drift_users());
         let tail = |errors: &Vec<f64>| errors[errors.len().saturating_sub(last)..].to_vec();
         let all: Vec<Vec<f64>> = from_all.iter().map(tail).collect();
         let sum = |errors: &[Vec<f64>]| errors.iter().flatten().sum::<f64>();
-        let gain = Gain::new(&alone, &all);
+        let gain = PredictionGain::new(&alone, &all);
         if sum(&alone) < constants::drift_less() * sum(&all)
             && gain.sum > constants::drift_deviations() * gain.alone.sqrt()
         {
@@ -53,7 +54,7 @@ pub fn has_jumped(panel: &Panel, population: &Population, scoring_mode: ScoringM
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::population::{Extent, Fitted, Given, Ledger};
+    use crate::population::{Extent, FitOptions, Fitted, Ledger};
 
     /// Rewards of users with a vector each, which all change their sign in one turn.
     fn jumps(users: usize, turns: usize, change: usize, noise: f64) -> bool {
@@ -73,8 +74,8 @@ mod tests {
             }
             ledger.learn_one(user, &x, reward);
             if turn == turns / 2 {
-                let given = Given::default();
-                fitted = Fitted::fit(&ledger, None, None, &given, scoring_mode, Extent::Everybody);
+                let given = FitOptions::default();
+                fitted = Fitted::fit(&ledger, None, None, &given, scoring_mode, Extent::AllUsers);
                 panel = Some(Panel::new(&ledger));
             }
         }

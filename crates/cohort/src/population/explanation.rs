@@ -1,8 +1,8 @@
-//! Why an arm is played for a user, in numbers that add up.
+//! Explanations: why an arm is played for a user, as terms that sum to its score.
 
 use super::inference::Posterior;
 use super::lanes::F64x8;
-use super::message::Prepared;
+use super::message::MessagePrior;
 use super::model::{LEAST_VARIANCE, Population};
 use super::moments::{Moments, all};
 use crate::Arm;
@@ -11,9 +11,9 @@ use crate::linear::dot;
 /// Why an arm is played for a user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
-    /// Where the user may belong, most probable first.
+    /// The components the user may belong to, most probable first.
     pub memberships: Vec<Membership>,
-    /// What is thought of every arm.
+    /// The prediction and score of every arm.
     pub arms: Vec<ArmReport>,
     /// The arm with the highest score.
     pub best: Arm,
@@ -32,7 +32,7 @@ pub struct Membership {
     pub share: f64,
 }
 
-/// What is thought of one arm.
+/// The prediction and score of one arm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ArmReport {
     /// The predicted reward: what the next three add up to.
@@ -45,7 +45,7 @@ pub struct ArmReport {
     pub population: f64,
     /// One standard deviation of the prediction, the component's uncertainty included.
     pub deviation: f64,
-    /// How much is added for exploration.
+    /// The exploration bonus.
     pub width: f64,
     /// mean + width, by which arms are compared.
     pub score: f64,
@@ -69,8 +69,8 @@ impl Explanation {
     }
 }
 
-/// What a user's prediction would be had it no rewards of its own to go by: `A μ`, in the part
-/// that comes from its cohort and the part that comes from the population at large.
+/// The prior part of a user's prediction, `A μ`: what comes from its cohort, and what comes from
+/// the population at large.
 pub(crate) struct Inherited {
     cohort: Vec<f64>,
     population: Vec<f64>,
@@ -91,7 +91,7 @@ impl Inherited {
             let component = &population.components[c];
             let posterior = Posterior::new(
                 &silent,
-                &Prepared::new(population.variances_of(c), population.noise),
+                &MessagePrior::new(population.variances_of(c), population.noise),
             );
             // A cohort's centre is in part the population's: μ_c = C (Σpull + μ_0/Δ_0).
             let mut from_population = component.mean.clone();

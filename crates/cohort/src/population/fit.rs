@@ -11,23 +11,23 @@
 use super::constants;
 use rayon::prelude::*;
 
+use super::e_step::{EStep, Messages};
 use super::lanes::LANES;
 use super::ledger::Ledger;
-use super::lens::{Lens, Messages};
 use super::maximise::Stays;
 use super::model::{Component, Population};
 use super::moments::Moments;
 use super::pass::Pass;
 use super::sample::sample;
 use super::sums::PassSums;
-use super::{covariance, noise, spare, structure};
+use super::{buffer_pool, covariance, noise, structure};
+use crate::algebra::packed_len;
 use crate::linear::Symmetric;
-use crate::linear::symmetric::packed_len;
 use crate::pace::spend;
 
-/// What a fit is not to learn, and is told instead: for ablations.
+/// What a fit does not learn but is given, for ablations.
 #[derive(Clone, Copy, Debug)]
-pub struct Given {
+pub struct FitOptions {
     /// Whether there may be cohorts at all.
     pub cohorts: bool,
     /// Whether users may differ more in some directions than in others.
@@ -40,21 +40,25 @@ pub struct Given {
     pub least_noise: f64,
 }
 
-impl Default for Given {
+impl Default for FitOptions {
     fn default() -> Self {
         Self { cohorts: true, directions: true, noise: true, sigma: None, least_noise: 0.0 }
     }
 }
 
 impl Population {
-    /// The population behind all that was seen, starting from an earlier fit where there is one.
-    /// `None` while no reward and no context was anything but zero.
-    pub fn fit(ledger: &Ledger, warm: Option<&Population>, given: &Given) -> Option<Population> {
+    /// Fits the population to all statistics, starting from an earlier fit if there is one. `None`
+    /// while all rewards or all contexts are zero.
+    pub fn fit(
+        ledger: &Ledger,
+        warm: Option<&Population>,
+        given: &FitOptions,
+    ) -> Option<Population> {
         let slots = sample(ledger, warm);
         let users = ledger.moments_of(&slots);
         let mut population = Self::fit_sample(users, ledger.origin(), warm, given)?;
         population.polish(ledger, &slots, given);
-        // Numbers so far apart that nothing is left of them say nothing: what was fitted before stays.
+        // If the numbers overflowed, the previous fit stays.
         population.is_usable().then_some(population)
     }
 
@@ -63,7 +67,7 @@ impl Population {
         users: Vec<Moments>,
         origin: f64,
         warm: Option<&Population>,
-        given: &Given,
+        given: &FitOptions,
     ) -> Option<Population> {
         let mut fitting = Fitting::begin(users, origin, warm, given)?;
         if given.cohorts {
@@ -72,7 +76,7 @@ impl Population {
         Some(fitting.population.clone())
     }
 
-    /// The second half: what all users of a ledger say about this population.
+    /// The second half: the sums over all users of a ledger.
     pub fn sums(&self, ledger: &Ledger) -> PassSums {
         let walk = ledger.walk();
         let moments = |at: usize| {
@@ -90,33 +94,33 @@ impl Population {
         }
         if weigh
             && self.noise_alike.is_finite()
-            && let Some(weights) = noise::weights(&Lens::new(self), users)
+            && let Some(weights) = noise::weights(&EStep::new(self), users)
         {
             users.weigh(&weights);
         }
     }
 
-    /// Takes over what all users say, after a fit to some of them.
-    pub(super) fn polish(&mut self, ledger: &Ledger, sample: &[usize], given: &Given) {
+    /// Updates the population by sums over all users, after a fit to a sample.
+    pub(super) fn polish(&mut self, ledger: &Ledger, sample: &[usize], given: &FitOptions) {
         if sample.len() == ledger.answered() {
             return;
         }
-        let Some(mut scales) = Scales::of(&ledger.moments_of(sample)) else { return };
+        let Some(mut scales) = DataScales::of(&ledger.moments_of(sample)) else { return };
         scales.floor = given.least_noise;
         let stays = Stays { noise: given.sigma.is_some(), at_large: false };
         for _ in 0..constants::polishing_passes() {
             let sums = self.sums(ledger);
             let certainty = self.certainty;
             self.maximise(&sums, &scales, stays);
-            // How sure the structure is those tell who can.
+            // The certainty of the structure is that of the sample.
             self.certainty = certainty;
         }
     }
 }
 
-/// The sizes of all that was seen.
+/// The scales of the data.
 #[derive(Clone, Debug)]
-pub(super) struct Scales {
+pub(super) struct DataScales {
     /// Users with rewards.
     pub users: f64,
     /// All rewards.
@@ -131,7 +135,7 @@ pub(super) struct Scales {
     floor: f64,
 }
 
-impl Scales {
+impl DataScales {
     pub fn of(users: &[Moments]) -> Option<Self> {
         let (mut count, mut rewards, mut total, mut squares, mut lengths) =
             (0.0, 0.0, 0.0, 0.0, 0.0);
@@ -148,11 +152,11 @@ impl Scales {
             }
         }
         let mean = total / rewards;
-        // Before rewards differ their distance from zero is all there is to go by.
+        // While all rewards are equal, their distance from zero is the only scale.
         let centred = squares - mean * total;
         let squares = if centred > 1e-12 * squares { centred } else { squares };
         let scales = Self { users: count, rewards, lengths, squares, mean, floor: 0.0 };
-        // What is beyond these could not be squared again.
+        // Beyond these, squares would overflow.
         let usable = |value: f64| (1e-100..1e100).contains(&value);
         (usable(rewards) && usable(lengths) && usable(squares)).then_some(scales)
     }
@@ -198,8 +202,8 @@ impl Scales {
     }
 }
 
-/// Whether messages for one are as good as those for the other.
-fn nearly(a: &Written, b: &Written) -> bool {
+/// Whether messages for one key can be used for the other.
+fn nearly(a: &MessageKey, b: &MessageKey) -> bool {
     let close = |a: f64, b: f64| {
         (a - b).abs() <= constants::stale_variances() * a.max(b) || a.max(b) < 1e-12
     };
@@ -211,25 +215,30 @@ pub(super) fn inverse_work(dim: usize) -> f64 {
     (dim as f64).powi(3) / 2.0 + 50.0 * dim as f64
 }
 
-/// Variances of a class of components, and noise.
-type Written = (Vec<f64>, f64);
+/// The variances of a class of components, and the noise: what messages depend on.
+type MessageKey = (Vec<f64>, f64);
 
 /// A fit to a sample of users under way, in the population's basis.
 pub(super) struct Fitting {
     pub users: Vec<Moments>,
     pub population: Population,
-    pub scales: Scales,
-    pub given: Given,
+    pub scales: DataScales,
+    pub given: FitOptions,
     pub stays: Stays,
-    /// Whether cohorts are judged by the evidence alone.
+    /// Whether cohorts are decided by the evidence alone.
     pub by_evidence: bool,
     messages: Vec<Messages>,
-    /// Variances and noise that messages rest on, class by class.
-    written: [Option<Written>; 2],
+    /// The key that the messages of each class were computed for.
+    written: [Option<MessageKey>; 2],
 }
 
 impl Fitting {
-    pub fn new(users: Vec<Moments>, population: Population, scales: Scales, given: Given) -> Self {
+    pub fn new(
+        users: Vec<Moments>,
+        population: Population,
+        scales: DataScales,
+        given: FitOptions,
+    ) -> Self {
         let stays = Stays { noise: given.sigma.is_some(), at_large: false };
         Self {
             users,
@@ -248,12 +257,12 @@ impl Fitting {
         mut users: Vec<Moments>,
         origin: f64,
         warm: Option<&Population>,
-        given: &Given,
+        given: &FitOptions,
     ) -> Option<Self> {
-        let mut scales = Scales::of(&users)?;
+        let mut scales = DataScales::of(&users)?;
         scales.floor = given.least_noise;
         let features = users.first()?.dim() - 1;
-        // What so few rewards said is no place to start from: variances near zero hardly grow again.
+        // A fit to very few rewards is a bad start: variances near zero hardly grow again.
         let few = scales.rewards < constants::fresh_rewards() * scales.users
             || scales.rewards < constants::fresh_dimensions() * (features + 1) as f64;
         let warm = warm.filter(|warm| !few || warm.components.len() > 1);
@@ -281,21 +290,21 @@ impl Fitting {
         Some(fitting)
     }
 
-    /// Goes on with cohorts: σ² is not below `least_noise` from now on.
+    /// Continues with cohorts; from now on σ² is at least `least_noise`.
     pub fn go_on_with_cohorts(&mut self, least_noise: f64) {
-        self.given = Given { cohorts: true, least_noise, ..self.given };
+        self.given = FitOptions { cohorts: true, least_noise, ..self.given };
         self.scales.floor = least_noise;
         self.find_cohorts();
     }
 
-    /// Changes the number of cohorts where that helps.
+    /// Changes the number of cohorts where that increases the evidence.
     fn find_cohorts(&mut self) {
         if structure::improve(self) {
             self.iterate(constants::passes());
         }
     }
 
-    /// Expectation and maximisation, so many times at most: until the evidence gains next to nothing.
+    /// At most `passes` EM iterations, until the evidence has converged.
     pub fn iterate(&mut self, passes: usize) {
         let mut before = f64::NEG_INFINITY;
         for _ in 0..passes {
@@ -310,14 +319,14 @@ impl Fitting {
         }
     }
 
-    /// Expectation.
+    /// The E step.
     pub fn pass(&mut self) -> Pass {
         self.write_messages();
         self.spend_pass();
         Pass::over(&self.users, &self.messages, &self.population, false)
     }
 
-    /// Expectation with all of the outer products.
+    /// The E step with complete outer products.
     pub fn whole_pass(&mut self) -> Pass {
         self.write_messages();
         self.spend_pass();
@@ -329,14 +338,14 @@ impl Fitting {
         if self.scales.rewards > constants::noise_growth() * self.population.noise_tried {
             self.population.noise_tried = self.scales.rewards;
             self.write_messages();
-            let lens = Lens::new(&self.population);
-            let alike = noise::alike(&lens, &self.users, &self.messages);
+            let e_step = EStep::new(&self.population);
+            let alike = noise::alike(&e_step, &self.users, &self.messages);
             self.population.noise_alike = alike;
         }
         if self.population.noise_alike.is_finite() {
-            let lens = Lens::new(&self.population);
+            let e_step = EStep::new(&self.population);
             self.users.par_iter_mut().for_each(|users| {
-                if let Some(weights) = noise::weights(&lens, users) {
+                if let Some(weights) = noise::weights(&e_step, users) {
                     users.weigh(&weights);
                 }
             });
@@ -356,13 +365,13 @@ impl Fitting {
         if stale == [false, false] {
             return;
         }
-        let lens = Lens::new(population);
+        let e_step = EStep::new(population);
         self.messages.resize_with(self.users.len(), Messages::default);
-        self.messages.iter_mut().for_each(|messages| lens.make_room(messages));
+        self.messages.iter_mut().for_each(|messages| e_step.make_room(messages));
         (self.users.par_iter().zip(&mut self.messages).with_min_len(4)).for_each(
             |(users, messages)| {
                 (0..2).filter(|class| stale[*class]).for_each(|class| {
-                    lens.write_class(class, users, &mut messages[class]);
+                    e_step.write_class(class, users, &mut messages[class]);
                 });
             },
         );
@@ -371,7 +380,7 @@ impl Fitting {
             self.written[class] = Some(now(class));
         }
         if classes == 1 {
-            // There is no room for what is not used.
+            // Buffers of unused classes are released.
             self.written[1] = None;
         }
     }
@@ -382,12 +391,12 @@ impl Fitting {
         spend((self.users.len() * (components + 2) * dim * dim) as f64);
     }
 
-    /// Users' messages, as the last pass saw them.
+    /// The users' messages of the last pass.
     pub fn messages(&self) -> &[Messages] {
         &self.messages
     }
 
-    /// Users are looked at in another basis from now on.
+    /// The basis changed: messages must be computed again.
     pub fn rotated(&mut self) {
         self.written = [None, None];
     }
@@ -395,6 +404,6 @@ impl Fitting {
 
 impl Drop for Fitting {
     fn drop(&mut self) {
-        spare::give(self.messages.drain(..).flatten());
+        buffer_pool::give(self.messages.drain(..).flatten());
     }
 }

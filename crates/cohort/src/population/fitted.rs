@@ -1,4 +1,5 @@
-//! Two populations, with cohorts and without, and which of them predicts rewards better.
+//! The result of a refit: two populations, with and without cohorts, and which of them predicts
+//! rewards better.
 //!
 //! ```text
 //! at a refit, over users i of the panel and their rewards t since the refit before:
@@ -7,17 +8,18 @@
 //! gain ← γ·gain + G,   variance ← γ²·variance + Var G,   z = gain/√variance
 //! ```
 //!
-//! Rewards of one user have much in common, and so have those of one time, when users that come in rounds are
-//! offered the same: both count as one observation.
+//! Rewards of one user are correlated, and so are those of one round, in which users are offered
+//! the same arms: the variance accounts for both.
 //!
-//! Evidence alone does not do: it takes the model for true, and with rewards that are not as it says
-//! (zeros and ones, stars) cohorts explain what is no difference between users. So cohorts that the evidence asks for
-//! are used where they were better (z), and not where they were worse. In between, as when cohorts are
-//! new, they must predict those same rewards, which they were fitted to, clearly better from what their users had
-//! given before, beyond what so many parameters explain of anything: what does not even do that, will not predict others.
+//! The evidence alone is not enough: it assumes the model, and with rewards that violate it (zeros
+//! and ones, stars) cohorts fit what is no difference between users. So cohorts are used if they
+//! predicted held-out rewards better (large z) and not if they predicted them worse. In between, as
+//! for new cohorts, they must predict the rewards they were fitted to clearly better from earlier
+//! rewards of the same users, by more than their number of parameters explains: cohorts that fail
+//! even that will not predict others.
 
 use super::constants;
-use super::fit::{Fitting, Given};
+use super::fit::{FitOptions, Fitting};
 use super::inference::ScoringMode;
 use super::ledger::Ledger;
 use super::model::Population;
@@ -26,10 +28,10 @@ use super::recurrence::Recurrence;
 
 use super::sample::sample;
 
-/// How much better cohorts predict.
+/// The comparison of the populations with and without cohorts on held-out rewards.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Verdict {
-    /// By how much, in mean squared errors.
+    /// The accumulated gain, in mean squared errors.
     pub gain: f64,
     /// The variance of that.
     pub variance: f64,
@@ -37,39 +39,39 @@ pub struct Verdict {
     pub against: bool,
 }
 
-/// Whom a fit asks.
+/// Which users a fit uses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Extent {
-    /// The users of a sample, for the structure.
+    /// A sample of users, for the structure alone.
     Sample,
-    /// Everybody, afterwards.
-    Everybody,
+    /// A sample for the structure, then all users.
+    AllUsers,
 }
 
-/// What a refit finds.
+/// The result of a refit.
 #[derive(Clone, Debug)]
 pub struct Fitted {
-    /// With cohorts, where the evidence asks for some.
+    /// With cohorts, if the evidence supports any.
     pub found: Population,
-    /// Without, if there are cohorts.
+    /// Without cohorts, if there are any in `found`.
     pub plain: Option<Population>,
-    /// Which is better.
+    /// Which of the two predicts better.
     pub verdict: Verdict,
-    /// Whether arms come again.
+    /// How often arms recur.
     pub recurrence: Recurrence,
 }
 
 /// How much better one population predicts than another.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Gain {
+pub(super) struct PredictionGain {
     pub sum: f64,
     pub variance: f64,
-    /// The variance if users were all that rewards have in common, and if these had nothing in common.
+    /// The variance if only rewards of one user were correlated, and if none were.
     pub by_user: f64,
     pub alone: f64,
 }
 
-impl Gain {
+impl PredictionGain {
     /// From squared errors, user by user and reward by reward.
     pub fn new(errors: &[Vec<f64>], others: &[Vec<f64>]) -> Self {
         let all = || errors.iter().chain(others).flatten();
@@ -110,16 +112,16 @@ fn between_times(sums: &[f64]) -> f64 {
 }
 
 impl Verdict {
-    /// Whether cohorts are better beyond doubt.
+    /// Whether cohorts are certainly better.
     fn is_sure(&self) -> bool {
         !self.against
             && self.variance > 0.0
             && self.gain > constants::verdict_sure() * self.variance.sqrt()
     }
 
-    /// One more refit: how much better the cohorts before it were, and how much better the new ones are at what
-    /// they were fitted to.
-    fn hear(&mut self, held_out: Gain, fitted_to: impl FnOnce() -> Gain) {
+    /// Updates at a refit: with the held-out gain of the previous cohorts, and the in-sample gain
+    /// of the new ones.
+    fn hear(&mut self, held_out: PredictionGain, fitted_to: impl FnOnce() -> PredictionGain) {
         self.gain = constants::verdict_kept() * self.gain + held_out.sum;
         self.variance = constants::verdict_kept() * constants::verdict_kept() * self.variance
             + held_out.variance;
@@ -135,18 +137,19 @@ impl Verdict {
 }
 
 impl Fitted {
-    /// One population, of which nothing else is known.
+    /// One population without a comparison.
     pub fn only(found: Population) -> Self {
         let (verdict, recurrence) = (Verdict::default(), Recurrence::default());
         Self { found, plain: None, verdict, recurrence }
     }
 
-    /// The population that decisions rest on.
+    /// The population that decisions use.
     pub fn used(&self) -> &Population {
         self.plain.as_ref().filter(|_| self.verdict.against).unwrap_or(&self.found)
     }
 
-    /// Whether nearly everybody has a cohort, and cohorts are better, beyond doubt: refits change little.
+    /// Whether nearly all users have a cohort and cohorts are certainly better: further refits
+    /// change little.
     pub fn is_settled(&self) -> bool {
         self.verdict.is_sure() && self.found.is_settled()
     }
@@ -157,13 +160,13 @@ impl Fitted {
         self.plain.as_ref().or(alone)
     }
 
-    /// The next one, from all that was seen by now; `panel` has what was seen of some users since this one. With
-    /// [`Extent::Sample`] nobody but the users of a sample is asked.
+    /// The next refit, from all statistics; `panel` holds the rewards of some users since this one.
+    /// With [`Extent::Sample`] only a sample of users is used.
     pub fn fit(
         ledger: &Ledger,
         before: Option<&Self>,
         panel: Option<&Panel>,
-        given: &Given,
+        given: &FitOptions,
         scoring_mode: ScoringMode,
         extent: Extent,
     ) -> Option<Self> {
@@ -175,7 +178,7 @@ impl Fitted {
         });
         let slots = sample(ledger, warm);
         let users = ledger.moments_of(&slots);
-        let (origin, alone) = (ledger.origin(), Given { cohorts: false, ..*given });
+        let (origin, alone) = (ledger.origin(), FitOptions { cohorts: false, ..*given });
         let mut given = *given;
         let sure = before.is_some_and(Self::is_settled);
         let warm = warm.filter(|warm| warm.components.len() > 1);
@@ -187,7 +190,8 @@ impl Fitted {
                 let mut fitting = Fitting::begin(users, origin, warm_plain, &alone)?;
                 let plain = Some(fitting.population.clone()).filter(Population::is_usable)?;
                 if given.cohorts && warm.is_none() {
-                    // The first cohorts are looked for where the population without them has been found.
+                    // The search for the first cohorts starts from the fitted population without
+                    // cohorts.
                     fitting.go_on_with_cohorts(constants::verdict_least_noise() * plain.noise);
                     found = Some(fitting.population.clone()).filter(Population::is_usable);
                 }
@@ -213,13 +217,13 @@ impl Fitted {
             let held_out = before.gain(panel, every, scoring_mode);
             let mut verdict = fitted.verdict;
             verdict.hear(held_out, || {
-                // What parameters explain of what they were fitted to, and will not of anything else.
+                // The in-sample gain that is due to the number of parameters alone.
                 let seen: f64 = slots.iter().map(|slot| ledger.count(*slot)).sum();
                 let (cohorts, dim) = (fitted.found.cohorts().len(), ledger.dim() + 1);
                 let rewards = panel.rewards() as f64 / every as f64;
                 let leak = 2.0 * (cohorts * dim) as f64 * rewards / seen;
                 let gain = fitted.gain(panel, every, scoring_mode);
-                Gain { sum: gain.sum - leak, ..gain }
+                PredictionGain { sum: gain.sum - leak, ..gain }
             });
             fitted.verdict = verdict;
             fitted.recurrence.hear(panel);
@@ -233,11 +237,11 @@ impl Fitted {
         fitted.used().is_usable().then_some(fitted)
     }
 
-    /// By how much cohorts predict the rewards of a panel better, by one of so many of its users.
-    fn gain(&self, panel: &Panel, every: usize, scoring_mode: ScoringMode) -> Gain {
-        let Some(plain) = &self.plain else { return Gain::default() };
+    /// The gain of cohorts on the rewards of a panel, estimated from every `every`-th of its users.
+    fn gain(&self, panel: &Panel, every: usize, scoring_mode: ScoringMode) -> PredictionGain {
+        let Some(plain) = &self.plain else { return PredictionGain::default() };
         let errors = |population| panel.prediction_errors(population, every, scoring_mode);
-        Gain::new(&errors(&self.found), &errors(plain))
+        PredictionGain::new(&errors(&self.found), &errors(plain))
     }
 }
 
@@ -250,7 +254,7 @@ mod tests {
         // Gains are others − errors over the mean of all, which is 1.
         let of = |gains: [[f64; 2]; 2]| {
             let part = |sign: f64| gains.map(|user| user.map(|g| 1.0 + 0.5 * sign * g).to_vec());
-            Gain::new(&part(-1.0), &part(1.0))
+            PredictionGain::new(&part(-1.0), &part(1.0))
         };
         // Two users who are alike at two times.
         let gain = of([[1.0, -0.5], [1.0, -0.5]]);
@@ -260,15 +264,19 @@ mod tests {
         assert!((gain.variance - (plain[0] + plain[1] - plain[2])).abs() < 1e-12);
         // Times that agree: what they differ by, 2/1 for a mean that is not known, 5 for there being two only.
         assert!((between_times(&[2.0, 2.2]) - 10.0 * (0.1 * 0.1 + 0.1 * 0.1)).abs() < 1e-12);
-        let nothing = Gain::new(&[vec![], vec![0.0]], &[vec![], vec![0.0]]);
+        let nothing = PredictionGain::new(&[vec![], vec![0.0]], &[vec![], vec![0.0]]);
         assert_eq!((nothing.sum, nothing.variance), (0.0, 0.0));
     }
 
     #[test]
     fn cohorts_are_used_where_they_foretell_better() {
-        let gain =
-            |sum: f64, variance: f64| Gain { sum, variance, by_user: variance, alone: variance };
-        let (nothing, clearly) = (Gain::default(), gain(4.0, 1.0));
+        let gain = |sum: f64, variance: f64| PredictionGain {
+            sum,
+            variance,
+            by_user: variance,
+            alone: variance,
+        };
+        let (nothing, clearly) = (PredictionGain::default(), gain(4.0, 1.0));
         let mut verdict = Verdict::default();
         let mut hear = |held_out, fitted_to| {
             verdict.hear(held_out, || fitted_to);

@@ -1,24 +1,24 @@
-//! How beliefs follow from a population: eight users at once.
+//! Posterior inference: beliefs about eight users at once, given a population.
 
-use super::algebra;
 use super::constants;
+use super::e_step::EStep;
 use super::lane_beliefs::LaneBeliefs;
 use super::lanes::{F64x8, LANES, ZERO, each};
-use super::lens::Lens;
-use super::message::{Prepared, Whitened};
+use super::message::{MessagePrior, Whitened};
 use super::model::{Basis, Population};
 use super::moments::{Moments, rotate, turn_lanes};
 use super::noise;
 use super::posterior::Belief;
-use crate::linear::symmetric::packed_len;
+use crate::algebra::lanes;
+use crate::algebra::packed_len;
 use crate::simd::{self, Kernel, Simd};
 
-/// What of the mixture decisions look at: for ablations.
+/// Which parts of the mixture posterior decisions use, for ablations.
 #[derive(Clone, Copy, Debug)]
 pub struct ScoringMode {
-    /// Whether a user may belong to several components, or is taken to be of the likeliest.
+    /// Whether assignments are soft; else a user belongs to its most probable component alone.
     pub soft: bool,
-    /// Whether centres count as uncertain.
+    /// Whether the uncertainty of centres is included.
     pub doubt: bool,
 }
 
@@ -28,16 +28,16 @@ impl Default for ScoringMode {
     }
 }
 
-/// What is believed of eight users.
+/// The beliefs about eight users.
 pub(crate) enum EightBeliefs {
     /// Each has one probable component.
-    Certain(Certain),
+    CertainBeliefs(CertainBeliefs),
     /// Some may belong to several.
     Mixed(Box<LaneBeliefs>),
 }
 
 /// Eight users that have one probable component each.
-pub(crate) struct Certain {
+pub(crate) struct CertainBeliefs {
     /// The component of each.
     pub components: [usize; LANES],
     /// E (θ, level).
@@ -48,26 +48,26 @@ pub(crate) struct Certain {
     pub noise: F64x8,
 }
 
-/// Eight users as a population sees them.
-struct Seen {
+/// The statistics of eight users in the population's basis, and their responsibilities.
+struct UserShares {
     users: Moments,
     shares: Vec<F64x8>,
     noise: F64x8,
 }
 
-/// How beliefs follow from a population.
+/// Posterior inference in a population.
 pub struct Inference<'a> {
     population: &'a Population,
-    lens: Lens<'a>,
+    e_step: EStep<'a>,
     scoring_mode: ScoringMode,
-    /// Whether so little is known of a component's centre that it matters to its users.
+    /// Whether a component's centre is so uncertain that its users' posteriors depend on it.
     doubtful: Vec<bool>,
     /// The features in the coordinates of the population's basis, row by row.
     back: Option<Vec<f64>>,
 }
 
 impl<'a> Inference<'a> {
-    /// In a population.
+    /// For a population.
     pub fn new(population: &'a Population, scoring_mode: ScoringMode) -> Self {
         let doubtful = (population.components.iter().enumerate())
             .map(|(c, component)| {
@@ -82,19 +82,19 @@ impl<'a> Inference<'a> {
             (0..d * d).map(|at| basis.rows()[at % d * d + at / d]).collect()
         };
         let back = population.basis.as_ref().map(transposed);
-        Self { population, lens: Lens::new(population), scoring_mode, doubtful, back }
+        Self { population, e_step: EStep::new(population), scoring_mode, doubtful, back }
     }
 
-    /// What is believed of the first `count` of eight users, from all that was seen of them.
+    /// The beliefs about the first `count` of eight users, from their statistics.
     pub(crate) fn infer_eight(&self, users: Moments, count: usize) -> EightBeliefs {
         let seen = self.see(users);
         match self.certain(&seen, count) {
-            Some(certain) => EightBeliefs::Certain(certain),
+            Some(certain) => EightBeliefs::CertainBeliefs(certain),
             None => EightBeliefs::Mixed(Box::new(self.mixed(seen))),
         }
     }
 
-    /// What is believed of eight users, from all that was seen of them.
+    /// The beliefs about eight users, from their statistics.
     pub fn infer(&self, users: Moments) -> [Belief; LANES] {
         let lanes = self.infer_lanes(users);
         std::array::from_fn(|lane| lanes.belief(lane))
@@ -105,27 +105,27 @@ impl<'a> Inference<'a> {
         self.mixed(self.see(users))
     }
 
-    /// Statistics as the population counts them, and the shares of components.
-    fn see(&self, mut users: Moments) -> Seen {
+    /// Statistics in the population's basis, and the responsibilities of its components.
+    fn see(&self, mut users: Moments) -> UserShares {
         if let Some(basis) = &self.population.basis {
             users.rotate(basis);
         }
-        let weights = noise::weights(&self.lens, &users);
+        let weights = noise::weights(&self.e_step, &users);
         if let Some(weights) = &weights {
             users.weigh(weights);
         }
         let mut shares = vec![ZERO; self.population.components.len()];
-        let mut messages = self.lens.room();
-        self.lens.write(&users, &mut messages);
-        self.lens.shares(&messages, &mut shares);
+        let mut messages = self.e_step.room();
+        self.e_step.write(&users, &mut messages);
+        self.e_step.shares(&messages, &mut shares);
         let noise = each(|lane| {
             self.population.noise / weights.as_ref().map_or(1.0, |weights| weights[lane])
         });
-        Seen { users, shares, noise }
+        UserShares { users, shares, noise }
     }
 
-    /// Beliefs where everybody has one probable component, all of one class.
-    fn certain(&self, seen: &Seen, count: usize) -> Option<Certain> {
+    /// Beliefs if every user has one probable component, all of one class.
+    fn certain(&self, seen: &UserShares, count: usize) -> Option<CertainBeliefs> {
         let mut components = [0; LANES];
         for (lane, component) in components.iter_mut().enumerate().take(count) {
             let mut probable = seen
@@ -145,7 +145,7 @@ impl<'a> Inference<'a> {
             return None;
         }
         let known = &self.population.components;
-        let posterior = Posterior::new(&seen.users, self.lens.prepared(class));
+        let posterior = Posterior::new(&seen.users, self.e_step.prepared(class));
         let doubt =
             (self.scoring_mode.doubt && components.iter().any(|c| self.doubtful[*c])).then(|| {
                 let doubts = components.map(|c| known[c].doubt.packed());
@@ -164,11 +164,11 @@ impl<'a> Inference<'a> {
             let own = covariance.split_off(packed_len(d + 1));
             mean.copy_from_slice(&own);
         }
-        Some(Certain { components, mean, covariance, noise: seen.noise })
+        Some(CertainBeliefs { components, mean, covariance, noise: seen.noise })
     }
 
-    fn mixed(&self, seen: Seen) -> LaneBeliefs {
-        let Seen { users, shares, noise } = seen;
+    fn mixed(&self, seen: UserShares) -> LaneBeliefs {
+        let UserShares { users, shares, noise } = seen;
         let mut beliefs = LaneBeliefs::new(users.dim(), noise);
         let likely: [Vec<(usize, f64)>; LANES] = std::array::from_fn(|lane| {
             likely(shares.iter().map(|share| share[lane]), self.scoring_mode.soft)
@@ -184,7 +184,7 @@ impl<'a> Inference<'a> {
         beliefs
     }
 
-    /// Adds the components of one class that users may belong to.
+    /// Adds the probable components of one class.
     fn add_class(
         &self,
         users: &Moments,
@@ -194,7 +194,7 @@ impl<'a> Inference<'a> {
     ) {
         let components = &self.population.components;
         let dim = users.dim();
-        let posterior = Posterior::new(users, self.lens.prepared(class));
+        let posterior = Posterior::new(users, self.e_step.prepared(class));
         let doubt = self.doubt(likely, dim);
         let mut covariance = posterior.covariance(doubt.as_deref());
         if let Some(back) = &self.back {
@@ -221,7 +221,8 @@ impl<'a> Inference<'a> {
 }
 
 impl Inference<'_> {
-    /// What is not known of the centres that eight users may belong to; `None` where that is nothing beside how much users differ.
+    /// The posterior covariance of the centres of eight users' components; `None` where it is
+    /// negligible beside the spread of users.
     fn doubt(&self, likely: &[Vec<(usize, f64)>; LANES], dim: usize) -> Option<Vec<F64x8>> {
         if !self.scoring_mode.doubt || !likely.iter().flatten().any(|(c, _)| self.doubtful[*c]) {
             return None;
@@ -241,8 +242,7 @@ impl Inference<'_> {
     }
 }
 
-/// The components that a user may belong to, most probable first; of a user that is not taken
-/// softly only the likeliest.
+/// The probable components of a user, most probable first; only the first if assignments are hard.
 pub(super) fn likely(shares: impl Iterator<Item = f64>, soft: bool) -> Vec<(usize, f64)> {
     let mut likely: Vec<(usize, f64)> = shares.enumerate().collect();
     likely.retain(|(_, share)| *share > constants::likely_component());
@@ -250,7 +250,7 @@ pub(super) fn likely(shares: impl Iterator<Item = f64>, soft: bool) -> Vec<(usiz
     if !soft {
         likely.truncate(1);
     }
-    // Where numbers beyond all bounds have left nothing likely, it is one of the many.
+    // If overflow has left no probable component, the user is assigned to component 0.
     if likely.is_empty() {
         return vec![(0, 1.0)];
     }
@@ -258,9 +258,9 @@ pub(super) fn likely(shares: impl Iterator<Item = f64>, soft: bool) -> Vec<(usiz
     likely.iter().map(|(c, share)| (*c, share / kept)).collect()
 }
 
-/// (θ, level) of eight users given their components and their own rewards. With R = Δ½/σ, G = I + RVR and
-/// A = RG⁻¹R⁻¹ the mean is Aμ + RG⁻¹Rb and the covariance σ²RG⁻¹R + A C Aᵀ, where C is what is not known of the
-/// centre.
+/// (θ, level) of eight users given their components and their own rewards. With R = Δ½/σ, G = I +
+/// RVR and A = RG⁻¹R⁻¹ the mean is Aμ + RG⁻¹Rb and the covariance σ²RG⁻¹R + A C Aᵀ, where C is the
+/// posterior covariance of the centre.
 pub(super) struct Posterior {
     dim: usize,
     noise: f64,
@@ -272,7 +272,7 @@ pub(super) struct Posterior {
 }
 
 impl Posterior {
-    pub fn new(users: &Moments, prepared: &Prepared) -> Self {
+    pub fn new(users: &Moments, prepared: &MessagePrior) -> Self {
         let dim = users.dim();
         let mut posterior = Self {
             dim,
@@ -287,7 +287,7 @@ impl Posterior {
         let scaled: Vec<F64x8> = (root.iter().zip(users.moment()))
             .map(|(root, b)| each(|lane| root[lane] * b[lane]))
             .collect();
-        algebra::times(&posterior.inverse, &scaled, &mut posterior.own);
+        lanes::times(&posterior.inverse, &scaled, &mut posterior.own);
         for (own, root) in posterior.own.iter_mut().zip(root) {
             *own = each(|lane| own[lane] * root[lane]);
         }
@@ -300,14 +300,14 @@ impl Posterior {
             .map(|(root, m)| each(|lane| m[lane] / root[lane]))
             .collect();
         let mut out = vec![ZERO; self.dim];
-        algebra::times(&self.inverse, &scaled, &mut out);
+        lanes::times(&self.inverse, &scaled, &mut out);
         for ((out, root), own) in out.iter_mut().zip(&self.root).zip(&self.own) {
             *out = each(|lane| out[lane] * root[lane] + own[lane]);
         }
         out
     }
 
-    /// The covariances where so much is not known of centres; of those that count as known, nothing.
+    /// The covariances given the uncertainty of the centres; `None` where centres count as known.
     pub fn covariance(&self, doubt: Option<&[F64x8]>) -> Vec<F64x8> {
         let mut out = self.inverse.clone();
         let Some(doubt) = doubt else {
@@ -319,7 +319,7 @@ impl Posterior {
         let inverse: Vec<F64x8> =
             self.root.iter().map(|root| each(|lane| 1.0 / root[lane])).collect();
         simd::run(ScaleBothSides { matrix: &mut scaled, scales: &inverse, by: 1.0 });
-        algebra::sandwich(&self.inverse, &scaled, self.dim, &mut out);
+        lanes::sandwich(&self.inverse, &scaled, self.dim, &mut out);
         simd::run(AddScaled { a: &mut out, b: &self.inverse, by: self.noise });
         self.whiten_back(&mut out, 1.0);
         out
@@ -343,9 +343,9 @@ impl Kernel for Inverse<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let (gram, dim) = (self.users.gram(), self.users.dim());
-        algebra::factor_from(simd, self.out, dim, Whitened { gram, roots: self.root });
-        algebra::invert_lower(simd, self.out, dim);
-        algebra::square_into(simd, self.out, dim, algebra::InPlace);
+        lanes::factor_from(simd, self.out, dim, Whitened { gram, roots: self.root });
+        lanes::invert_lower(simd, self.out, dim);
+        lanes::square_into(simd, self.out, dim, lanes::InPlace);
     }
 }
 
@@ -456,7 +456,7 @@ mod tests {
             let inference = Inference::new(&population, ScoringMode::default());
             let slots = [0, 1, 2, 3, 4];
             let one_by_one = inference.infer(ledger.moments(&slots));
-            let EightBeliefs::Certain(certain) =
+            let EightBeliefs::CertainBeliefs(certain) =
                 inference.infer_eight(ledger.moments(&slots), slots.len())
             else {
                 panic!("users that belong to one cohort each");

@@ -1,4 +1,4 @@
-//! What is believed of eight users at once: a [`Belief`] in every lane.
+//! Beliefs about eight users at once: a [`Belief`] in every lane.
 //!
 //! ```text
 //! E θ = m = Σ_g s_g m_g,   Cov θ = Σ_g s_g C_g + Σ_g s_g (m_g − m)(m_g − m)ᵀ
@@ -7,11 +7,11 @@
 //! Mean and standard deviation of ⟨x, θ⟩ over a mixture are those of one Gaussian with these moments. So a user that may
 //! belong to several components chooses as one that belongs to one does, by a kernel for many arms and users.
 
-use super::algebra::times_in;
 use super::lanes::{F64x8, LANES, ZERO, each};
 use super::posterior::{Belief, ClassBelief, Guess};
+use crate::algebra::lanes::times_in;
+use crate::algebra::packed_len;
 use crate::linear::Symmetric;
-use crate::linear::symmetric::packed_len;
 use crate::simd::{self, Kernel, Simd, with_scratch};
 
 /// Shares below this count as this while they are logarithms.
@@ -19,7 +19,7 @@ const LEAST_SHARE: f64 = 1e-300;
 /// The logarithm of a share that is none.
 const NONE: f64 = -1e300;
 
-/// What is believed of eight users.
+/// The beliefs about eight users.
 #[derive(Clone, Debug)]
 pub(crate) struct LaneBeliefs {
     dim: usize,
@@ -45,7 +45,7 @@ struct LaneGuess {
 }
 
 impl LaneBeliefs {
-    /// Of users of whom nothing is believed yet.
+    /// Without any component yet.
     pub fn new(dim: usize, noise: F64x8) -> Self {
         Self { dim, classes: Vec::new(), noise }
     }
@@ -91,7 +91,7 @@ impl LaneBeliefs {
         lanes
     }
 
-    /// What is believed of one of them.
+    /// The belief about one of them.
     pub fn belief(&self, lane: usize) -> Belief {
         let guess = |of: &LaneGuess| Guess {
             component: of.components[lane],
@@ -135,7 +135,7 @@ impl LaneBeliefs {
         simd::run(Predict { beliefs: self, x })
     }
 
-    /// What was learned counts only a part of what it did, in the lanes that count.
+    /// Discounts what was learned by `keep`, in the lanes whose count is not zero.
     pub fn doubt(&mut self, keep: f64, count: &F64x8) {
         if keep == 1.0 {
             return;
@@ -152,7 +152,7 @@ impl LaneBeliefs {
         let guesses: usize = self.classes.iter().map(|class| class.guesses.len()).sum();
         with_scratch(self.dim + guesses, |scratch| {
             let (gain, logs) = scratch.split_at_mut(self.dim);
-            simd::run(Learn { beliefs: self, x, y, count, gain, logs });
+            simd::run(LearnLanes { beliefs: self, x, y, count, gain, logs });
         });
     }
 
@@ -189,7 +189,7 @@ impl Kernel for Predict<'_> {
     }
 }
 
-struct Learn<'a> {
+struct LearnLanes<'a> {
     beliefs: &'a mut LaneBeliefs,
     x: &'a [F64x8],
     y: &'a F64x8,
@@ -199,7 +199,7 @@ struct Learn<'a> {
     logs: &'a mut [F64x8],
 }
 
-impl Kernel for Learn<'_> {
+impl Kernel for LearnLanes<'_> {
     type Output = ();
 
     #[inline(always)]

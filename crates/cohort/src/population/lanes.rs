@@ -2,16 +2,8 @@
 
 pub use crate::simd::{F64x8, LANES};
 
-/// Zero for everybody.
+/// Zero in all lanes.
 pub const ZERO: F64x8 = F64x8::splat(0.0);
-
-/// a + b·c, user by user.
-#[inline(always)]
-pub fn add_product(a: &mut F64x8, b: &F64x8, c: &F64x8) {
-    for lane in 0..LANES {
-        a[lane] += b[lane] * c[lane];
-    }
-}
 
 /// a + b·c with one c for all users.
 #[inline(always)]

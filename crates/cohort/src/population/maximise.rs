@@ -2,14 +2,15 @@
 
 use super::constants;
 use super::fisher_scoring::FisherScore;
+use super::fit::DataScales;
 use super::lanes::{F64x8, LANES, ZERO};
-use super::message::{Prepared, message_len, write};
+use super::message::{MessagePrior, message_len, write};
 use super::model::{Component, LEAST_VARIANCE, Population};
 use super::moments::{Moments, all};
 use super::sums::{ClassSums, PassSums, Sums};
-use super::{algebra, fit::Scales};
+use crate::algebra::lanes;
+use crate::algebra::packed_len;
 use crate::linear::Symmetric;
-use crate::linear::symmetric::packed_len;
 
 /// Variances are not below this part of what the sizes of rewards and features suggest.
 const LEAST_PART: f64 = 1e-9;
@@ -24,8 +25,8 @@ pub(super) struct Stays {
 }
 
 impl Population {
-    /// Everything afresh from sums over users, but for what is to stay.
-    pub(super) fn maximise(&mut self, sums: &PassSums, scales: &Scales, stays: Stays) {
+    /// The M step: all parameters from sums over users, except those that are fixed.
+    pub(super) fn maximise(&mut self, sums: &PassSums, scales: &DataScales, stays: Stays) {
         self.evidence = sums.evidence;
         self.certainty = sums.certain / sums.users.max(1.0);
         let count = self.components.len() as f64;
@@ -35,16 +36,16 @@ impl Population {
         }
         let before = self.clone();
         // Cohorts: their centres are drawn from the population at large …
-        let prior = Prior::of_cohorts(&before);
+        let prior = CentrePrior::of_cohorts(&before);
         let refs: Vec<&Sums> = sums.components[1..].iter().collect();
         settle_all(&mut self.components[1..], &refs, &prior);
-        // … and each is in turn one more member of it, seen through its users.
+        // … and each centre is a draw from component 0, observed through its users.
         let mut at_large = sums.components[0].clone();
         let mut centres = ClassSums::default_like(&sums.classes[0]);
         for sums in &sums.components[1..] {
             before.add_centre(sums, &mut at_large, &mut centres);
         }
-        let origin = Prior::of_population(&before);
+        let origin = CentrePrior::of_population(&before);
         settle_all(&mut self.components[..1], &[&at_large], &origin);
         if !stays.at_large {
             self.reach = next_reach(&before, &at_large, scales);
@@ -57,14 +58,14 @@ impl Population {
         let dim = self.features() + 1;
         let users = as_user(sums);
         let mut message = vec![ZERO; message_len(dim)];
-        write(&users, &Prepared::new(&self.variances[0], 1.0), &mut message);
+        write(&users, &MessagePrior::new(&self.variances[0], 1.0), &mut message);
         to.users += 1.0;
         for (sum, message) in to.message[..packed_len(dim) + dim].iter_mut().zip(&message) {
             *sum += message[0];
         }
         let mean: Vec<F64x8> = self.components[0].mean.iter().map(|m| all(*m)).collect();
         let mut product = vec![ZERO; dim];
-        algebra::times(&message[..packed_len(dim)], &mean, &mut product);
+        lanes::times(&message[..packed_len(dim)], &mean, &mut product);
         let groups = self.groups().of_coordinates();
         for i in 0..dim {
             let g = message[packed_len(dim) + i][0] - product[i][0];
@@ -88,7 +89,7 @@ impl Population {
         before: &Population,
         sums: &PassSums,
         centres: &ClassSums,
-        scales: &Scales,
+        scales: &DataScales,
         stays: Stays,
     ) {
         let groups = before.groups();
@@ -101,7 +102,7 @@ impl Population {
         let (mut square, mut rewards) = (0.0, 0.0);
         // What lies along the prior's coordinates, for the noise.
         let (mut quadratic, mut trace, mut trace_squares) = (0.0, 0.0, 0.0);
-        let priors = [Prior::of_population(before), Prior::of_cohorts(before)];
+        let priors = [CentrePrior::of_population(before), CentrePrior::of_cohorts(before)];
         for class in 0..classes {
             let members = if class == 0 { 0..1 } else { 1..before.components.len() };
             let mut information = vec![0.0; packed_len(per_class)];
@@ -206,13 +207,13 @@ fn as_user(sums: &Sums) -> Moments {
 }
 
 /// Where a centre is drawn from.
-pub(super) struct Prior {
+pub(super) struct CentrePrior {
     pub mean: Vec<f64>,
     /// 1/variance of every coordinate; zero where nothing is assumed.
     pub precision: Vec<f64>,
 }
 
-impl Prior {
+impl CentrePrior {
     /// Cohorts: from the population at large.
     pub fn of_cohorts(population: &Population) -> Self {
         let precision = population.variances[0].iter().map(|v| 1.0 / v.max(LEAST_VARIANCE));
@@ -232,7 +233,7 @@ impl Prior {
         settle_all(std::slice::from_mut(component), &[sums], self);
     }
 
-    /// KL(what is known of a centre ‖ this): what a cohort costs.
+    /// KL(posterior of a centre ‖ its prior): the cost of a cohort.
     pub fn cost(&self, component: &Component) -> f64 {
         let mut total = 0.0;
         for (j, precision) in self.precision.iter().enumerate() {
@@ -271,7 +272,7 @@ impl Prior {
                 (0..dim).for_each(|j| matrix[packed_len(j) + j][lane] = 1.0);
             }
             let mut log_det = ZERO;
-            algebra::factor(&mut matrix, dim, &mut log_det);
+            lanes::factor(&mut matrix, dim, &mut log_det);
             for (lane, _) in some.iter().enumerate() {
                 // ‖L⁻¹ pull‖² by forward substitution.
                 let mut solved = vec![0.0; dim];
@@ -307,7 +308,7 @@ impl Prior {
 }
 
 /// The posteriors of several centres, eight at a time.
-fn settle_all(components: &mut [Component], sums: &[&Sums], prior: &Prior) {
+fn settle_all(components: &mut [Component], sums: &[&Sums], prior: &CentrePrior) {
     let dim = prior.mean.len();
     for (components, sums) in components.chunks_mut(LANES).zip(sums.chunks(LANES)) {
         let mut matrix = vec![ZERO; packed_len(dim)];
@@ -317,9 +318,9 @@ fn settle_all(components: &mut [Component], sums: &[&Sums], prior: &Prior) {
             prior.load(sums.get(lane).unwrap_or(&sums[0]), lane, &mut matrix, &mut pull);
         }
         let mut log_det = ZERO;
-        algebra::invert(&mut matrix, dim, &mut log_det);
+        lanes::invert(&mut matrix, dim, &mut log_det);
         let mut mean = vec![ZERO; dim];
-        algebra::times(&matrix, &pull, &mut mean);
+        lanes::times(&matrix, &pull, &mut mean);
         for (lane, component) in components.iter_mut().enumerate() {
             if mean.iter().any(|m| !m[lane].is_finite()) {
                 continue;
@@ -331,8 +332,8 @@ fn settle_all(components: &mut [Component], sums: &[&Sums], prior: &Prior) {
     }
 }
 
-/// Σ E (y − Xμ)ᵀK⁻¹(y − Xμ) over a component's users and what is known of its centre.
-fn residual_square(component: &Component, sums: &Sums, prior: &Prior) -> f64 {
+/// Σ E (y − Xμ)ᵀK⁻¹(y − Xμ) over a component's users and the posterior of its centre.
+fn residual_square(component: &Component, sums: &Sums, prior: &CentrePrior) -> f64 {
     let mu = &component.mean;
     let mut product = vec![0.0; mu.len()];
     sums.information_matrix().times(mu, &mut product);
@@ -346,7 +347,7 @@ fn residual_square(component: &Component, sums: &Sums, prior: &Prior) -> f64 {
 
 /// What not knowing the centre adds to Σ g_j²: with C = (I + P)⁻¹ the diagonal of ICI over the users,
 /// ICI = I − P + PCP.
-fn vague(component: &Component, sums: &Sums, prior: &Prior, j: usize) -> f64 {
+fn vague(component: &Component, sums: &Sums, prior: &CentrePrior, j: usize) -> f64 {
     let p = prior.precision[j];
     let seen = sums.information()[packed_len(j) + j];
     let all = (seen - p + p * p * component.doubt.at(j, j)).clamp(0.0, seen.max(0.0));
@@ -356,7 +357,7 @@ fn vague(component: &Component, sums: &Sums, prior: &Prior, j: usize) -> f64 {
 }
 
 /// ν² by one step of scoring on where the population's centre is.
-fn next_reach(before: &Population, at_large: &Sums, scales: &Scales) -> f64 {
+fn next_reach(before: &Population, at_large: &Sums, scales: &DataScales) -> f64 {
     let features = before.features();
     let users = as_user(at_large);
     let mut variances = vec![before.reach; features + 1];
@@ -364,7 +365,7 @@ fn next_reach(before: &Population, at_large: &Sums, scales: &Scales) -> f64 {
     variances[features] = 1e6 * scales.noise() + 1e6 * before.components[0].mean[features].powi(2);
     let dim = features + 1;
     let mut message = vec![ZERO; message_len(dim)];
-    write(&users, &Prepared::new(&variances, 1.0), &mut message);
+    write(&users, &MessagePrior::new(&variances, 1.0), &mut message);
     let mut score = FisherScore::new(1);
     for i in 0..features {
         let g = message[packed_len(dim) + i][0];

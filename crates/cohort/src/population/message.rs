@@ -1,5 +1,6 @@
-//! What a user's rewards say about the centre of its component: a quadratic in μ, once the prior's
-//! variances Δ (diagonal in the population's basis) and the noise are fixed.
+//! The message of a user to the centre of its component: the log likelihood of its rewards, a
+//! quadratic in μ once the prior's variances Δ (diagonal in the population's basis) and the noise
+//! are fixed.
 //!
 //! ```text
 //! K = σ²I + XΔXᵀ,   G = I + RVR,   R = Δ½/σ
@@ -12,11 +13,11 @@
 //! message: the expected log likelihood under each is then one dot product. All that scoring needs to
 //! know about variances follows from messages too.
 
-use super::algebra::{Entries, Packed, Sink, factor_from, invert_lower, square_into};
 use super::lanes::{F64x8, LANES, ZERO, each};
 use super::model::Component;
 use super::moments::Moments;
-use crate::linear::symmetric::packed_len;
+use crate::algebra::lanes::{Entries, Packed, Sink, factor_from, invert_lower, square_into};
+use crate::algebra::packed_len;
 use crate::simd::{self, Kernel, Simd, with_scratch};
 
 /// A prior variance is never below this share of what the user's own rewards leave uncertain: the
@@ -35,7 +36,7 @@ pub fn message_len(dim: usize) -> usize {
 
 /// Prior variances and noise, prepared for messages.
 #[derive(Clone, Debug)]
-pub struct Prepared {
+pub struct MessagePrior {
     noise: f64,
     log_noise: f64,
     /// √(Δ/σ²).
@@ -44,7 +45,7 @@ pub struct Prepared {
     seen: Vec<f64>,
 }
 
-impl Prepared {
+impl MessagePrior {
     /// For prior variances, coordinate by coordinate, and the noise.
     pub fn new(variances: &[f64], noise: f64) -> Self {
         Self {
@@ -67,7 +68,7 @@ impl Prepared {
 }
 
 struct FindRoots<'a> {
-    prepared: &'a Prepared,
+    prepared: &'a MessagePrior,
     gram: &'a [F64x8],
     out: &'a mut [F64x8],
 }
@@ -77,7 +78,7 @@ impl Kernel for FindRoots<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Prepared { roots, seen: enough, .. } = self.prepared;
+        let MessagePrior { roots, seen: enough, .. } = self.prepared;
         for (j, (out, root)) in self.out.iter_mut().zip(roots).enumerate() {
             let seen = simd.load(&self.gram[packed_len(j) + j]);
             let too_little = simd.where_greater(simd.splat(enough[j]), seen, seen, simd.splat(0.0));
@@ -96,7 +97,7 @@ impl Kernel for FindRoots<'_> {
 }
 
 /// Writes the messages of eight users.
-pub fn write(users: &Moments, prepared: &Prepared, out: &mut [F64x8]) {
+pub fn write(users: &Moments, prepared: &MessagePrior, out: &mut [F64x8]) {
     let d = users.dim();
     with_scratch(2 * d, |scratch| {
         let (roots, scaled) = scratch.split_at_mut(d);
@@ -107,7 +108,7 @@ pub fn write(users: &Moments, prepared: &Prepared, out: &mut [F64x8]) {
 
 struct Write<'a> {
     users: &'a Moments,
-    prepared: &'a Prepared,
+    prepared: &'a MessagePrior,
     out: &'a mut [F64x8],
     roots: &'a mut [F64x8],
     scaled: &'a mut [F64x8],
@@ -122,7 +123,7 @@ pub(super) struct Whitened<'a> {
     pub roots: &'a [F64x8],
 }
 
-// SAFETY: `allows` has looked at how much there is.
+// SAFETY: `allows` has checked the lengths.
 unsafe impl Entries for Whitened<'_> {
     #[inline(always)]
     fn allows(&self, dim: usize) -> bool {
@@ -145,11 +146,11 @@ unsafe impl Entries for Whitened<'_> {
     }
 }
 
-/// R⁻¹(I − G⁻¹)R⁻¹/σ²; R⁻¹/σ is at hand.
+/// R⁻¹(I − G⁻¹)R⁻¹/σ²; R⁻¹/σ is given.
 #[derive(Clone, Copy)]
 struct Unwhitened<'a>(&'a [F64x8]);
 
-// SAFETY: `allows` has looked at how much there is.
+// SAFETY: `allows` has checked the lengths.
 unsafe impl Sink for Unwhitened<'_> {
     #[inline(always)]
     fn allows(&self, dim: usize) -> bool {
@@ -221,8 +222,8 @@ impl Kernel for Write<'_> {
     }
 }
 
-/// A component as messages see it: `−½ (μμᵀ + C)` packed with off-diagonals doubled, μ, and 1.
-/// Its dot product with a message is the expected log likelihood over what is known of μ.
+/// A component as messages see it: `−½ (μμᵀ + C)` packed with off-diagonals doubled, μ, and 1. Its
+/// dot product with a message is the expected log likelihood over the posterior of μ.
 pub fn probe(component: &Component) -> Vec<f64> {
     let mu = &component.mean;
     let mut probe = Vec::with_capacity(probe_len(mu.len()));
@@ -380,7 +381,7 @@ mod tests {
             }
             let users = ledger.moments(&[0]);
             let mut message = vec![ZERO; message_len(4)];
-            write(&users, &Prepared::new(&variances, noise), &mut message);
+            write(&users, &MessagePrior::new(&variances, noise), &mut message);
             let component = Component { weight: 1.0, mean: mu.clone(), doubt: Symmetric::zero(4) };
             let mut log = ZERO;
             likelihood(&message, &probe(&component), &mut log);

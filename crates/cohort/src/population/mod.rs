@@ -6,7 +6,7 @@
 //! | [`Ledger`] | what was seen of them? |
 //! | `moments` | what of that does a fit look at, eight users at a time? |
 //! | `message` | what does a user say about its component's centre? |
-//! | `lens`, `pass`, `sums` | who belongs where, and what do all users say together? |
+//! | `e_step`, `pass`, `sums` | who belongs where, and what do all users say together? |
 //! | `maximise`, `fisher_scoring` | what follows for centres, weights, variances and noise? |
 //! | `fit`, `sample` | how is a population fitted, and to whom? |
 //! | [`Fitted`], [`Panel`] | do cohorts predict rewards that they were not fitted to? |
@@ -20,16 +20,17 @@
 //! | [`Prior`] | … for one that comes alone, or for the first time? |
 //! | [`Explanation`] | why that arm? |
 //! | `constants` | which numbers were chosen, and what do they trade? |
-//! | `algebra`, `lanes`, `spare` | how is that done for eight users at once? |
+//! | `lanes`, `buffer_pool` | how is that done for eight users at once? |
 
 mod lanes;
 
-mod algebra;
 mod arm_scores;
+mod buffer_pool;
 mod candidates;
 pub(crate) mod constants;
 mod covariance;
 mod drift;
+mod e_step;
 mod explanation;
 mod fisher_scoring;
 mod fit;
@@ -37,7 +38,6 @@ mod fitted;
 mod inference;
 mod lane_beliefs;
 mod ledger;
-mod lens;
 mod maximise;
 mod message;
 mod model;
@@ -49,10 +49,7 @@ mod posterior;
 mod prior;
 mod proposal;
 mod recurrence;
-#[allow(dead_code, unused_imports)]
-mod rows_posterior;
 mod sample;
-mod spare;
 mod splits;
 mod structure;
 mod sums;
@@ -60,16 +57,16 @@ mod sums;
 pub use drift::has_jumped;
 pub(crate) use explanation::Inherited;
 pub use explanation::{ArmReport, Explanation, Membership};
-pub use fit::Given;
+pub use fit::FitOptions;
 pub use fitted::{Extent, Fitted, Verdict};
-pub(crate) use inference::{Certain, EightBeliefs};
+pub(crate) use inference::{CertainBeliefs, EightBeliefs};
 pub use inference::{Inference, ScoringMode};
 pub(crate) use lane_beliefs::LaneBeliefs;
 pub use ledger::{Ledger, memory_of};
 pub use model::{Basis, Component, Population};
 pub use moments::Moments;
 pub(crate) use panel::Member;
-pub use panel::{Panel, Recall};
+pub use panel::{Panel, PredictionWindow};
 pub use posterior::{Belief, ClassBelief, Guess};
 pub use prior::{Prior, unexplored};
 pub use recurrence::Recurrence;

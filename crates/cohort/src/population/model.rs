@@ -1,4 +1,4 @@
-//! What users have in common: the mixture itself.
+//! The population model: a mixture of Gaussians over users.
 
 use crate::linear::{Symmetric, dot};
 
@@ -10,18 +10,18 @@ pub struct Component {
     pub weight: f64,
     /// μ, where its users are: θ in the population's basis, then the level.
     pub mean: Vec<f64>,
-    /// The covariance of what is known of μ.
+    /// The posterior covariance of μ.
     pub doubt: Symmetric,
 }
 
 /// `θ_i ~ Σ_c π_c N(μ_c, S_c)`, rewards `y = α_i + ⟨x, θ_i⟩ + ε` with a level α_i of their own and
 /// noise of variance σ²/w_i.
 ///
-/// Component 0 is the population at large: users that are like nobody in particular, and from
-/// which the centres of all other components, the cohorts, are drawn: μ_c ~ N(μ_0, S_0). Cohorts
-/// have one covariance in common, which is smaller. So each level of the hierarchy is the prior of
-/// the next: a user has its cohort's, a cohort the population's, and the population's θ is drawn
-/// around zero. Nothing is assumed of the population's level: rewards may be counted from anywhere.
+/// Component 0 is the population at large: users of no cohort. The centres of all other components,
+/// the cohorts, are drawn from it: μ_c ~ N(μ_0, S_0). Cohorts share one smaller covariance. So each
+/// level of the hierarchy is the prior of the next: a cohort is the prior of its users, the
+/// population that of its cohorts, and the population's θ is drawn around zero. The population's
+/// level has a flat prior: rewards may have any origin.
 ///
 /// Both covariances are diagonal in one basis: the first `directions` coordinates have variances
 /// of their own, all others one in common, and the level its own.
@@ -31,11 +31,11 @@ pub struct Population {
     pub components: Vec<Component>,
     /// The coordinates in which users differ independently; `None` where they are those of the features.
     pub basis: Option<Basis>,
-    /// How many coordinates have a variance of their own.
+    /// The number of coordinates with a variance of their own.
     pub directions: usize,
     /// Variances of the population at large and of cohorts, coordinate by coordinate.
     pub variances: [Vec<f64>; 2],
-    /// σ², the variance of the noise on one reward, of the user in the middle.
+    /// σ², the variance of the noise on one reward, of a median user.
     pub noise: f64,
     /// How alike users are in their noise: degrees of freedom of its law; infinite where all have the same.
     pub noise_alike: f64,
@@ -47,13 +47,13 @@ pub struct Population {
     pub evidence: f64,
     /// The probability of a user's likeliest component, on average over users.
     pub certainty: f64,
-    /// Rewards of the sample in which many cohorts at once were tried last.
+    /// The rewards of the sample when a whole mixture was last proposed.
     pub tried: f64,
-    /// Rewards of the sample in which the number of cohorts was looked at last.
+    /// The rewards of the sample at the last structure search.
     pub searched: f64,
-    /// Rewards of the sample in which directions were looked for last.
+    /// The rewards of the sample at the last search for directions.
     pub directions_tried: f64,
-    /// Rewards of the sample in which users' noise was compared last.
+    /// The rewards of the sample when users' noise was last compared.
     pub noise_tried: f64,
 }
 

@@ -3,7 +3,7 @@
 
 use super::lanes::{F64x8, LANES, ZERO, each};
 use super::model::Basis;
-use crate::linear::symmetric::packed_len;
+use crate::algebra::packed_len;
 use crate::simd::{self, Kernel, Simd, with_scratch};
 
 /// Σ z zᵀ of z = (x, 1, y) for eight users: with D = d + 1, the Gram matrix of (x, 1) packed, the
@@ -198,7 +198,7 @@ fn turn<S: Simd>(simd: S, rows: &[f64], x: &[F64x8], out: &mut [F64x8]) {
     }
 }
 
-/// All eight the same.
+/// The same value in all lanes.
 pub fn all(value: f64) -> F64x8 {
     each(|_| value)
 }

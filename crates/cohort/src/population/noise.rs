@@ -1,18 +1,18 @@
-//! How noisy each user is: w_i, by which its rewards count more or less than those of the user in the middle.
+//! The noise of each user: w_i, the weight of its rewards relative to those of a median user.
 //!
 //! ```text
 //! σ_i² ~ σ²·ν/χ²_ν,   q_i = E‖y − Xθ_i‖²/σ²,   w_i = σ²/E[σ_i²] = (ν + n_i)/(ν + q_i)
 //! ```
 //!
-//! ν is found by how much q_i/n_i differ between users beyond what chance does; where they do not, it is infinite
-//! and all of this is left out.
+//! ν is estimated from how much q_i/n_i differ between users beyond chance; if they do not, it is
+//! infinite and weights are not used.
 
-use super::algebra::times;
 use super::constants;
+use super::e_step::{EStep, Messages};
 use super::lanes::{F64x8, LANES, ZERO, each};
-use super::lens::{Lens, Messages};
 use super::moments::Moments;
-use crate::linear::symmetric::packed_len;
+use crate::algebra::lanes::times;
+use crate::algebra::packed_len;
 
 /// Values of ν that are tried besides infinity.
 const TRIED: [f64; 7] = [32.0, 16.0, 8.0, 4.0, 2.0, 1.0, 0.5];
@@ -20,8 +20,8 @@ const TRIED: [f64; 7] = [32.0, 16.0, 8.0, 4.0, 2.0, 1.0, 0.5];
 const NOTABLE: f64 = 1.0;
 
 /// q_i of eight users, whose messages are these, under their likeliest components.
-fn residuals(lens: &Lens, messages: &Messages, shares: &[F64x8]) -> F64x8 {
-    let population = lens.population();
+fn residuals(e_step: &EStep, messages: &Messages, shares: &[F64x8]) -> F64x8 {
+    let population = e_step.population();
     let dim = population.features() + 1;
     let mut out = ZERO;
     for class in 0..2 {
@@ -60,8 +60,8 @@ fn residuals(lens: &Lens, messages: &Messages, shares: &[F64x8]) -> F64x8 {
     out
 }
 
-/// Whether a user's rewards say how noisy they are. Those that are all the same do not: rewards that take few
-/// values, and one of them most of the time, are the same by chance, and not without noise.
+/// Whether a user's rewards inform its noise. Equal rewards do not: rewards with few values, one of
+/// them frequent, are equal by chance, not for lack of noise.
 fn says(users: &Moments) -> [bool; LANES] {
     let (n, squares) = (users.rewards(), users.squares());
     let (weight, total) =
@@ -73,28 +73,28 @@ fn says(users: &Moments) -> [bool; LANES] {
 }
 
 /// w of eight users; 1 where the population knows no difference.
-pub fn weights(lens: &Lens, users: &Moments) -> Option<F64x8> {
-    let alike = lens.population().noise_alike;
+pub fn weights(e_step: &EStep, users: &Moments) -> Option<F64x8> {
+    let alike = e_step.population().noise_alike;
     if alike.is_infinite() {
         return None;
     }
-    let mut messages = lens.room();
-    let mut shares = vec![ZERO; lens.components()];
-    lens.write(users, &mut messages);
-    lens.shares(&messages, &mut shares);
-    let q = residuals(lens, &messages, &shares);
+    let mut messages = e_step.room();
+    let mut shares = vec![ZERO; e_step.components()];
+    e_step.write(users, &mut messages);
+    e_step.shares(&messages, &mut shares);
+    let q = residuals(e_step, &messages, &shares);
     let n = users.rewards();
     let said = says(users);
     Some(each(|lane| if said[lane] { (alike + n[lane]) / (alike + q[lane]) } else { 1.0 }))
 }
 
-/// The ν that the users of a sample speak for; statistics, and messages, are unweighted.
-pub fn alike(lens: &Lens, users: &[Moments], messages: &[Messages]) -> f64 {
-    let mut shares = vec![ZERO; lens.components()];
+/// The most likely ν of a sample; statistics and messages are unweighted.
+pub fn alike(e_step: &EStep, users: &[Moments], messages: &[Messages]) -> f64 {
+    let mut shares = vec![ZERO; e_step.components()];
     let mut seen: Vec<(f64, f64)> = Vec::new();
     for (block, messages) in users.iter().zip(messages) {
-        lens.shares(messages, &mut shares);
-        let q = residuals(lens, messages, &shares);
+        e_step.shares(messages, &mut shares);
+        let q = residuals(e_step, messages, &shares);
         let said = says(block);
         for lane in 0..LANES {
             let n = block.rewards()[lane];

@@ -1,8 +1,7 @@
-//! Some users, the panel: what was seen of them up to a refit, and the rewards they gave since.
+//! The validation panel: some users, their statistics at the last refit, and their rewards since.
 //!
-//! A population that was fitted at that refit has not seen those rewards. How well it predicts them, each one
-//! step ahead from all that was seen of its user before, is how good it is; two populations are compared
-//! user by user.
+//! A population fitted at that refit has not seen those rewards. Populations are compared by how
+//! well they predict each of them one step ahead, from all earlier rewards of its user.
 
 use super::constants;
 use std::collections::{HashMap, VecDeque};
@@ -16,7 +15,7 @@ use super::ledger::Ledger;
 use super::model::Population;
 use super::moments::Moments;
 use super::sample::sample_of;
-use crate::linear::symmetric::packed_len;
+use crate::algebra::packed_len;
 use crate::pace::spend;
 use crate::{Arm, Contexts};
 
@@ -27,7 +26,7 @@ const BYTES: usize = 4 << 20;
 pub struct Panel {
     dim: usize,
     members: Vec<Member>,
-    /// Where users are among the members.
+    /// The index of every user among the members.
     places: HashMap<usize, usize>,
 }
 
@@ -35,24 +34,24 @@ pub struct Panel {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Member {
     pub user: usize,
-    /// Its packed sums up to the rewards that are looked at, as the ledger has them.
+    /// Its packed sums before the rewards below, as the ledger has them.
     pub before: Vec<f64>,
     /// Rewards since: (x, 1, y) one after the other, y from the ledger's origin.
     pub since: VecDeque<f64>,
 }
 
-/// What of earlier rewards counts when others are predicted.
+/// Which earlier rewards are used to predict later ones.
 #[derive(Clone, Copy, Debug)]
-pub struct Recall {
-    /// Rewards before those that are looked at count as so many at most.
+pub struct PredictionWindow {
+    /// Earlier rewards count as at most this many.
     pub most: f64,
-    /// What a reward still counts when the user gives another one.
+    /// The factor by which a reward is discounted when the user gives another one.
     pub keep: f64,
-    /// How many of the rewards that are looked at are predicted: the last ones.
+    /// How many of the last rewards are predicted.
     pub last: usize,
 }
 
-impl Recall {
+impl PredictionWindow {
     /// Everything.
     pub const ALL: Self = Self { most: f64::INFINITY, keep: 1.0, last: usize::MAX };
 }
@@ -64,7 +63,7 @@ impl Panel {
         Self { dim, members, places }
     }
 
-    /// Some of the users who answered, from now on. Settle the ledger first.
+    /// A new panel of users with rewards. Settle the ledger first.
     pub fn new(ledger: &Ledger) -> Self {
         let dim = ledger.dim();
         let each = size_of::<f64>() * (packed_len(dim + 2) + constants::panel_rows() * (dim + 2));
@@ -92,18 +91,18 @@ impl Panel {
         self.members.iter().map(|one| one.since.len() / (self.dim + 2)).sum()
     }
 
-    /// How many rewards of a user are looked at, at most.
+    /// The most rewards that are kept of a user.
     pub(crate) fn most_rows(&self) -> usize {
         (constants::panel_rows() * constants::panel_users() / self.members.len().max(1))
             .clamp(constants::panel_rows(), constants::panel_most_rows())
     }
 
-    /// The most rewards that one of its users gave since the refit and that are looked at.
+    /// The most rewards that are kept of any user.
     pub(crate) fn longest(&self) -> usize {
         self.members.iter().map(|one| one.since.len() / (self.dim + 2)).max().unwrap_or(0)
     }
 
-    /// A reward of a user, counted from zero. It is looked at if the user is one of the panel.
+    /// A reward of a user, counted from zero; ignored unless the user is a member.
     pub fn see(&mut self, user: usize, x: &[f64], reward: f64, ledger: &Ledger) {
         let most = self.most_rows();
         if let Some(place) = self.places.get(&user) {
@@ -111,7 +110,7 @@ impl Panel {
         }
     }
 
-    /// A user is not one of the panel any more.
+    /// Removes a user from the panel.
     pub fn forget(&mut self, user: usize) {
         if let Some(place) = self.places.get(&user) {
             self.members.remove(*place);
@@ -135,8 +134,8 @@ impl Panel {
         }
     }
 
-    /// (y − E y)² of the rewards since the refit, user by user and reward by reward, as a population predicts them: of
-    /// one of so many users.
+    /// (y − E y)² of the rewards since the refit, user by user and reward by reward, as a
+    /// population predicts them; of every `every`-th user.
     pub fn prediction_errors(
         &self,
         population: &Population,
@@ -144,7 +143,7 @@ impl Panel {
         scoring_mode: ScoringMode,
     ) -> Vec<Vec<f64>> {
         let some: Vec<&Member> = self.members.iter().step_by(every).collect();
-        self.recall_of(&some, population, scoring_mode, Recall::ALL)
+        self.recall_of(&some, population, scoring_mode, PredictionWindow::ALL)
     }
 
     /// The same, of the first users only, and of what they gave before only so much.
@@ -152,7 +151,7 @@ impl Panel {
         &self,
         population: &Population,
         scoring_mode: ScoringMode,
-        recall: Recall,
+        recall: PredictionWindow,
         users: usize,
     ) -> Vec<Vec<f64>> {
         let some: Vec<&Member> = self.members.iter().take(users).collect();
@@ -164,7 +163,7 @@ impl Panel {
         members: &[&Member],
         population: &Population,
         scoring_mode: ScoringMode,
-        recall: Recall,
+        recall: PredictionWindow,
     ) -> Vec<Vec<f64>> {
         let work = 5.0 * inverse_work(self.dim + 1);
         spend(members.len().div_ceil(LANES) as f64 * work);
@@ -175,7 +174,7 @@ impl Panel {
                 let mut beliefs = inference.infer_lanes(self.moments(members, recall.most));
                 let mut errors = vec![Vec::new(); members.len()];
                 let rows = |member: &Member| member.since.len() / width;
-                // Of each the last ones: what is predicted of all of them ends at the same time.
+                // The last ones of each, so that all predictions end at the same time.
                 let longest = members.iter().map(|one| rows(one).min(recall.last)).max();
                 let mut row = vec![ZERO; width];
                 for left in (1..=longest.unwrap_or(0)).rev() {
@@ -202,7 +201,7 @@ impl Panel {
             .collect()
     }
 
-    /// What had been seen of eight users, as so many rewards at most.
+    /// The earlier statistics of eight users, as at most `most` rewards.
     fn moments(&self, members: &[&Member], most: f64) -> Moments {
         let count = packed_len(self.dim + 1) - 1;
         let shares: [f64; LANES] = std::array::from_fn(|lane| {
@@ -217,7 +216,7 @@ impl Panel {
 }
 
 impl Member {
-    /// One more reward. Where there are as many as are looked at, the first of them is of those before.
+    /// Adds a reward; beyond `most` the oldest one moves into the sums before.
     fn see(&mut self, x: &[f64], y: f64, most: usize, memory: f64) {
         let width = x.len() + 2;
         if self.since.len() >= most * width {
@@ -236,7 +235,7 @@ impl Member {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::population::{Given, Prior};
+    use crate::population::{FitOptions, Prior};
 
     /// Rewards of users of two kinds.
     fn reward(turn: usize) -> (usize, Vec<f64>, f64) {
@@ -246,7 +245,7 @@ mod tests {
         (user, x.clone(), 5.0 + kind * x[0] - 0.5 * kind * x[1] + 0.1 * (turn as f64 * 2.9).sin())
     }
 
-    /// What is predicted of a reward is what the ledger says of its user just before it.
+    /// A reward is predicted from the ledger's statistics of its user just before it.
     #[test]
     fn every_reward_is_foretold_from_all_before_it() {
         let scoring_mode = ScoringMode { doubt: false, ..ScoringMode::default() };
@@ -256,7 +255,7 @@ mod tests {
             ledger.learn_one(user, &x, y);
         };
         (0..300).for_each(|turn| learn(&mut ledger, turn));
-        let given = Given { noise: false, ..Given::default() };
+        let given = FitOptions { noise: false, ..FitOptions::default() };
         let population = Population::fit(&ledger, None, &given).unwrap();
         assert!(population.components.len() > 1);
         let mut panel = Panel::new(&ledger);

@@ -1,38 +1,39 @@
-//! Expectation: which users belong where, and the sums over users that follow from it.
+//! The E step over many users: responsibilities, and the sums over users that the M step needs.
 //!
 //! A population goes in, sums come out.
 
 use rayon::prelude::*;
 
+use super::e_step::{ComponentLanes, EStep, Messages};
 use super::fit::inverse_work;
 use super::lanes::{F64x8, LANES, ZERO};
-use super::lens::{Lens, Listed, Messages};
 use super::message::{accumulate, message_len};
 use super::model::Population;
 use super::moments::Moments;
 use super::sums::{PassSums, add};
-use crate::linear::symmetric::packed_len;
+use crate::algebra::packed_len;
 use crate::pace::spend;
 use crate::simd::{self, Kernel, Simd};
 
-/// Shares below this add nothing to sums.
+/// Responsibilities below this do not contribute to sums.
 pub(super) const NEGLIGIBLE: f64 = 1e-6;
-/// Blocks a task works on; fixed, so that sums are the same on any number of threads.
+/// Blocks per task; fixed, so that sums are the same on any number of threads.
 pub const BLOCKS_PER_TASK: usize = 16;
-/// The same where messages are at hand: making and adding up the sums of a task must not take longer than its users.
+/// The same where messages exist already: allocating and adding the sums of a task must not take
+/// longer than its users.
 const BLOCKS_PER_PASS: usize = 64;
-/// Work between two pauses, where somebody waits.
+/// Work between two pauses of a fit that runs in slices.
 const WORK_AT_ONCE: f64 = 1e7;
-/// Tasks whose results wait to be added up, at most.
+/// The most tasks whose results wait to be added.
 const TASKS_AT_ONCE: usize = 64;
 
 /// Adds Σ ln(1 − share) over eight users to each component's sum.
-struct Absence<'a> {
+struct AddLogAbsence<'a> {
     shares: &'a [F64x8],
     sums: &'a mut [f64],
 }
 
-impl Kernel for Absence<'_> {
+impl Kernel for AddLogAbsence<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -47,15 +48,15 @@ impl Kernel for Absence<'_> {
     }
 }
 
-/// Sums of one task while they are being made: eight users at a time where that fits into the cache.
+/// The partial sums of one task, kept in lanes where that fits into the cache.
 pub(super) struct Accumulator {
     pub sums: PassSums,
     lanes: Vec<F64x8>,
     stride: usize,
     pub classes: [ClassLanes; 2],
-    /// Room for what is found in eight users.
+    /// Scratch for eight users.
     pub components: Vec<u32>,
-    pub ranks: Vec<Listed>,
+    pub ranks: Vec<ComponentLanes>,
 }
 
 /// [`ClassSums`](super::sums::ClassSums) of eight users at a time.
@@ -91,22 +92,23 @@ impl Accumulator {
         }
     }
 
-    /// Adds what eight users say; returns the logs of their evidence, and leaves their shares.
+    /// Adds the statistics of eight users; returns their log evidence and writes their
+    /// responsibilities.
     fn add_users(
         &mut self,
-        lens: &Lens,
+        e_step: &EStep,
         users: &Moments,
         messages: &Messages,
         shares: &mut [F64x8],
         whole: bool,
     ) -> F64x8 {
-        let logs = lens.shares(messages, shares);
+        let logs = e_step.shares(messages, shares);
         let active = users.active();
         if active.contains(&0.0) {
             keep_active(shares, &active);
         }
         self.sums.evidence += (0..LANES).map(|lane| active[lane] * logs[lane]).sum::<f64>();
-        lens.add(messages, (&active, users.rewards()), shares, whole, self);
+        e_step.add(messages, (&active, users.rewards()), shares, whole, self);
         logs
     }
 
@@ -153,7 +155,7 @@ impl Kernel for AddLanes<'_> {
     }
 }
 
-/// What a pass over some users finds, user by user.
+/// The result of an E step, user by user.
 pub struct Pass {
     /// The sums.
     pub sums: PassSums,
@@ -161,20 +163,20 @@ pub struct Pass {
     pub logs: Vec<F64x8>,
     /// The share of users in component c at `block·components + c`.
     pub shares: Vec<F64x8>,
-    /// Σ_i ln(1 − share): what every component's absence would cost.
+    /// Σ_i ln(1 − share): the evidence lost by removing each component.
     pub absence: Vec<f64>,
 }
 
 impl Pass {
-    /// Over users whose messages are at hand.
+    /// Over users whose messages exist already.
     pub fn over(
         users: &[Moments],
         messages: &[Messages],
         population: &Population,
         whole: bool,
     ) -> Self {
-        let lens = Lens::new(population);
-        let count = lens.components();
+        let e_step = EStep::new(population);
+        let count = e_step.components();
         let blocks: Vec<(&Moments, &Messages)> = users.iter().zip(messages).collect();
         let parts: Vec<Self> = (blocks.par_chunks(BLOCKS_PER_PASS))
             .map(|blocks| {
@@ -184,8 +186,8 @@ impl Pass {
                     let start = part.shares.len();
                     part.shares.resize(start + count, ZERO);
                     let shares = &mut part.shares[start..];
-                    part.logs.push(sums.add_users(&lens, users, messages, shares, whole));
-                    simd::run(Absence { shares, sums: &mut part.absence });
+                    part.logs.push(sums.add_users(&e_step, users, messages, shares, whole));
+                    simd::run(AddLogAbsence { shares, sums: &mut part.absence });
                 }
                 part.sums = sums.total();
                 part
@@ -201,20 +203,20 @@ impl Pass {
         whole
     }
 
-    /// The sums alone, of users whose messages are at hand.
+    /// The sums alone, of users whose messages exist already.
     pub fn sums_over(
         users: &[Moments],
         messages: &[Messages],
         population: &Population,
     ) -> PassSums {
-        let lens = Lens::new(population);
+        let e_step = EStep::new(population);
         let tasks = users.par_chunks(BLOCKS_PER_PASS).zip(messages.par_chunks(BLOCKS_PER_PASS));
         let parts: Vec<PassSums> = tasks
             .map(|(users, messages)| {
                 let mut sums = Accumulator::new(population);
-                let mut shares = vec![ZERO; lens.components()];
+                let mut shares = vec![ZERO; e_step.components()];
                 for (users, messages) in users.iter().zip(messages) {
-                    sums.add_users(&lens, users, messages, &mut shares, false);
+                    sums.add_users(&e_step, users, messages, &mut shares, false);
                 }
                 sums.total()
             })
@@ -225,15 +227,15 @@ impl Pass {
     }
 
     /// Σ ln p(y_i) of users.
-    pub fn evidence_of(users: &[Moments], lens: &Lens) -> f64 {
-        spend(2.0 * users.len() as f64 * inverse_work(lens.population().features() + 1));
+    pub fn evidence_of(users: &[Moments], e_step: &EStep) -> f64 {
+        spend(2.0 * users.len() as f64 * inverse_work(e_step.population().features() + 1));
         let parts: Vec<f64> = (users.par_chunks(BLOCKS_PER_TASK))
             .map(|users| {
-                let (mut messages, mut shares) = (lens.room(), vec![ZERO; lens.components()]);
+                let (mut messages, mut shares) = (e_step.room(), vec![ZERO; e_step.components()]);
                 let mut evidence = 0.0;
                 for users in users {
-                    lens.write(users, &mut messages);
-                    let (logs, active) = (lens.shares(&messages, &mut shares), users.active());
+                    e_step.write(users, &mut messages);
+                    let (logs, active) = (e_step.shares(&messages, &mut shares), users.active());
                     evidence += (0..LANES).map(|lane| active[lane] * logs[lane]).sum::<f64>();
                 }
                 evidence
@@ -261,27 +263,27 @@ fn keep_active(shares: &mut [F64x8], active: &F64x8) {
 }
 
 impl PassSums {
-    /// Over blocks of users that are worked out one after the other: nothing is kept but the sums.
+    /// Over blocks of users that are computed one after the other; only the sums are kept.
     pub fn over(
         blocks: usize,
         moments: &(impl Fn(usize) -> Moments + Sync),
         population: &Population,
     ) -> Self {
-        let lens = Lens::new(population);
+        let e_step = EStep::new(population);
         let part = |first: usize| {
             let mut sums = Accumulator::new(population);
-            let mut messages = lens.room();
-            let mut shares = vec![ZERO; lens.components()];
+            let mut messages = e_step.room();
+            let mut shares = vec![ZERO; e_step.components()];
             for at in first..blocks.min(first + BLOCKS_PER_TASK) {
                 let users = moments(at);
-                lens.write(&users, &mut messages);
-                sums.add_users(&lens, &users, &messages, &mut shares, false);
+                e_step.write(&users, &mut messages);
+                sums.add_users(&e_step, &users, &messages, &mut shares, false);
             }
             sums.total()
         };
         let mut whole = Self::new(population);
         let firsts: Vec<usize> = (0..blocks).step_by(BLOCKS_PER_TASK).collect();
-        // Not all at once: the parts of very many users would take more memory than the users.
+        // In batches: partial sums of very many tasks would take more memory than the users.
         let work = 2.0 * BLOCKS_PER_TASK as f64 * inverse_work(population.features() + 1);
         let at_once = ((WORK_AT_ONCE / work) as usize).clamp(2, TASKS_AT_ONCE);
         for some in firsts.chunks(at_once) {

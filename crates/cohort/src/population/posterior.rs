@@ -1,9 +1,9 @@
-//! What is believed of a user: a mixture of Gaussians over (θ, level), one for each component it may belong
-//! to, that moves with every reward.
+//! The belief about a user: a mixture of Gaussians over (θ, level), one for each probable
+//! component, updated by every reward.
 //!
-//! Components of one class have one covariance in common: what differs between cohorts is where their centres are, and
-//! (a little) how well those are known, which is taken as the mean over what the user may belong to. So a belief is two Gaussians'
-//! worth of numbers and a mean for each component.
+//! Components of one class share one covariance. The uncertainty of their centres, which differs a
+//! little, is averaged over the user's components. So a belief is at most two covariances, and a
+//! mean for each component.
 
 use rand::{Rng, RngExt};
 use rand_distr::{Distribution, StandardNormal};
@@ -31,7 +31,7 @@ pub struct ClassBelief {
     pub guesses: Vec<Guess>,
 }
 
-/// What is believed of one user.
+/// The belief about one user.
 #[derive(Clone, Debug)]
 pub struct Belief {
     /// The classes it may belong to: at least one, at most two.
@@ -47,7 +47,7 @@ impl ClassBelief {
 }
 
 impl Belief {
-    /// Of a user whose component is beyond doubt.
+    /// The belief about a user whose component is certain.
     pub fn certain(component: usize, mean: Vec<f64>, covariance: Symmetric, noise: f64) -> Self {
         let guesses = vec![Guess { component, share: 1.0, mean }];
         Self { classes: vec![ClassBelief { covariance, guesses }], noise }
@@ -81,7 +81,7 @@ impl Belief {
         theta
     }
 
-    /// Which arms are the best for many draws of θ, each in how many.
+    /// How often each arm is the best over many draws of θ.
     pub fn draw_many(
         &self,
         contexts: &Contexts,
@@ -160,7 +160,8 @@ impl Belief {
         self.guesses().fold(first, |best, one| if one.share > best.share { one } else { best })
     }
 
-    /// One reward, counted from the origin, for (x, 1): every guess learns it, and is the likelier the better it foresaw it.
+    /// One reward, counted from the origin, for (x, 1): every component's posterior learns it, and
+    /// responsibilities follow from how well each predicted it.
     pub fn learn(&mut self, x: &[f64], y: f64) {
         let mut gain = vec![0.0; x.len()];
         let mut most = f64::NEG_INFINITY;

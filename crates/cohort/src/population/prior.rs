@@ -1,16 +1,18 @@
-//! What is believed of one user that comes alone, and what a user of whom nothing was seen is offered first.
+//! The prior of a user that comes alone: its belief from its statistics, and the scores of a new
+//! user.
 //!
-//! Users of whom nothing was seen are all believed to be the same. If they were all offered the same arm, they would teach
-//! the same, again and again until the next refit. So what is not known of all users together is
-//! drawn, for every user anew, and optimism is left for what is the user's own:
+//! All new users have the same belief. If they were all offered the same arm, their rewards would
+//! be redundant until the next refit. So the uncertainty about the population is sampled for every
+//! user, and the optimistic bonus covers only what is the user's own:
 //!
 //! ```text
 //! bonus(x) = max(0, ⟨x, z_i⟩) + w·sd⟨x, ψ⟩,   z_i ~ N(0, C + κS),   ψ ~ N(·, (1 − κ)S)
 //! ```
 //!
-//! S is how much users differ, C what is not known of where they are on average, and κ, the part of S that counts as
-//! not known either, is 1 at first: as long as nobody looked for cohorts, users may differ in any way. An arm is never worth less
-//! than is expected of it (optimistic Bayesian sampling, May, Korda, Lee and Leslie 2012).
+//! S is the covariance of users, C the posterior covariance of their mean, and κ the fraction of S
+//! that is sampled too. κ is 1 at first: until cohorts have been searched for, users may differ in
+//! any way. The bonus is never negative (optimistic Bayesian sampling, May, Korda, Lee and Leslie
+//! 2012).
 
 use super::constants;
 use super::inference::{Inference, ScoringMode};
@@ -18,33 +20,33 @@ use super::ledger::Ledger;
 use super::model::Population;
 use super::moments::Moments;
 use super::posterior::Belief;
-use crate::linear::symmetric::{Cholesky, packed_len};
+use crate::algebra::{Cholesky, packed_len};
 use crate::linear::{Symmetric, dot};
 use crate::search::ScoreForm;
 use crate::{Contexts, Score};
 
 /// A population prepared for users that come alone.
 ///
-/// What is believed of a user is a function of its statistics and the population, and of nothing else: it
-/// need not be kept.
+/// A user's belief is a function of its statistics and the population alone, so it need not be
+/// stored.
 #[derive(Clone, Debug)]
 pub struct Prior {
     population: Population,
     scoring_mode: ScoringMode,
     newcomer: Belief,
-    /// What newcomers do not have drawn.
+    /// The belief of new users about what is not sampled.
     own: Belief,
-    /// A root of the covariance of what they have; `None` where that is nothing.
+    /// The Cholesky factor of the sampled covariance; `None` where nothing is sampled.
     drawn: Option<Cholesky>,
 }
 
-/// κ, where so many rewards were seen of users in R^d and nobody looked for cohorts among them.
+/// κ after `rewards` rewards in R^d, as long as cohorts were not searched for.
 pub fn unexplored(rewards: f64, dim: usize) -> f64 {
     (constants::newcomers_unexplored() * (dim + 1) as f64 / rewards).min(1.0)
 }
 
 impl Prior {
-    /// For a population, of whose variances a part, κ, counts as not known.
+    /// For a population; the fraction κ = `unexplored` of its variances is sampled.
     pub fn new(population: Population, scoring_mode: ScoringMode, unexplored: f64) -> Self {
         let unseen = |population: &Population, scoring_mode| {
             let users = Moments::unseen(population.features());
@@ -64,13 +66,13 @@ impl Prior {
         &self.population
     }
 
-    /// What is believed of users of whom nothing was seen.
+    /// The belief about new users.
     pub fn newcomer(&self) -> &Belief {
         &self.newcomer
     }
 
-    /// What is thought of every arm for a user of whom nothing was seen, rewards counted from the origin, with so much
-    /// optimism: `normal` draws standard normal numbers, the same for a user whenever it comes.
+    /// Scores every arm for a new user, rewards counted from the origin, at the given width.
+    /// `normal` draws standard normal numbers, the same ones for the same user.
     pub fn score_newcomer(
         &self,
         contexts: &Contexts,
@@ -99,7 +101,7 @@ impl Prior {
         form
     }
 
-    /// What is believed of a user, from all that was seen of it.
+    /// The belief about a user, from its statistics.
     pub fn infer(&self, ledger: &Ledger, slot: usize) -> Belief {
         let [belief, ..] =
             Inference::new(&self.population, self.scoring_mode).infer(ledger.moments(&[slot]));

@@ -1,24 +1,26 @@
-//! Many cohorts at once. Where every user has told little, no single cohort is worth its cost beside a
-//! population that explains all users by its covariance, and yet a mixture may predict users better. It
-//! is fitted to half of the sample and stays if it predicts the other half better.
+//! Proposing many cohorts at once. With few rewards per user, no single cohort is worth its cost
+//! against a population that explains all users by its covariance, although a whole mixture may
+//! predict better. A mixture is fitted to half of the sample and kept if it predicts the other half
+//! better.
 
 use super::constants;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
+use super::e_step::EStep;
 use super::fit::Fitting;
-use super::lens::Lens;
 use super::model::{Component, Population};
 use super::moments::Moments;
 use super::pass::Pass;
 use super::structure::merge_and_remove;
 use crate::linear::Symmetric;
 
-/// Cohorts that a mixture begins with; one number after the other is tried.
+/// Initial numbers of cohorts of a mixture, tried in this order.
 const COHORTS: [usize; 2] = [8, 32];
 
-/// Takes on a mixture where that predicts users better, or where it explains them better than the one that is there.
+/// Adopts a mixture if it predicts held-out users better, or explains all users better than the
+/// present one.
 pub(super) fn propose_mixture(fitting: &mut Fitting) {
     let (population, scales) = (&fitting.population, &fitting.scales);
     if (population.components[0].weight < constants::mixture_unassigned()
@@ -60,7 +62,7 @@ fn predict_better(fitting: &mut Fitting) {
     }
 }
 
-/// A mixture that begins afresh, if it would predict users better than the one that is there.
+/// Adopts a mixture that is fitted from scratch if it predicts users better than the present one.
 fn explain_better(fitting: &mut Fitting) {
     let mut best = promise(fitting) + constants::mixture_margin();
     for count in COHORTS {
@@ -74,17 +76,19 @@ fn explain_better(fitting: &mut Fitting) {
     }
 }
 
-/// How well a population explains its users, less one nat for each parameter, as in AIC: what it would predict of others.
+/// The evidence less one nat per parameter, as in AIC: an estimate of how well the population
+/// predicts other users.
 fn promise(fitting: &Fitting) -> f64 {
     let parameters = (fitting.population.features() + 2) * fitting.population.cohorts().len();
     predicted(&fitting.users, &fitting.population) - parameters as f64
 }
 
-/// So many cohorts, drawn from the population and fitted to some users.
+/// A mixture of the given number of cohorts, initialised by draws from the population and fitted to
+/// some users.
 fn grown(fitting: &Fitting, users: Vec<Moments>, cohorts: usize) -> Fitting {
     let start = begin(&fitting.population, cohorts, fitting.scales.rewards as u64);
     let mut trial = Fitting::new(users, start, fitting.scales.clone(), fitting.given);
-    // Centres that have not yet moved apart say nothing about how far apart they are.
+    // Centres that have not yet moved apart do not inform the variances.
     trial.stays.at_large = true;
     trial.iterate(constants::mixture_passes());
     trial
@@ -96,14 +100,14 @@ fn predicted(users: &[Moments], population: &Population) -> f64 {
     for component in &mut plain.components {
         component.doubt = Symmetric::zero(component.mean.len());
     }
-    let mut fitting = Pass::evidence_of(users, &Lens::new(&plain));
+    let mut fitting = Pass::evidence_of(users, &EStep::new(&plain));
     if !fitting.is_finite() {
         fitting = f64::NEG_INFINITY;
     }
     fitting
 }
 
-/// A population with so many cohorts, drawn from it.
+/// The population with cohorts whose centres are drawn from it.
 fn begin(population: &Population, cohorts: usize, seed: u64) -> Population {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut start = population.clone();

@@ -1,5 +1,6 @@
-//! Do arms come again? What a user answers to an arm is worth most where the same arm is offered again. Where every offer
-//! has other arms, any of them teaches about those to come, and optimism is paid for nothing.
+//! How often the same arms are offered again. A reward is worth most if its arm recurs. If every
+//! offer has new arms, each of them teaches about the others, and optimism costs regret without
+//! return.
 //!
 //! ```text
 //! q = P(two rewards of a user are of the same arm),   over pairs of rewards of the panel since the last refit
@@ -11,7 +12,7 @@
 use super::constants;
 use super::panel::Panel;
 
-/// How often arms came again.
+/// How often arms recurred.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Recurrence {
     /// Pairs of rewards, each of one user.
@@ -21,7 +22,7 @@ pub struct Recurrence {
 }
 
 impl Default for Recurrence {
-    /// Nothing is known: an arm that is not tried may never be known.
+    /// Before anything is known, arms are assumed to recur.
     fn default() -> Self {
         Self { pairs: 1.0, same: 0.5 }
     }
@@ -33,7 +34,7 @@ impl Recurrence {
         if self.pairs > 0.0 { (self.same / self.pairs).clamp(0.0, 1.0) } else { 1.0 }
     }
 
-    /// ρ_n of a user with so many rewards.
+    /// ρ_n of a user with the given number of rewards.
     pub fn within(&self, rewards: f64) -> f64 {
         1.0 - (1.0 - self.share()).powf(rewards + 1.0)
     }
@@ -48,7 +49,7 @@ impl Recurrence {
     }
 }
 
-/// How many pairs of rewards of one user a panel has, and how many of them are of the same arm.
+/// The number of pairs of rewards of one user in a panel, and how many of them are of the same arm.
 fn pairs_of(panel: &Panel) -> (f64, f64) {
     let width = panel.dim() + 2;
     let rewards: Vec<Vec<f64>> =
@@ -83,7 +84,7 @@ mod tests {
     use super::*;
     use crate::population::Ledger;
 
-    /// What is known after users were given the arms that `arm` says, of user and turn.
+    /// The estimate after users were given the arms `arm(user, turn)`.
     fn heard(arm: impl Fn(usize, usize) -> Vec<f64>) -> Recurrence {
         let mut ledger = Ledger::new(2, 1.0);
         (0..20).for_each(|user| ledger.learn_one(user, &arm(user, 0), 1.0));

@@ -1,10 +1,11 @@
-//! Which users the structure is looked for in: those who can tell most, and others beside them.
+//! Sampling users for the structure search: those with the most rewards, and a random part of the
+//! others.
 
 use super::constants;
 use super::ledger::Ledger;
 use super::model::Population;
 
-/// How many users a sample has at most, in R^d.
+/// The largest sample size in R^d.
 fn sample_size(features: usize, warm: Option<&Population>) -> usize {
     let dim = (features + 1) as f64;
     let fewer = ((16.0 / dim).powi(2) * constants::sample_users() as f64) as usize;
@@ -16,27 +17,28 @@ fn sample_size(features: usize, warm: Option<&Population>) -> usize {
     if searching { constants::sample_more() * users } else { users }
 }
 
-/// Slots of the users of a sample: all of them where there are few, but for those who tell next to nothing
-/// beside the others ([`least_rewards`]). Half have the most rewards; the other half is drawn, those with
-/// more rewards the likelier. Which they are moves with the rewards seen.
+/// Slots of the users of a sample: all users where there are few, except those with far fewer
+/// rewards than others ([`least_rewards`]). Half have the most rewards; the other half is drawn
+/// with probabilities that grow with their rewards. The sample changes with the number of rewards
+/// seen.
 pub fn sample(ledger: &Ledger, warm: Option<&Population>) -> Vec<usize> {
     sample_of(ledger, sample_size(ledger.dim(), warm))
 }
 
-/// Rewards that a user of a sample has at least: half of what those have who come often, or half the
-/// dimension. Who came once or twice tells nothing of the structure, but where everybody did; what
-/// such users have in common with the others is learned afterwards, from sums over all.
+/// The fewest rewards of a user in a sample: a fraction (`sample_least_part`) of what frequent
+/// users have, or of the dimension. Users with one or two rewards do not inform the structure
+/// unless all users are like that; they take part in the sums over all users afterwards.
 fn least_rewards(ledger: &Ledger) -> f64 {
     let often = ledger.count_of_rank(constants::sample_reference());
     constants::sample_least_part() * often.min(ledger.dim() as f64)
 }
 
-/// How many rewards users have, on average, of those that a sample is taken from.
+/// The mean number of rewards of the users a sample is taken from.
 pub fn mean_rewards(ledger: &Ledger) -> f64 {
     ledger.mean_count_from(least_rewards(ledger))
 }
 
-/// The same, of so many users at most.
+/// The same, of at most `most` users.
 pub fn sample_of(ledger: &Ledger, most: usize) -> Vec<usize> {
     // Users that were removed have no rewards.
     let counts: Vec<f64> = ledger.counts().flatten().copied().collect();
@@ -112,7 +114,7 @@ fn fraction(number: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Users 0, 1, … with so many rewards each.
+    /// Users 0, 1, … with the given numbers of rewards.
     fn ledger(rewards: impl IntoIterator<Item = usize>) -> Ledger {
         let mut ledger = Ledger::new(3, 1.0);
         for (user, rewards) in rewards.into_iter().enumerate() {
@@ -138,7 +140,7 @@ mod tests {
         let alike = ledger((0..300).map(|_| 2));
         assert_eq!(sample_of(&alike, 512).len(), 300);
         assert_eq!(sample_of(&alike, 128).len(), 128);
-        // A few who come often are too few to look at them alone.
+        // A few frequent users are too few for a sample.
         let few = ledger((0..300).map(|user| if user < 5 { 50 } else { 2 }));
         assert_eq!(sample_of(&few, 512).len(), 300);
     }

@@ -1,19 +1,20 @@
-//! Cohorts that are really two. A candidate beside them gains too little: all cohorts have one covariance, and
-//! those that hold two kinds of users make it too large for everybody, until all of them are split.
-//! So they are split at once, with a small covariance, and it stays if the evidence of the whole gains.
+//! Splitting cohorts that hold two kinds of users. Adding single candidates does not find them: all
+//! cohorts share one covariance, and mixed cohorts make it too large until all of them are split.
+//! So all are split at once, with a small covariance, and the result is kept if the evidence
+//! increases.
 
 use super::candidates::{deviations, evenly};
 use super::constants;
 use super::fit::Fitting;
 use super::lanes::{F64x8, LANES, ZERO};
-use super::maximise::Prior;
+use super::maximise::CentrePrior;
 use super::message::accumulate;
 use super::pass::Pass;
 use super::structure::worth;
 use super::sums::Sums;
 use crate::linear::{Symmetric, dot};
 
-/// Splits all loose cohorts if that gains.
+/// Splits all loose cohorts if that increases the evidence.
 pub(super) fn split_loose(fitting: &mut Fitting, pass: &Pass) -> bool {
     let loose = loose(fitting, pass);
     if loose.is_empty() {
@@ -79,7 +80,7 @@ fn split(fitting: &mut Fitting, pass: &Pass, c: usize, axis: &[f64]) {
         }
     });
     let [left, right] = sides;
-    let prior = Prior::of_cohorts(population);
+    let prior = CentrePrior::of_cohorts(population);
     let (mut stays, mut goes) =
         (population.components[c].clone(), population.components[c].clone());
     let part = left.users / (left.users + right.users).max(1e-9);
@@ -91,7 +92,8 @@ fn split(fitting: &mut Fitting, pass: &Pass, c: usize, axis: &[f64]) {
     fitting.population.components.push(goes);
 }
 
-/// Looks at users of cohorts: block, lane, cohort, share and how far θ is from the centre.
+/// Visits users of cohorts: block, lane, cohort, responsibility and the deviation of θ from the
+/// centre.
 fn visit(fitting: &Fitting, pass: &Pass, mut look: impl FnMut(usize, usize, usize, f64, &[f64])) {
     let population = &fitting.population;
     let (count, features) = (population.components.len(), population.features());

@@ -1,10 +1,11 @@
-//! How many cohorts there are: each change of their number only where the evidence gains.
+//! Structure search: cohorts are added, merged, split and removed only where the evidence
+//! increases.
 
 use super::candidates::CandidateSearch;
 use super::constants;
 use super::covariance;
 use super::fit::Fitting;
-use super::maximise::Prior;
+use super::maximise::CentrePrior;
 use super::model::Population;
 use super::pass::Pass;
 use super::proposal::propose_mixture;
@@ -15,7 +16,7 @@ use super::sums::Sums;
 const FIRST_SPREADS: [f64; 2] = [0.02, 0.15];
 
 impl Population {
-    /// Whether nearly everybody has a cohort beyond doubt.
+    /// Whether nearly all users certainly belong to a cohort.
     pub(crate) fn is_settled(&self) -> bool {
         self.components.len() > 1
             && self.components[0].weight < constants::settled_at_large()
@@ -23,7 +24,7 @@ impl Population {
     }
 }
 
-/// Changes the number of cohorts while that helps. Whether the population may be another one since.
+/// Changes the number of cohorts while the evidence increases; returns whether anything changed.
 pub(super) fn improve(fitting: &mut Fitting) -> bool {
     let (population, rewards) = (&mut fitting.population, fitting.scales.rewards);
     if rewards < constants::search_least_rewards() * fitting.scales.users
@@ -79,16 +80,16 @@ fn least_cost(fitting: &Fitting) -> f64 {
     if fitting.by_evidence { f64::INFINITY } else { fitting.population.features() as f64 + 2.0 }
 }
 
-/// The evidence less what cohorts and directions cost.
+/// The evidence less the costs of cohorts and directions.
 pub(super) fn worth(fitting: &Fitting, pass: &Pass) -> f64 {
-    let prior = Prior::of_cohorts(&fitting.population);
+    let prior = CentrePrior::of_cohorts(&fitting.population);
     let users = fitting.scales.users;
     let cost: f64 =
         prior.costs(&pass.sums.components[1..]).iter().map(|c| c + weight_cost(users)).sum();
     pass.sums.evidence - cost - covariance::cost(&fitting.population, users)
 }
 
-/// Leaves fewer cohorts while that gains; returns the last pass.
+/// Merges and removes cohorts while that gains; returns the last pass.
 pub(super) fn merge_and_remove(fitting: &mut Fitting) -> Pass {
     loop {
         let pass = fitting.pass();
@@ -98,7 +99,7 @@ pub(super) fn merge_and_remove(fitting: &mut Fitting) -> Pass {
     }
 }
 
-/// Changes that leave fewer cohorts, if any gain.
+/// Merges or removes cohorts, if any such change gains.
 fn merge_or_remove(fitting: &mut Fitting, pass: &Pass) -> bool {
     let superfluous = superfluous(fitting, pass);
     if !superfluous.is_empty() {
@@ -119,7 +120,7 @@ fn merge_or_remove(fitting: &mut Fitting, pass: &Pass) -> bool {
     if same.is_empty() {
         return false;
     }
-    let prior = Prior::of_cohorts(&fitting.population);
+    let prior = CentrePrior::of_cohorts(&fitting.population);
     let components = &mut fitting.population.components;
     for &(a, b) in &same {
         let mut both = pass.sums.components[a].clone();
@@ -136,20 +137,22 @@ fn merge_or_remove(fitting: &mut Fitting, pass: &Pass) -> bool {
     true
 }
 
-/// Cohorts whose users are better explained without them: the one that most are, and others where there are many.
+/// Cohorts whose users are better explained without them: the worst one, and others where there are
+/// many.
 fn superfluous(fitting: &Fitting, pass: &Pass) -> Vec<usize> {
     let (components, users) = (&fitting.population.components, fitting.scales.users);
-    let prior = Prior::of_cohorts(&fitting.population);
+    let prior = CentrePrior::of_cohorts(&fitting.population);
     let costs = prior.costs(&pass.sums.components);
     let gain = |c: usize| {
-        // It stays where either judge wants it: the evidence, or what it would predict of others.
+        // It stays if either criterion supports it: the evidence, or the predicted held-out
+        // likelihood.
         let cost = (costs[c] + weight_cost(users)).min(least_cost(fitting));
         pass.absence[c] - users * (1.0 - components[c].weight).ln() + cost
     };
     let mut gains: Vec<(f64, usize)> =
         (1..components.len()).map(|c| (gain(c), c)).filter(|(gain, _)| *gain > 0.0).collect();
     gains.sort_by(|a, b| b.0.total_cmp(&a.0));
-    // Where one goes its users may need another that would have gone, too.
+    // Users of a removed cohort may need another one that would have been removed as well.
     gains.truncate(components.len().div_ceil(constants::removed_at_once()));
     gains.into_iter().map(|(_, c)| c).collect()
 }
@@ -158,7 +161,7 @@ fn superfluous(fitting: &Fitting, pass: &Pass) -> Vec<usize> {
 fn same(fitting: &Fitting, pass: &Pass) -> Vec<(usize, usize)> {
     let (components, users) = (&fitting.population.components, fitting.scales.users);
     let (count, sums) = (components.len(), &pass.sums.components);
-    let prior = Prior::of_cohorts(&fitting.population);
+    let prior = CentrePrior::of_cohorts(&fitting.population);
     let alone = prior.log_integrals(sums);
     let pairs: Vec<(usize, usize)> =
         (1..count).flat_map(|a| (a + 1..count).map(move |b| (a, b))).collect();

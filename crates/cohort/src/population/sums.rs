@@ -1,24 +1,24 @@
-//! What users say together about components and variances. Sums add up over blocks of users, over threads and over
-//! machines; their size does not depend on how many users there are.
+//! The sums of the E step: what the M step needs of all users. They can be added over blocks,
+//! threads and machines; their size does not depend on the number of users.
 
 use super::message::message_len;
 use super::model::Population;
+use crate::algebra::packed_len;
 use crate::linear::Symmetric;
-use crate::linear::symmetric::packed_len;
 
-/// What users say about one component, each in the share to which it belongs to it.
+/// The sums for one component, each user weighted by its responsibility.
 #[derive(Clone, Debug)]
 pub struct Sums {
     dim: usize,
-    /// How many users, in parts.
+    /// Σ of responsibilities.
     pub users: f64,
-    /// How many rewards.
+    /// Σ of rewards, weighted alike.
     pub rewards: f64,
     /// Σ of users' messages: information on the centre, pull, log, square.
     pub message: Vec<f64>,
 }
 
-/// What users say about the variances of one class of components.
+/// The sums for the variances of one class of components.
 #[derive(Clone, Debug)]
 pub struct ClassSums {
     /// Σ g gᵀ packed, g = pull − information·μ; only its diagonal unless asked for.
@@ -45,7 +45,7 @@ pub struct PassSums {
 }
 
 impl Sums {
-    /// Of nobody.
+    /// Empty.
     pub fn new(dim: usize) -> Self {
         Self { dim, users: 0.0, rewards: 0.0, message: vec![0.0; message_len(dim)] }
     }
@@ -70,7 +70,7 @@ impl Sums {
         Symmetric::from_packed(self.dim, self.information().to_vec())
     }
 
-    /// What others say, too.
+    /// Adds the sums of other users.
     pub fn add(&mut self, other: &Self) {
         self.users += other.users;
         self.rewards += other.rewards;
@@ -79,7 +79,7 @@ impl Sums {
 }
 
 impl ClassSums {
-    /// Of nobody.
+    /// Empty.
     fn new(dim: usize, groups: usize) -> Self {
         Self {
             outer: vec![0.0; packed_len(dim)],
@@ -88,7 +88,7 @@ impl ClassSums {
         }
     }
 
-    /// What others say, too.
+    /// Adds the sums of other users.
     pub fn add(&mut self, other: &Self) {
         add(&mut self.outer, &other.outer);
         add(&mut self.pairs, &other.pairs);
@@ -97,7 +97,7 @@ impl ClassSums {
 }
 
 impl PassSums {
-    /// Of nobody.
+    /// Empty.
     pub fn new(population: &Population) -> Self {
         let (dim, groups) = (population.features() + 1, population.groups().len());
         let class = ClassSums::new(dim, groups);
@@ -110,7 +110,7 @@ impl PassSums {
         }
     }
 
-    /// What other users say, too.
+    /// Adds the sums of other users.
     pub fn add(&mut self, other: &Self) {
         for (a, b) in self.components.iter_mut().zip(&other.components) {
             a.add(b);

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use rayon::prelude::*;
 
 use super::ScoreForm;
-use super::prepared::Prepared;
-use super::screen::{Found, Screen};
+use super::prepared::PreparedForm;
+use super::screen::{Match, Screen};
 use crate::simd::{F32x16, LANES_F32, run};
 
 /// Numbers that are worth a second thread.
@@ -16,15 +16,15 @@ const NUMBERS_PER_TASK: usize = 1 << 18;
 /// but for rounding.
 const SAME_LENGTH: f64 = 1e-12;
 
-/// Items by slots: numbers from 0 that whoever keeps the items gives them.
+/// Items by slot: numbers from 0 that the caller assigns.
 #[derive(Clone, Debug)]
 pub struct ItemMatrix {
     dim: usize,
     /// Blocks of sixteen slots: their lengths, then coordinate by coordinate.
     lanes: Vec<F32x16>,
-    /// How long each slot's item is, by which items are told apart where a policy knows nothing yet.
+    /// The length of each slot's item: the order of items while a policy has learned nothing.
     lengths: Vec<f64>,
-    /// One bit a slot: whether an item is there.
+    /// One bit per slot: whether it has an item.
     present: Vec<u64>,
     items: usize,
 }
@@ -44,7 +44,7 @@ impl ItemMatrix {
         self.dim
     }
 
-    /// How many items there are.
+    /// The number of items.
     pub fn len(&self) -> usize {
         self.items
     }
@@ -54,7 +54,7 @@ impl ItemMatrix {
         self.items == 0
     }
 
-    /// One bit a slot, 64 a word: whether an item is there.
+    /// One bit per slot, 64 per word: whether it has an item.
     pub fn present(&self) -> &[u64] {
         &self.present
     }
@@ -87,7 +87,7 @@ impl ItemMatrix {
         *word |= bit;
     }
 
-    /// Takes the item of a slot away, if one is there.
+    /// Removes the item of a slot, if it has one.
     pub fn remove(&mut self, slot: usize) {
         if let Some(word) = self.present.get_mut(slot / 64) {
             self.items -= usize::from(*word & (1 << (slot % 64)) != 0);
@@ -95,8 +95,9 @@ impl ItemMatrix {
         }
     }
 
-    /// Whether all items have the same score but for rounding, as far as that can be told without scoring each: a
-    /// policy that knows nothing yet looks only at how long items are. Among those in `wanted`, where it is given.
+    /// Whether all items have the same score up to rounding, as far as that can be decided without
+    /// scoring each: a policy that knows nothing yet looks only at how long items are. Among those
+    /// in `wanted`, where it is given.
     pub fn all_alike(&self, form: &ScoreForm, wanted: Option<&[u64]>) -> bool {
         if form.is_flat() {
             return true;
@@ -147,7 +148,7 @@ impl ItemMatrix {
         shifts: Option<&[f32]>,
     ) -> Vec<u32> {
         let largest = shifts.into_iter().flatten().fold(0.0f32, |most, one| most.max(one.abs()));
-        let prepared = Prepared::new(form, f64::from(largest));
+        let prepared = PreparedForm::new(form, f64::from(largest));
         let stride = self.dim + 1;
         let blocks = self.lanes.len() / stride;
         // Whole words of bits for each task.
@@ -170,20 +171,20 @@ impl ItemMatrix {
         let firsts: Vec<usize> = (0..blocks).step_by(per_task).collect();
         // The first task alone: what it finds spares the others work.
         let mut found = firsts.first().map(|first| screen(*first)).unwrap_or_default();
-        let rest: Vec<Vec<Found>> = match firsts.get(1..) {
+        let rest: Vec<Vec<Match>> = match firsts.get(1..) {
             Some(rest) if rest.len() > 2 => rest.par_iter().map(|at| screen(*at)).collect(),
             Some(rest) => rest.iter().map(|first| screen(*first)).collect(),
             None => Vec::new(),
         };
         found.extend(rest.into_iter().flatten());
         let certain = self.certain(&mut found, k.max(1));
-        // What is no number cannot be told from the best.
-        let may_be = |one: &&Found| one.upper >= certain || one.upper.is_nan();
+        // NaN cannot be ruled out as the best.
+        let may_be = |one: &&Match| one.upper >= certain || one.upper.is_nan();
         found.iter().filter(may_be).map(|one| one.slot).collect()
     }
 
     /// What the k-th best score certainly is not below, by all that was found.
-    fn certain(&self, found: &mut [Found], k: usize) -> f32 {
+    fn certain(&self, found: &mut [Match], k: usize) -> f32 {
         if found.len() < k {
             return f32::NEG_INFINITY;
         }

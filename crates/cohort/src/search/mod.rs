@@ -53,7 +53,7 @@ pub struct ScoreForm {
     pub mean: Vec<f64>,
     /// What the exploration bonus is the root of; positive semidefinite.
     pub spread: Symmetric,
-    /// Coefficients of what is added where it is positive.
+    /// Coefficients of a term that is added where it is positive.
     pub drawn: Option<Vec<f64>>,
     /// How much a policy's own arithmetic may differ from this form, for an item of length 1, beyond
     /// the usual rounding of sums.

@@ -12,7 +12,7 @@ const POWER_STEPS: usize = 24;
 const BOUND_STEPS: usize = 64;
 
 /// A [`ScoreForm`] as the screen uses it, in f32.
-pub(super) struct Prepared {
+pub(super) struct PreparedForm {
     /// In the order of the items' coordinates.
     pub mean: Vec<f32>,
     /// Which coordinate each pivot is.
@@ -30,7 +30,7 @@ pub(super) struct Prepared {
     pub tail_growth: f32,
 }
 
-impl Prepared {
+impl PreparedForm {
     pub fn new(form: &ScoreForm, largest_shift: f64) -> Self {
         let dim = form.mean.len();
         let Pivoted { pivots, rows, rest } = Pivoted::new(&form.spread);
@@ -63,7 +63,7 @@ impl Prepared {
     }
 }
 
-/// Q[p, p] = LLᵀ with the largest diagonal entry next, and what is left of it chunk by chunk.
+/// Pivoted Cholesky factorisation Q[p, p] = LLᵀ, and the remainder of Q chunk by chunk.
 struct Pivoted {
     pivots: Vec<usize>,
     /// Row r is yᵣ's coefficients in the order of the pivots.

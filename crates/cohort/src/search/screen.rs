@@ -1,15 +1,16 @@
-//! Sixteen items looked at together, as far as it takes to see that none of them is among the best.
+//! Screening of sixteen items at once: coordinates are added until none of them can be among the
+//! best.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::matrix::Threshold;
-use super::prepared::{CHUNK, Prepared};
+use super::prepared::{CHUNK, PreparedForm};
 use crate::simd::{F32x16, Kernel, LANES_F32, Simd};
 
-/// An item that may be among the best, and what its score is between.
+/// An item that may be among the best, and bounds of its score.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
+pub(super) struct Match {
     pub slot: u32,
     pub lower: f32,
     pub upper: f32,
@@ -24,7 +25,7 @@ pub(super) struct Screen<'a> {
     pub present: &'a [u64],
     pub wanted: Option<&'a [u64]>,
     pub shifts: Option<&'a [f32]>,
-    pub prepared: &'a Prepared,
+    pub prepared: &'a PreparedForm,
     pub k: usize,
     pub threshold: &'a Threshold,
 }
@@ -53,7 +54,7 @@ impl Ord for Ordered {
 }
 
 impl Largest {
-    /// One more; the k-th largest, where there are so many.
+    /// Adds a score; returns the k-th largest if there are k.
     fn add(&mut self, value: f32) -> Option<f32> {
         if self.heap.len() == self.k {
             if self.heap.peek().is_some_and(|Reverse(least)| least.0 >= value) {
@@ -77,7 +78,7 @@ fn bits(words: &[u64], block: usize) -> u16 {
 struct Sixteen<'a> {
     lanes: &'a [F32x16],
     norm: &'a F32x16,
-    /// What is expected of each.
+    /// The expected reward of each.
     linear: &'a F32x16,
     slots: &'a [u32; LANES_F32],
     /// Which of them are asked about.
@@ -116,14 +117,15 @@ impl Left {
     }
 }
 
-/// A block of which so many items are left is looked at as it is: copying them would cost more.
+/// Blocks with at least this many remaining items are scored in place: compacting them would cost
+/// more.
 const MANY_LEFT: u32 = 8;
 
 impl Kernel for Screen<'_> {
-    type Output = Vec<Found>;
+    type Output = Vec<Match>;
 
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) -> Vec<Found> {
+    fn run<S: Simd>(self, simd: S) -> Vec<Match> {
         let mut found = Vec::new();
         let mut largest = Largest { k: self.k, heap: BinaryHeap::new() };
         let Self { dim, prepared, .. } = self;
@@ -187,7 +189,7 @@ impl Screen<'_> {
         &self,
         simd: S,
         left: &mut Left,
-        found: &mut Vec<Found>,
+        found: &mut Vec<Match>,
         largest: &mut Largest,
     ) {
         let mut sixteen = left.as_sixteen();
@@ -205,7 +207,7 @@ impl Screen<'_> {
         &self,
         simd: S,
         sixteen: &Sixteen,
-        found: &mut Vec<Found>,
+        found: &mut Vec<Match>,
         largest: &mut Largest,
     ) {
         let &Sixteen { lanes, norm, linear, slots, mut mask } = sixteen;
@@ -240,7 +242,7 @@ impl Screen<'_> {
             if upper < limit {
                 continue;
             }
-            found.push(Found { slot, lower, upper });
+            found.push(Match { slot, lower, upper });
             if let Some(least) = largest.add(lower) {
                 self.threshold.raise(least);
                 limit = limit.max(least);

@@ -136,12 +136,12 @@ impl InstructionSet {
 
     /// How many arms a kernel scores at once.
     pub(crate) fn arms_at_once(self) -> usize {
-        self.run(Tile).0
+        self.run(TileSizes).0
     }
 
     /// How many blocks a kernel scores at once.
     pub(crate) fn blocks_at_once(self) -> usize {
-        self.run(Tile).1
+        self.run(TileSizes).1
     }
 
     /// Runs a kernel, compiled for this instruction set.
@@ -170,12 +170,12 @@ pub(crate) fn run<K: Kernel>(kernel: K) -> K::Output {
 ///
 /// The closure must be `#[inline(always)]`, and so must all that it calls.
 pub(crate) fn vectorized<R>(work: impl FnOnce() -> R) -> R {
-    run(Plain(work))
+    run(Vectorized(work))
 }
 
-struct Plain<F>(F);
+struct Vectorized<F>(F);
 
-impl<R, F: FnOnce() -> R> Kernel for Plain<F> {
+impl<R, F: FnOnce() -> R> Kernel for Vectorized<F> {
     type Output = R;
 
     #[inline(always)]
@@ -194,9 +194,9 @@ pub(crate) trait Kernel {
 }
 
 /// Kernel that returns the tile sizes of an instruction set.
-struct Tile;
+struct TileSizes;
 
-impl Kernel for Tile {
+impl Kernel for TileSizes {
     type Output = (usize, usize);
 
     #[inline(always)]

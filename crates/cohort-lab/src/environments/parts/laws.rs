@@ -137,18 +137,18 @@ impl Laws {
     }
 
     /// The rounds of one repetition.
-    pub fn rounds(&self, seed: Seed) -> Drawn {
-        Drawn { laws: *self, seed }
+    pub fn rounds(&self, seed: Seed) -> DrawnRounds {
+        DrawnRounds { laws: *self, seed }
     }
 }
 
 /// Rounds whose contexts and noise are drawn.
-pub struct Drawn {
+pub struct DrawnRounds {
     laws: Laws,
     seed: Seed,
 }
 
-impl Rounds for Drawn {
+impl Rounds for DrawnRounds {
     fn draw(&self, round: usize, contexts: &mut Vec<f64>, noise: &mut [f64]) {
         let laws = &self.laws;
         let rng = &mut self.seed.stream(Purpose::Contexts, round);
@@ -296,7 +296,7 @@ mod tests {
         assert!((60.0..220.0).contains(&beyond(4.0)), "{}", beyond(4.0));
     }
 
-    fn drawn(options: &[(&str, &str)]) -> Drawn {
+    fn drawn(options: &[(&str, &str)]) -> DrawnRounds {
         let info = crate::environments::info("clustered").unwrap();
         let given = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).into()));
         let settings = info.check(given).unwrap();

@@ -26,7 +26,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use super::cells::Cell;
 use super::not_csv;
 use crate::Error;
-use crate::evaluate::log::{Log, Names, Row};
+use crate::evaluate::log::{Interner, Log, Row};
 
 /// One row, cell by cell.
 #[derive(Default)]
@@ -44,7 +44,7 @@ pub(super) fn read_csv(
     header: &StringRecord,
 ) -> Result<Log, Error> {
     check_columns(header.iter())?;
-    let mut table = Table::default();
+    let mut table = LogBuilder::default();
     for record in csv.records() {
         let record = record.map_err(not_csv)?;
         let line = record.position().map_or(0, csv::Position::line) as usize;
@@ -76,7 +76,7 @@ fn read_sound_parquet(file: File) -> Result<Log, Error> {
     }
     let schema = reader.metadata().file_metadata().schema_descr().root_schema().clone();
     check_columns(schema.get_fields().iter().map(|field| field.name()))?;
-    let mut table = Table::default();
+    let mut table = LogBuilder::default();
     for (at, row) in reader.get_row_iter(None).map_err(broken)?.enumerate() {
         let columns = row.map_err(broken)?.into_columns().into_iter();
         let cells = columns.map(|(name, field)| (name, Cell::from_parquet(field)));
@@ -102,7 +102,7 @@ fn check_columns<'a>(columns: impl Iterator<Item = &'a str> + Clone) -> Result<(
 
 /// A log under construction.
 #[derive(Default)]
-struct Table {
+struct LogBuilder {
     log: Log,
     /// The time of each row.
     times: Vec<f64>,
@@ -110,10 +110,10 @@ struct Table {
     open_offers: Vec<(usize, u32)>,
     /// The features of the chosen item, where those of all candidates are missing.
     chosen_features: Vec<Option<Vec<f64>>>,
-    positions: Names,
+    positions: Interner,
 }
 
-impl Table {
+impl LogBuilder {
     fn add(&mut self, line: usize, mut cells: Cells) -> Result<(), Error> {
         let place = |column: &str| format!("line {line}, column {column}");
         let missing = |column: &str, expected: &str| {

@@ -1,10 +1,10 @@
-//! Where is what a statement asks for so? [`crate::theory`] knows; here it is asked for every setting,
-//! and for the number of rounds from which on it would be so.
+//! Whether the assumptions of a theorem or lemma hold: by [`crate::theory`], in every setting of a
+//! study, and the number of rounds from which they would hold.
 
 use cohort::params::Value;
 use serde::Serialize;
 
-use super::super::evidence::{Cell, Measured};
+use super::super::evidence::{Measured, SettingResult};
 use crate::figures::scale::short;
 use crate::theory::{Bound, Inputs, Lists, Theory};
 
@@ -13,7 +13,7 @@ pub const ALL_CLOSE: &str = "Special case of all clusters being close";
 
 /// Whether a statement applies in a setting.
 #[derive(Clone, Debug, Default)]
-pub struct Needed {
+pub struct ConditionCheck {
     /// Whether it does.
     pub holds: bool,
     /// The least T at which it would, all else as it is.
@@ -22,7 +22,7 @@ pub struct Needed {
     pub missing: Vec<String>,
 }
 
-impl Needed {
+impl ConditionCheck {
     /// From a condition on T alone.
     pub fn from_rounds(rounds: f64, least: f64) -> Self {
         let missing = vec![format!("T ≥ {}", short(least))];
@@ -32,7 +32,7 @@ impl Needed {
 
 /// Where a statement applies, over all settings of a study.
 #[derive(Clone, Debug, Serialize)]
-pub struct Applies {
+pub struct Applicability {
     /// In so many settings.
     pub settings: usize,
     /// Of so many.
@@ -45,7 +45,7 @@ pub struct Applies {
     pub text: String,
 }
 
-impl Applies {
+impl Applicability {
     /// Something that was observed, or that asks for no more than its study has.
     pub fn always() -> Self {
         let text = "asks for no more than the study has".to_owned();
@@ -58,14 +58,15 @@ impl Applies {
     }
 
     /// From every setting.
-    pub fn of(measured: &Measured, needed: &[Needed]) -> Self {
+    pub fn of(measured: &Measured, needed: &[ConditionCheck]) -> Self {
         let (settings, of) = (needed.iter().filter(|needed| needed.holds).count(), needed.len());
         // Where only a part of T is played, the setting says which T is meant.
-        let told = |cell: &Cell| cell.setting.number("horizon").unwrap_or(cell.rounds as f64);
+        let told =
+            |cell: &SettingResult| cell.setting.number("horizon").unwrap_or(cell.rounds as f64);
         let largest_rounds = measured.cells.iter().map(told).fold(0.0, f64::max);
         // The setting that lacks least.
         let lacking = needed.iter().filter(|needed| !needed.holds);
-        let from = |needed: &Needed| needed.from.unwrap_or(f64::INFINITY);
+        let from = |needed: &ConditionCheck| needed.from.unwrap_or(f64::INFINITY);
         let nearest = lacking.min_by(|a, b| from(a).total_cmp(&from(b)));
         let from_rounds = nearest.and_then(|needed| needed.from);
         let elsewhere = match (nearest, from_rounds) {
@@ -89,7 +90,7 @@ impl Applies {
 }
 
 /// The numbers of a setting, as the theory takes them, with a policy's own constants.
-pub fn inputs(measured: &Measured, cell: &Cell, policy: &str) -> Option<Inputs> {
+pub fn inputs(measured: &Measured, cell: &SettingResult, policy: &str) -> Option<Inputs> {
     let draft = measured.study.draft.policies.iter().find(|draft| draft.label() == policy)?;
     let people = cell.people.first()?;
     let number = |name: &str, value: f64| (name.to_owned(), Value::Real(value));
@@ -120,8 +121,13 @@ pub fn bounds(theory: &Theory, name: &str) -> Vec<Bound> {
 
 /// Whether a statement of the theory applies to a policy in a setting: all it asks for is so, and
 /// the probability that it promises is more than 0.
-pub fn of_bound(measured: &Measured, cell: &Cell, policy: &str, name: &str) -> Needed {
-    let Some(inputs) = inputs(measured, cell, policy) else { return Needed::default() };
+pub fn of_bound(
+    measured: &Measured,
+    cell: &SettingResult,
+    policy: &str,
+    name: &str,
+) -> ConditionCheck {
+    let Some(inputs) = inputs(measured, cell, policy) else { return ConditionCheck::default() };
     let lacks = |rounds: usize| -> Vec<String> {
         let found = bounds(&Theory::new(&Inputs { rounds, ..inputs.clone() }), name);
         let mut missing: Vec<String> = Vec::new();
@@ -136,7 +142,7 @@ pub fn of_bound(measured: &Measured, cell: &Cell, policy: &str, name: &str) -> N
     };
     let mut missing = lacks(cell.rounds);
     if missing.is_empty() {
-        return Needed { holds: true, from: None, missing };
+        return ConditionCheck { holds: true, from: None, missing };
     }
     let from = least_rounds(cell.rounds, |rounds| lacks(rounds).is_empty());
     if from.is_none() {
@@ -144,7 +150,7 @@ pub fn of_bound(measured: &Measured, cell: &Cell, policy: &str, name: &str) -> N
         missing.extend(lacks(MOST_ROUNDS));
         missing = once_each(missing);
     }
-    Needed { holds: false, from, missing }
+    ConditionCheck { holds: false, from, missing }
 }
 
 /// Clusters ask for the same: it is told once.

@@ -1,6 +1,6 @@
 //! Claims about Figure 1.
 
-use super::super::evidence::{Cell, Measured, People, Width};
+use super::super::evidence::{Measured, SettingResult, UserTruth, Width};
 use super::tally::{median_ratio, tally};
 use super::{Claim, Finding};
 use crate::figures::scale::short;
@@ -111,7 +111,7 @@ pub(super) const CLAIMS: &[Claim] = &[
 
 /// Both policies of every pair that is there.
 fn pairs<'a>(
-    cell: &'a Cell,
+    cell: &'a SettingResult,
     width: Width,
     ours: &'a [&str],
     theirs: &'a [&str],
@@ -223,7 +223,7 @@ fn at_the_largest(measured: &Measured, key: &str, symbol: &str) -> Option<Findin
 
 fn size_not_needed(measured: &Measured) -> Option<Finding> {
     let tally = tally(measured, |cell, width| {
-        let smallest = cell.people.iter().map(People::smallest_share).fold(1.0, f64::min);
+        let smallest = cell.people.iter().map(UserTruth::smallest_share).fold(1.0, f64::min);
         let told = [("cmlb p*=0.05", 0.05), ("cmlb p*=0.005", 0.005)];
         let allowed = told.into_iter().filter(|(_, share)| *share <= smallest);
         let compared = allowed.filter_map(|(label, _)| cell.compare(width, "cmlb", label));
@@ -237,7 +237,7 @@ fn size_not_needed(measured: &Measured) -> Option<Finding> {
 }
 
 /// The share of users who are no worse off with one policy than with another.
-fn no_worse_off(cell: &Cell, width: Width, ours: &str, theirs: &str) -> Option<f64> {
+fn no_worse_off(cell: &SettingResult, width: Width, ours: &str, theirs: &str) -> Option<f64> {
     let (ours, theirs) = (cell.played(width, ours)?, cell.played(width, theirs)?);
     let (mut held, mut all) = (0usize, 0usize);
     for (ours, theirs) in ours.outcomes.iter().zip(&theirs.outcomes) {

@@ -1,14 +1,14 @@
 //! Lemma 2, Theorem 2 and the case of all clusters being close, where they apply.
 
-use super::super::evidence::{Cell, Measured, Width};
-use super::applies::{ALL_CLOSE, Needed, of_bound};
+use super::super::evidence::{Measured, SettingResult, Width};
+use super::applies::{ALL_CLOSE, ConditionCheck, of_bound};
 use super::scaling::at_most;
 use super::separable::{of_ratio, one_slope};
 use super::users::{along, mean, worst};
 use super::{Claim, Finding};
 use crate::figures::scale::short;
 
-fn theorem_2(measured: &Measured, cell: &Cell) -> Needed {
+fn theorem_2(measured: &Measured, cell: &SettingResult) -> ConditionCheck {
     of_bound(measured, cell, "sclb", "Theorem 2")
 }
 

@@ -1,8 +1,9 @@
-//! What the proofs rest on: OFUL, the average user, ALB-Norm, and Shifted OFUL, the last appendix.
+//! Claims about the parts of the proofs: OFUL, the average user, ALB-Norm, and Shifted OFUL, the
+//! last appendix.
 
-use super::super::evidence::{Cell, Measured};
+use super::super::evidence::{Measured, SettingResult};
 use super::super::fit::slope;
-use super::applies::Needed;
+use super::applies::ConditionCheck;
 use super::scaling::exponent;
 use super::{Claim, Finding};
 use crate::figures::scale::short;
@@ -20,16 +21,16 @@ const APART: usize = 10;
 const SAME_APART: usize = 11;
 const EXTREMES: usize = 12;
 
-fn after_tau(_: &Measured, cell: &Cell) -> Needed {
-    Needed::from_rounds(cell.rounds as f64, cell.value(TAU))
+fn after_tau(_: &Measured, cell: &SettingResult) -> ConditionCheck {
+    ConditionCheck::from_rounds(cell.rounds as f64, cell.value(TAU))
 }
 
 /// Which of the probe's numbers are compared, and in which settings.
 fn count(
     measured: &Measured,
     what: &str,
-    holds: impl Fn(&Cell) -> bool,
-    line: impl Fn(&Cell) -> String,
+    holds: impl Fn(&SettingResult) -> bool,
+    line: impl Fn(&SettingResult) -> String,
 ) -> Option<Finding> {
     let held = measured.cells.iter().filter(|cell| holds(cell)).count();
     let numbers = measured.cells.iter().map(line).collect();
@@ -37,7 +38,7 @@ fn count(
 }
 
 /// `d = 15, ψ = 0.1`
-fn place(cell: &Cell) -> String {
+fn place(cell: &SettingResult) -> String {
     let values = cell.setting.values.iter();
     let parts: Vec<String> =
         values.map(|(key, value)| format!("{key} {}", super::super::study::plain(value))).collect();
@@ -45,13 +46,13 @@ fn place(cell: &Cell) -> String {
 }
 
 /// Two numbers of a setting, each after a word.
-fn two(cell: &Cell, first: (&str, usize), second: (&str, usize)) -> String {
+fn two(cell: &SettingResult, first: (&str, usize), second: (&str, usize)) -> String {
     let part = |(word, column): (&str, usize)| format!("{word}{}", short(cell.value(column)));
     format!("{}: {}, {}", place(cell), part(first), part(second))
 }
 
 /// The share of repetitions in which something held.
-fn share(cell: &Cell, holds: impl Fn(&[f64]) -> bool) -> f64 {
+fn share(cell: &SettingResult, holds: impl Fn(&[f64]) -> bool) -> f64 {
     let held = cell.values.iter().filter(|values| holds(values)).count();
     held as f64 / cell.values.len() as f64
 }
@@ -128,7 +129,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         needs: Some(|_, cell| {
             // √T ≥ τ_min, which has T in a logarithm.
             let (rounds, tau) = (cell.value(2), cell.value(3));
-            Needed { holds: rounds >= tau, from: Some(tau * tau), missing: Vec::new() }
+            ConditionCheck { holds: rounds >= tau, from: Some(tau * tau), missing: Vec::new() }
         }),
         rule: "the distance is at most the right-hand side with all constants 1 in the mean, counted over \
                settings",
@@ -154,7 +155,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         study: "probe-norm",
         needs: Some(|_, cell| {
             let missing = vec!["2σ√d/T^¼·ln(K√T/δ) ≤ 1".to_owned()];
-            Needed { holds: cell.value(3) <= 1.0, from: None, missing }
+            ConditionCheck { holds: cell.value(3) <= 1.0, from: None, missing }
         }),
         rule: "the last b_i is at most 2‖θ*‖ in at least half of the repetitions, counted over ‖θ*‖ and T",
         check: |measured| {
@@ -213,7 +214,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         statement: "Suppose for all time t the best arm for θ* and for Γ is the same. Then R_T ≤ R_T^(Γ).",
         place: "Corollary 4 (Appendix I)",
         study: "probe-shifted",
-        needs: Some(|_, cell| Needed {
+        needs: Some(|_, cell| ConditionCheck {
             holds: cell.values.iter().all(|values| values[8] == 1.0),
             from: None,
             missing: vec!["the same best arm in every round".to_owned()],
@@ -250,7 +251,7 @@ pub(super) const CLAIMS: &[Claim] = &[
                     the best for Γ.",
         place: "Lemma 5 (Appendix I)",
         study: "probe-shifted",
-        needs: Some(|_, cell| Needed {
+        needs: Some(|_, cell| ConditionCheck {
             holds: cell.values.iter().any(|values| values[APART] > 0.0),
             from: None,
             missing: vec!["gaps of 4ψ between all arms in some round".to_owned()],
@@ -258,10 +259,10 @@ pub(super) const CLAIMS: &[Claim] = &[
         rule: "the best arm is the same in every round in which all arms are that far apart, counted over \
                settings that have such rounds",
         check: |measured| {
-            let held = |cell: &Cell| {
+            let held = |cell: &SettingResult| {
                 cell.values.iter().all(|values| values[APART] == 0.0 || values[SAME_APART] == 1.0)
             };
-            let line = |cell: &Cell| {
+            let line = |cell: &SettingResult| {
                 let apart = short(cell.value(APART));
                 format!("{}: all arms 4ψ apart in a share of {apart} of rounds", place(cell))
             };
@@ -278,7 +279,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         statement: "P[the best arm for θ* is the best for Γ] ≥ 1 − (K choose 2)·e^{−d/4·(1−8ψ²)²} − K·e^{−(√5−1)/2·d}.",
         place: "Lemma 6 (Appendix I)",
         study: "probe-shifted",
-        needs: Some(|_, cell| Needed {
+        needs: Some(|_, cell| ConditionCheck {
             holds: cell.value(9) > 0.0,
             from: None,
             missing: vec!["d large against ln K, ψ < 1/(2√2)".to_owned()],
@@ -360,7 +361,7 @@ pub(super) const CLAIMS: &[Claim] = &[
 fn exponent_in(measured: &Measured, key: &str, column: usize) -> Option<String> {
     let mut points: Vec<(f64, Vec<f64>)> = Vec::new();
     for value in measured.values(key) {
-        let cells: Vec<&Cell> = measured.with(key, &value).collect();
+        let cells: Vec<&SettingResult> = measured.with(key, &value).collect();
         let Some(x) = cells.first().and_then(|cell| cell.setting.number(key)) else { continue };
         let ys = cells.iter().flat_map(|cell| cell.values.iter().map(|values| values[column]));
         points.push((x, ys.collect()));
@@ -372,7 +373,7 @@ fn exponent_in(measured: &Measured, key: &str, column: usize) -> Option<String> 
 fn proportional(measured: &Measured) -> Option<Finding> {
     let longest = measured.cells.iter().map(|cell| cell.rounds).max()?;
     let at_end = measured.only(|cell| cell.rounds == longest);
-    let per_norm = |cell: &Cell| cell.value(2) / (cell.value(1) / 2.0);
+    let per_norm = |cell: &SettingResult| cell.value(2) / (cell.value(1) / 2.0);
     let largest = per_norm(at_end.cells.last()?);
     let finding = count(
         &at_end,

@@ -2,7 +2,7 @@
 
 use cohort::policies::cmlb::explore_rounds;
 
-use super::super::evidence::{Cell, Measured, Width};
+use super::super::evidence::{Measured, SettingResult, Width};
 use super::clustering::COMPETITIVE;
 use super::{Claim, Finding, Verdict};
 use crate::figures::scale::short;
@@ -62,12 +62,12 @@ pub(super) const CLAIMS: &[Claim] = &[
     },
 ];
 
-fn offer<'a>(measured: &'a Measured, offer: &'a str) -> Option<&'a Cell> {
+fn offer<'a>(measured: &'a Measured, offer: &'a str) -> Option<&'a SettingResult> {
     measured.with("offer", offer).next()
 }
 
 /// A policy's regret as a ratio to random's.
-fn ratio(cell: &Cell, width: Width, label: &str) -> Option<f64> {
+fn ratio(cell: &SettingResult, width: Width, label: &str) -> Option<f64> {
     Some(cell.compare(width, label, "random")?.ratio)
 }
 
@@ -89,12 +89,13 @@ fn numbers(measured: &Measured) -> Vec<String> {
 }
 
 /// T_explore with the constants printed for Last.FM, and what follows.
-fn never_clusters(cell: &Cell) -> String {
+fn never_clusters(cell: &SettingResult) -> String {
     let (alpha, c, delta) = (0.5, 0.5, 0.3);
     let explore = explore_rounds(c, cell.dim, cell.users, cell.rounds, alpha, delta, 1.0);
-    let then = match explore >= cell.rounds {
-        true => "so cmlb never clusters and is linucb-ind",
-        false => "then it clusters",
+    let then = if explore >= cell.rounds {
+        "so cmlb never clusters and is linucb-ind"
+    } else {
+        "then it clusters"
     };
     let (explore, rounds) = (short(explore as f64), cell.rounds);
     format!("with α = C = 0.5, δ = 0.3 T_explore is {explore} rounds of {rounds}, {then}")
@@ -124,7 +125,7 @@ fn neither(measured: &Measured) -> Option<Finding> {
     let cmlb = ratio(shared, Width::Paper, "cmlb")?;
     let club = ratio(liked, Width::Paper, "club")?;
     let poor = [cmlb, club].iter().filter(|ratio| **ratio > WELL).count();
-    let best = |cell: &Cell, width| -> Option<(f64, String)> {
+    let best = |cell: &SettingResult, width| -> Option<(f64, String)> {
         let all = cell.all(width).filter(|played| played.label != "random");
         all.filter_map(|played| Some((ratio(cell, width, &played.label)?, played.label.clone())))
             .min_by(|a, b| a.0.total_cmp(&b.0))

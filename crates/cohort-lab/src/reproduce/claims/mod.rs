@@ -1,4 +1,5 @@
-//! What the paper says, sentence by sentence and statement by statement, and whether it held here.
+//! The claims of the paper, sentence by sentence and theorem by theorem, each with the rule that
+//! decides it.
 //!
 //! A claim has a rule that decides it from numbers. Nothing about its verdict is written down in
 //! advance: neither the verdict nor the sentence that explains it. A theorem is judged only where
@@ -35,9 +36,9 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::evidence::{Cell, Evidence, Measured};
+use super::evidence::{Evidence, Measured, SettingResult};
 use super::study::Facet;
-use applies::{Applies, Needed};
+use applies::{Applicability, ConditionCheck};
 
 /// Whether a claim held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -123,14 +124,14 @@ pub struct Claim {
     /// The study that decides it.
     pub study: &'static str,
     /// What it asks for in a setting; none for what was observed, not proved.
-    needs: Option<fn(&Measured, &Cell) -> Needed>,
+    needs: Option<fn(&Measured, &SettingResult) -> ConditionCheck>,
     /// How it is decided.
     pub rule: &'static str,
     /// Decides it.
     check: fn(&Measured) -> Option<Finding>,
 }
 
-/// What came of a claim.
+/// The verdict on a claim.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
     /// Whether it held, at the paper's widths.
@@ -157,20 +158,20 @@ impl Finding {
     }
 }
 
-/// A claim and what came of it.
-pub struct Judged {
+/// A claim and its verdict.
+pub struct ClaimResult {
     /// The claim.
     pub claim: &'static Claim,
-    /// What came of it.
+    /// The result.
     pub finding: Finding,
     /// Where what it asks for is so.
-    pub applies: Applies,
+    pub applies: Applicability,
     /// What came of it under other readings of the paper; none where it held, or where nothing is
     /// left open.
     pub readings: Vec<(String, Verdict)>,
 }
 
-impl Judged {
+impl ClaimResult {
     /// Under which readings it held, in one sentence; none where none were tried.
     pub fn under(&self) -> Option<String> {
         let held: Vec<&str> = (self.readings.iter())
@@ -219,14 +220,14 @@ pub fn all() -> impl Iterator<Item = &'static Claim> {
 }
 
 /// Decides every claim.
-pub fn judge(evidence: &Evidence) -> Vec<Judged> {
+pub fn judge(evidence: &Evidence) -> Vec<ClaimResult> {
     all().map(|claim| decide(claim, evidence)).collect()
 }
 
-fn decide(claim: &'static Claim, evidence: &Evidence) -> Judged {
+fn decide(claim: &'static Claim, evidence: &Evidence) -> ClaimResult {
     let nothing = |verdict, why: String| {
         let finding = Finding { verdict, tuned: None, numbers: Vec::new(), why };
-        Judged { claim, finding, applies: Applies::unknown(), readings: Vec::new() }
+        ClaimResult { claim, finding, applies: Applicability::unknown(), readings: Vec::new() }
     };
     let unknown = |why| nothing(Verdict::Unknown, why);
     let left_out = evidence.left_out.iter().find(|(name, ..)| name == claim.study);
@@ -240,7 +241,7 @@ fn decide(claim: &'static Claim, evidence: &Evidence) -> Judged {
         return nothing(Verdict::Undecided, why);
     }
     let (applies, finding) = match claim.needs {
-        None => (Applies::always(), (claim.check)(measured)),
+        None => (Applicability::always(), (claim.check)(measured)),
         Some(needs) => where_it_applies(claim, measured, needs),
     };
     let Some(finding) = finding else {
@@ -250,17 +251,18 @@ fn decide(claim: &'static Claim, evidence: &Evidence) -> Judged {
         Verdict::Reproduced => Vec::new(),
         _ => under_readings(claim, evidence),
     };
-    Judged { claim, finding, applies, readings }
+    ClaimResult { claim, finding, applies, readings }
 }
 
 /// Judges a statement where what it asks for is so; elsewhere its numbers are told, and no verdict.
 fn where_it_applies(
     claim: &Claim,
     measured: &Measured,
-    needs: fn(&Measured, &Cell) -> Needed,
-) -> (Applies, Option<Finding>) {
-    let needed: Vec<Needed> = measured.cells.iter().map(|cell| needs(measured, cell)).collect();
-    let applies = Applies::of(measured, &needed);
+    needs: fn(&Measured, &SettingResult) -> ConditionCheck,
+) -> (Applicability, Option<Finding>) {
+    let needed: Vec<ConditionCheck> =
+        measured.cells.iter().map(|cell| needs(measured, cell)).collect();
+    let applies = Applicability::of(measured, &needed);
     let mut holds = needed.iter().map(|needed| needed.holds);
     let inside = measured.only(|_| holds.next().unwrap_or(false));
     let judged = match applies.settings {
@@ -303,7 +305,7 @@ fn under_choices(
     let varied = |key: &str| own.iter().any(|facet| facet.key == key);
     let choices: Vec<&Facet> =
         measured.study.facets.iter().filter(|facet| !varied(&facet.key)).collect();
-    let name = |cell: &Cell| -> String {
+    let name = |cell: &SettingResult| -> String {
         let each = choices.iter().filter_map(|facet| {
             Some(format!("{} {}", facet.label, cell.setting.text(&facet.key)?))
         });

@@ -1,9 +1,9 @@
-//! What this project says of its own policy, `cohort`, held to rules as the paper's sentences are.
+//! Claims about this project's own policy, `cohort`, decided by rules like the paper's.
 //!
 //! `cohort` has its defaults everywhere. The others have their best width of the common grid where
 //! a rule says "tuned".
 
-use super::super::evidence::{Cell, Measured, Width};
+use super::super::evidence::{Measured, SettingResult, Width};
 use super::tally::median;
 use super::{Claim, Finding, Verdict};
 use crate::figures::scale::short;
@@ -50,7 +50,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         rule: "cohort has less regret than the better of oracle and tuned linucb-ind, counted over \
                settings",
         check: |measured| {
-            let better = |cell: &Cell| Some(cell.regret(Width::Paper, "oracle")?.min(alone(cell)?));
+            let better =
+                |cell: &SettingResult| Some(cell.regret(Width::Paper, "oracle")?.min(alone(cell)?));
             against(measured, |_| true, better, 1.0)
         },
     },
@@ -84,23 +85,23 @@ pub(super) const CLAIMS: &[Claim] = &[
     },
 ];
 
-fn shared(cell: &Cell) -> bool {
+fn shared(cell: &SettingResult) -> bool {
     !unshared(cell)
 }
 
-fn unshared(cell: &Cell) -> bool {
+fn unshared(cell: &SettingResult) -> bool {
     cell.setting.number("clusters") == Some(cell.users as f64)
 }
 
-fn alone(cell: &Cell) -> Option<f64> {
+fn alone(cell: &SettingResult) -> Option<f64> {
     cell.regret(Width::Tuned, "linucb-ind")
 }
 
 /// Counts in how many settings `cohort` has at most `bound` times the regret of another.
 fn against(
     measured: &Measured,
-    counts: impl Fn(&Cell) -> bool,
-    other: impl Fn(&Cell) -> Option<f64>,
+    counts: impl Fn(&SettingResult) -> bool,
+    other: impl Fn(&SettingResult) -> Option<f64>,
     bound: f64,
 ) -> Option<Finding> {
     let mut all = Vec::new();

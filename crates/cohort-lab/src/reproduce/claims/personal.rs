@@ -1,15 +1,15 @@
 //! Theorem 3 and Corollary 1, user by user.
 
-use super::super::evidence::{Cell, Measured, Width};
+use super::super::evidence::{Measured, SettingResult, Width};
 use super::super::fit::slope;
-use super::applies::{Needed, of_bound};
+use super::applies::{ConditionCheck, of_bound};
 use super::scaling::{at_most, exponent};
 use super::separable::HIDDEN;
 use super::users::{along, mean, worst, worst_to_personal_bound};
 use super::{Claim, Finding, Verdict};
 use crate::figures::scale::short;
 
-fn theorem_3(measured: &Measured, cell: &Cell) -> Needed {
+fn theorem_3(measured: &Measured, cell: &SettingResult) -> ConditionCheck {
     of_bound(measured, cell, "pmlb", "Theorem 3")
 }
 
@@ -51,7 +51,9 @@ pub(super) const CLAIMS: &[Claim] = &[
         statement: "The expected regret of the i-th agent is E[R_i(T)] ≤ Õ(ε_i·√(dT) + T^{1/4}·√(d²/(ρ_min N))).",
         place: "Corollary 1",
         study: "probe-personal",
-        needs: Some(|_, cell| Needed::from_rounds(cell.rounds as f64, cell.value(TAU_SQUARED))),
+        needs: Some(|_, cell| {
+            ConditionCheck::from_rounds(cell.rounds as f64, cell.value(TAU_SQUARED))
+        }),
         rule: "where T ≥ τ_min², the worst user's mean regret under pmlb is at most ln²T times the right-hand \
                side with all constants 1, counted over ε",
         check: expected,
@@ -91,7 +93,7 @@ fn by_user(measured: &Measured, axis: &str) -> Option<Finding> {
 }
 
 /// The mean regret of the nearest and the farthest quarter of users.
-fn by_epsilon(cell: &Cell) -> Option<String> {
+fn by_epsilon(cell: &SettingResult) -> Option<String> {
     let played = cell.played(Width::Paper, "pmlb")?;
     let mut pairs: Vec<(f64, f64)> = (played.outcomes.iter().zip(&cell.people))
         .flat_map(|(outcome, people)| {

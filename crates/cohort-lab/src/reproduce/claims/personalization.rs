@@ -1,6 +1,6 @@
 //! Claims about Figure 2.
 
-use super::super::evidence::{Cell, Measured, Width};
+use super::super::evidence::{Measured, SettingResult, Width};
 use super::tally::{Tally, median, tally};
 use super::{Claim, Finding};
 use crate::figures::scale::short;
@@ -85,7 +85,7 @@ fn why_the_letter(measured: &Measured, spread: &str) -> String {
 }
 
 fn at_spread(measured: &Measured, spread: &str, most: f64) -> Option<Tally> {
-    tally(measured, |cell: &Cell, width| {
+    tally(measured, |cell: &SettingResult, width| {
         if cell.setting.text("spread").as_deref() != Some(spread) {
             return None;
         }
@@ -117,7 +117,7 @@ fn adapts(measured: &Measured) -> Option<Finding> {
         if cell.setting.text("spread").as_ref() != Some(least) {
             return None;
         }
-        let same = |other: &&Cell| {
+        let same = |other: &&SettingResult| {
             ["noise", "unit_ball"]
                 .iter()
                 .all(|key| cell.setting.text(key) == other.setting.text(key))

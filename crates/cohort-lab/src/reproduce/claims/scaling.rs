@@ -1,7 +1,7 @@
 //! Claims of the theorems and the abstract about how regret grows and falls.
 
 use super::super::charts::slopes;
-use super::super::evidence::{Cell, Measured, Width};
+use super::super::evidence::{Measured, SettingResult, Width};
 use super::super::fit::Slope;
 use super::applies::of_bound;
 use super::clustering::COMPETITIVE;
@@ -125,7 +125,7 @@ pub(super) fn exponent(slope: &Slope) -> String {
     }
 }
 
-/// A line for each noise level with everybody's exponents.
+/// A line for each noise level with the exponents of all policies.
 fn numbers(measured: &Measured) -> Vec<String> {
     (measured.values("noise").iter())
         .map(|noise| {
@@ -209,7 +209,7 @@ fn one_cluster(measured: &Measured) -> Option<Finding> {
     for noise in measured.values("noise") {
         let cells: Vec<_> = measured.with("noise", &noise).collect();
         let closest = cells.first()?;
-        let ratio = |cell: &super::super::evidence::Cell| {
+        let ratio = |cell: &super::super::evidence::SettingResult| {
             cell.compare(Width::Paper, "sclb", "linucb-ind").map(|pair| pair.ratio)
         };
         let clusters: Vec<usize> = (closest.played(Width::Paper, "sclb")?.outcomes.iter())
@@ -242,7 +242,7 @@ fn one_cluster(measured: &Measured) -> Option<Finding> {
 }
 
 /// The part of Theorem 3's bound that does not depend on ε, and ε at which the other part is as large.
-fn floor(cell: &Cell) -> (f64, f64) {
+fn floor(cell: &SettingResult) -> (f64, f64) {
     let (dim, rounds) = (cell.dim as f64, cell.rounds as f64);
     let rho_min = cohort::linear::default_rho_min(cell.dim);
     let floor = rounds.powf(0.25) * (dim * dim / (rho_min * cell.users as f64)).sqrt();

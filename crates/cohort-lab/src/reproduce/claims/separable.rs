@@ -1,19 +1,19 @@
 //! Lemma 1, Theorem 1 and their remarks, where they apply: few dimensions, many rounds, a small δ.
 
-use super::super::evidence::{Cell, Measured, Width};
+use super::super::evidence::{Measured, SettingResult, Width};
 use super::super::fit::{Slope, slope};
-use super::applies::{Needed, bounds, inputs, of_bound};
+use super::applies::{ConditionCheck, bounds, inputs, of_bound};
 use super::scaling::{at_most, below, exponent, no_steeper};
 use super::users::{along, mean, smallest_cluster, worst, worst_of_cluster, worst_to_bound};
 use super::{Claim, Finding, Verdict};
 use crate::figures::scale::short;
 use crate::theory::Theory;
 
-fn lemma_1(measured: &Measured, cell: &Cell) -> Needed {
+fn lemma_1(measured: &Measured, cell: &SettingResult) -> ConditionCheck {
     of_bound(measured, cell, "cmlb", "Lemma 1")
 }
 
-fn theorem_1(measured: &Measured, cell: &Cell) -> Needed {
+fn theorem_1(measured: &Measured, cell: &SettingResult) -> ConditionCheck {
     of_bound(measured, cell, "sclb", "Theorem 1")
 }
 
@@ -139,7 +139,7 @@ pub(super) const CLAIMS: &[Claim] = &[
 pub(super) const HIDDEN: f64 = 0.1;
 
 /// Whether clusters were found exactly, as a share of repetitions.
-fn exactly(cell: &Cell, policy: &str) -> Option<f64> {
+fn exactly(cell: &SettingResult, policy: &str) -> Option<f64> {
     let outcomes = &cell.played(Width::Paper, policy)?.outcomes;
     let exact = outcomes.iter().filter(|outcome| outcome.adjusted_rand == Some(1.0)).count();
     Some(exact as f64 / outcomes.len() as f64)
@@ -281,12 +281,12 @@ fn matches_oracle(measured: &Measured) -> Option<Finding> {
 }
 
 fn cost(measured: &Measured) -> Option<Finding> {
-    let difference = |cell: &Cell| {
+    let difference = |cell: &SettingResult| {
         let (ours, known) = (smallest_cluster(cell, "sclb")?, smallest_cluster(cell, "cmlb")?);
         Some(ours.iter().zip(&known).map(|(a, b)| (a - b).max(1e-9)).collect::<Vec<f64>>())
     };
     let slope = along(measured, difference)?;
-    let constant = |cell: &Cell| {
+    let constant = |cell: &SettingResult| {
         let share = cell.people.first()?.smallest_share();
         Some(4.0 * (1.0 / share.sqrt()).exp2())
     };

@@ -1,6 +1,6 @@
-//! In how many settings does something hold, at which noise, at which width?
+//! Counts: in how many settings something holds, by noise and width.
 
-use super::super::evidence::{Cell, Measured, Width};
+use super::super::evidence::{Measured, SettingResult, Width};
 use super::{Finding, Verdict};
 use crate::figures::scale::short;
 
@@ -35,7 +35,7 @@ impl std::fmt::Display for Count {
     }
 }
 
-/// What was counted, by noise and width, and the ratios of regret that go with it.
+/// Counts by noise and width, and the corresponding ratios of regret.
 pub struct Tally {
     /// Noise level, width, count, and the ratios met.
     rows: Vec<(String, Width, Count, Vec<f64>)>,
@@ -46,7 +46,7 @@ pub struct Tally {
 /// looked at and whether what is claimed holds for each.
 pub fn tally(
     measured: &Measured,
-    test: impl Fn(&Cell, Width) -> Option<Vec<(f64, bool)>>,
+    test: impl Fn(&SettingResult, Width) -> Option<Vec<(f64, bool)>>,
 ) -> Option<Tally> {
     let widths = measured.widths();
     let mut rows = Vec::new();

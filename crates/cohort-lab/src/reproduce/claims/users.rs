@@ -2,16 +2,16 @@
 //! the average.
 
 use super::super::charts::axis_value;
-use super::super::evidence::{Cell, Measured, People, Width};
+use super::super::evidence::{Measured, SettingResult, UserTruth, Width};
 use super::super::fit::{Slope, slope};
 use super::applies::{bounds, inputs};
 use crate::theory::Theory;
 
 /// A number for every repetition of a policy: `of` sees the regret of all users and who they are.
 pub fn each_repetition(
-    cell: &Cell,
+    cell: &SettingResult,
     policy: &str,
-    of: impl Fn(&[f32], &People) -> f64,
+    of: impl Fn(&[f32], &UserTruth) -> f64,
 ) -> Option<Vec<f64>> {
     let played = cell.played(Width::Paper, policy)?;
     let all = played.outcomes.iter().zip(&cell.people);
@@ -19,7 +19,10 @@ pub fn each_repetition(
 }
 
 /// The exponent along the study's axis of a number that every repetition has.
-pub fn along(measured: &Measured, of: impl Fn(&Cell) -> Option<Vec<f64>>) -> Option<Slope> {
+pub fn along(
+    measured: &Measured,
+    of: impl Fn(&SettingResult) -> Option<Vec<f64>>,
+) -> Option<Slope> {
     let (xs, numbers): (Vec<f64>, Vec<Vec<f64>>) = (measured.cells.iter())
         .filter_map(|cell| Some((axis_value(measured, cell), of(cell)?)))
         .unzip();
@@ -27,12 +30,12 @@ pub fn along(measured: &Measured, of: impl Fn(&Cell) -> Option<Vec<f64>>) -> Opt
 }
 
 /// The regret of the user who fares worst.
-pub fn worst(cell: &Cell, policy: &str) -> Option<Vec<f64>> {
+pub fn worst(cell: &SettingResult, policy: &str) -> Option<Vec<f64>> {
     each_repetition(cell, policy, |users, _| users.iter().copied().fold(0.0, f32::max).into())
 }
 
 /// The regret of the user of a cluster who fares worst.
-pub fn worst_of_cluster(cell: &Cell, policy: &str, cluster: usize) -> Option<Vec<f64>> {
+pub fn worst_of_cluster(cell: &SettingResult, policy: &str, cluster: usize) -> Option<Vec<f64>> {
     each_repetition(cell, policy, |users, people| {
         (users.iter().zip(&people.clusters))
             .filter(|(_, of)| **of == cluster)
@@ -44,7 +47,7 @@ pub fn worst_of_cluster(cell: &Cell, policy: &str, cluster: usize) -> Option<Vec
 /// The largest of R_i/bound_i over users, with the bound of each user's own cluster.
 pub fn worst_to_bound(
     measured: &Measured,
-    cell: &Cell,
+    cell: &SettingResult,
     policy: &str,
     name: &str,
 ) -> Option<Vec<f64>> {
@@ -59,7 +62,7 @@ pub fn worst_to_bound(
 }
 
 /// The largest of R_i/(ε_i√(dT) + T^¼√(d²/(ρ_min N))) over users.
-pub fn worst_to_personal_bound(cell: &Cell, policy: &str) -> Option<Vec<f64>> {
+pub fn worst_to_personal_bound(cell: &SettingResult, policy: &str) -> Option<Vec<f64>> {
     let (dim, rounds) = (cell.dim as f64, cell.rounds as f64);
     let rho_min = cohort::linear::default_rho_min(cell.dim);
     let floor = rounds.powf(0.25) * (dim * dim / (rho_min * cell.users as f64)).sqrt();
@@ -71,7 +74,7 @@ pub fn worst_to_personal_bound(cell: &Cell, policy: &str) -> Option<Vec<f64>> {
 }
 
 /// The mean regret of the users of the smallest cluster.
-pub fn smallest_cluster(cell: &Cell, policy: &str) -> Option<Vec<f64>> {
+pub fn smallest_cluster(cell: &SettingResult, policy: &str) -> Option<Vec<f64>> {
     each_repetition(cell, policy, |users, people| {
         let least = people.smallest_share();
         let inside: Vec<f64> = (users.iter().zip(&people.clusters))

@@ -1,4 +1,5 @@
-//! Statements that no regret curve shows: what is inside the algorithms and their proofs.
+//! Probes: small simulations of statements inside the algorithms and proofs, which no regret curve
+//! shows.
 //!
 //! A probe is a small simulation of its own. It is told a setting, a seed and a number of rounds, and
 //! answers with a row of numbers; studies of the kind `probe` run one in every setting and

@@ -2,7 +2,7 @@
 //! holds.
 
 use super::disjoint::DisjointSets;
-use super::index::Index;
+use super::index::PointIndex;
 use super::tree::Node;
 use rayon::prelude::*;
 
@@ -22,7 +22,7 @@ pub(super) struct ComponentState {
 pub(super) const NONE: u32 = u32::MAX;
 
 impl ComponentState {
-    pub fn take(index: &Index, sets: &DisjointSets) -> Self {
+    pub fn take(index: &PointIndex, sets: &DisjointSets) -> Self {
         let roots: Vec<u32> =
             (0..index.near.count() as u32).into_par_iter().map(|at| sets.find(at)).collect();
         let mut sizes = vec![0; roots.len()];
@@ -47,7 +47,7 @@ impl ComponentState {
     }
 
     /// For every node, the root shared by all its positions, or [`NONE`].
-    pub fn common_roots(&self, index: &Index) -> Vec<u32> {
+    pub fn common_roots(&self, index: &PointIndex) -> Vec<u32> {
         let root_of = |leaf: Node| {
             let roots = &self.roots[leaf.positions()];
             if roots.iter().all(|root| *root == roots[0]) { roots[0] } else { NONE }
@@ -56,7 +56,7 @@ impl ComponentState {
     }
 
     /// For every node, the root that ranks highest in all its leaves, or [`NONE`].
-    pub fn leading_roots(&self, index: &Index) -> Vec<u32> {
+    pub fn leading_roots(&self, index: &PointIndex) -> Vec<u32> {
         let leader_of = |leaf: Node| {
             leaf.positions().map(|at| self.rank(at)).max().map_or(NONE, |rank| rank as u32)
         };

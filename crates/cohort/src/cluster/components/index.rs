@@ -6,7 +6,7 @@ use super::tree::Tree;
 use crate::simd::InstructionSet;
 use rayon::prelude::*;
 
-pub(super) struct Index<'a> {
+pub(super) struct PointIndex<'a> {
     pub near: Near<'a>,
     pub tree: Tree,
     pub set: InstructionSet,
@@ -20,7 +20,7 @@ pub(super) struct Index<'a> {
     bounds: Vec<f64>,
 }
 
-impl<'a> Index<'a> {
+impl<'a> PointIndex<'a> {
     pub fn new(near: Near<'a>, set: InstructionSet) -> Self {
         let tree = Tree::grow(&near);
         let nodes = tree.nodes.len();

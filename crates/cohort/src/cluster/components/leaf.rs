@@ -2,14 +2,14 @@
 
 use super::block::{PointBlock, half_square};
 use super::disjoint::DisjointSets;
-use super::index::Index;
+use super::index::PointIndex;
 use super::kernels::{Neighbours, Shift};
 use super::lanes::{MOST_VECTORS, Mask, Row, first, members};
 use crate::simd::F32x16;
 
 /// Joins the neighbours within a leaf by breadth-first search: from a point to all its neighbours,
 /// from them to theirs. In a dense leaf two or three points reach all others.
-pub(super) fn join_within(index: &Index, sets: &DisjointSets, leaf: usize) {
+pub(super) fn join_within(index: &PointIndex, sets: &DisjointSets, leaf: usize) {
     let block = index.block(leaf);
     let node = index.tree.nodes[leaf];
     let points = &index.tree.order[node.positions()];
@@ -39,7 +39,7 @@ struct ShiftedBlock {
 }
 
 impl ShiftedBlock {
-    fn new(index: &Index, block: &PointBlock) -> Self {
+    fn new(index: &PointIndex, block: &PointBlock) -> Self {
         let dim = index.near.dim();
         let mut moved = vec![[F32x16::splat(0.0); MOST_VECTORS]; dim];
         let mut limits = [F32x16::splat(0.0); MOST_VECTORS];
@@ -57,7 +57,7 @@ impl ShiftedBlock {
     }
 
     /// The candidates for neighbours of a query.
-    fn proposed(&self, index: &Index, block: &PointBlock, query: usize) -> Mask {
+    fn proposed(&self, index: &PointIndex, block: &PointBlock, query: usize) -> Mask {
         index.set.run(Neighbours {
             lanes: &block.lanes,
             vectors: block.vectors,

@@ -39,7 +39,7 @@ use super::partition::number_by_smallest_member;
 use crate::simd::InstructionSet;
 use component_state::ComponentState;
 use disjoint::DisjointSets;
-use index::Index;
+use index::PointIndex;
 use leaf::join_within;
 use near::Near;
 use passes::{search_all_leaves, search_near_leaves};
@@ -63,7 +63,7 @@ fn components_on(set: InstructionSet, points: &[f64], dim: usize, gamma: f64) ->
     if near.count() == 0 {
         return vec![];
     }
-    let index = Index::new(near, set);
+    let index = PointIndex::new(near, set);
     let sets = DisjointSets::new(index.near.count());
     index.leaves.par_iter().for_each(|&leaf| join_within(&index, &sets, leaf));
     let state = join_most(&index, &sets);
@@ -78,7 +78,7 @@ const FIRST_VISITS: usize = 16;
 
 /// Searches more and more near leaves, as long as that joins a good part of the remaining
 /// components. With less than one component per four leaves, all leaves are searched at once.
-fn join_most(index: &Index, sets: &DisjointSets) -> ComponentState {
+fn join_most(index: &PointIndex, sets: &DisjointSets) -> ComponentState {
     let leaves = index.leaves.len();
     let mut state = ComponentState::take(index, sets);
     let mut visits = FIRST_VISITS;
@@ -94,7 +94,7 @@ fn join_most(index: &Index, sets: &DisjointSets) -> ComponentState {
     state
 }
 
-fn labels(index: &Index, sets: &DisjointSets) -> Vec<usize> {
+fn labels(index: &PointIndex, sets: &DisjointSets) -> Vec<usize> {
     let mut labels = vec![0; index.near.count()];
     for (position, &point) in index.tree.order.iter().enumerate() {
         labels[point as usize] = sets.find(position as u32) as usize;

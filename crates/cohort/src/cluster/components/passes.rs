@@ -3,7 +3,7 @@
 use super::block::PointBlock;
 use super::component_state::ComponentState;
 use super::disjoint::DisjointSets;
-use super::index::Index;
+use super::index::PointIndex;
 use super::join::{BlockPoints, Scratch};
 use super::lanes::{MOST_POINTS, Mask, first};
 use super::search::{QueryBlock, Ranks, Search};
@@ -12,7 +12,7 @@ use rayon::prelude::*;
 /// From every leaf, the points outside its leading component search near leaves. One point searches
 /// for the whole leading component: one edge is enough to join it to another.
 pub(super) fn search_near_leaves(
-    index: &Index,
+    index: &PointIndex,
     sets: &DisjointSets,
     state: &ComponentState,
     visits: usize,
@@ -40,7 +40,7 @@ pub(super) fn search_near_leaves(
 
 /// Of two components the lower-ranked searches for the higher, in all leaves within reach: that
 /// finds every edge between components, and the largest component never searches.
-pub(super) fn search_all_leaves(index: &Index, sets: &DisjointSets, state: &ComponentState) {
+pub(super) fn search_all_leaves(index: &PointIndex, sets: &DisjointSets, state: &ComponentState) {
     let search = Search::new(index, sets, state, state.common_roots(index));
     let top = state.highest[0];
     let asks = |at: &usize| state.rank(*at) < top;
@@ -72,7 +72,7 @@ pub(super) fn search_all_leaves(index: &Index, sets: &DisjointSets, state: &Comp
 
 /// Nodes that hold all queries, each with as many as fit one block: the fewer queries there are,
 /// the more leaves are taken together.
-fn query_nodes(index: &Index, asks: impl Fn(&usize) -> bool) -> Vec<usize> {
+fn query_nodes(index: &PointIndex, asks: impl Fn(&usize) -> bool) -> Vec<usize> {
     let queries =
         index.tree.fold(|leaf| leaf.positions().filter(&asks).count(), |left, right| left + right);
     let mut query_nodes = vec![];

@@ -4,7 +4,7 @@
 use super::block::{PointBlock, square_to_box};
 use super::component_state::{ComponentState, NONE};
 use super::disjoint::DisjointSets;
-use super::index::Index;
+use super::index::PointIndex;
 use super::join::{BlockPoints, Scratch};
 use super::kernels::NearBox;
 use super::lanes::{MOST_POINTS, Mask, members};
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// One pass over the whole index.
 pub(super) struct Search<'a> {
-    pub index: &'a Index<'a>,
+    pub index: &'a PointIndex<'a>,
     pub sets: &'a DisjointSets,
     /// The pruning rule: for every node a position; queries connected to it skip the node.
     /// [`NONE`]: no query does.
@@ -62,7 +62,7 @@ impl Ranks {
 impl<'a> Search<'a> {
     /// Queries connected to `pruned[node]` skip that node.
     pub fn new(
-        index: &'a Index,
+        index: &'a PointIndex,
         sets: &'a DisjointSets,
         state: &'a ComponentState,
         pruned: Vec<u32>,

@@ -4,15 +4,15 @@
 //! Every coefficient of a block is loaded once for a whole tile of arms, whose sums stay in
 //! registers. Two blocks at once share the weights of the arms.
 
+use super::arm_tiles::ArmTiles;
 use super::layout::{F64x8, Layout};
-use super::offer::Offer;
 use crate::simd::{Kernel, Simd};
 
 /// The most blocks that any instruction set scores at once.
 pub const MOST_BLOCKS: usize = 2;
 
 /// How many lanes of scratch memory [`Choose`] needs.
-pub fn scratch_lanes(offer: &Offer) -> usize {
+pub fn scratch_lanes(offer: &ArmTiles) -> usize {
     2 * offer.arms() * MOST_BLOCKS
 }
 
@@ -21,7 +21,7 @@ pub struct Choose<'a> {
     /// The layout of a block.
     pub layout: Layout,
     /// The arms on offer.
-    pub offer: &'a Offer,
+    pub offer: &'a ArmTiles,
     /// The blocks, contiguous.
     pub blocks: &'a [F64x8],
     /// The address of the next blocks, for prefetching.

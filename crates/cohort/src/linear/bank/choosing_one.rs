@@ -3,8 +3,8 @@
 //! It adds the same products in the same order as [`choosing`](super::choosing), so that a learner
 //! that is asked alone gives the same arm as in a round, to the last bit.
 
+use super::arm_tiles::euclidean;
 use super::layout::{F64x8, LANES, Layout, LearnerBlock};
-use super::offer::euclidean;
 use crate::linear::{Shape, argmax};
 use crate::simd::{Kernel, Simd};
 use crate::{Arm, Contexts};

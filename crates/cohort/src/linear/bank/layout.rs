@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use crate::linear::symmetric::packed_len;
+use crate::algebra::packed_len;
 use crate::linear::{Progress, Symmetric};
 pub use crate::simd::{F64x8, LANES};
 

@@ -23,11 +23,11 @@
 //! Only an update that would cancel many digits at once — a context far larger than all before it —
 //! goes through V (`via_precision`).
 
+mod arm_tiles;
 mod choosing;
 mod choosing_one;
 mod layout;
 mod learning;
-mod offer;
 mod one;
 mod pending;
 mod round;
@@ -44,8 +44,8 @@ use super::{Progress, Shape};
 pub use crate::simd::InstructionSet;
 use crate::simd::with_scratch;
 use crate::{Arm, Contexts};
+use arm_tiles::ArmTiles;
 use layout::{F64x8, LANES, Layout, LearnerBlock, Run};
-use offer::Offer;
 use pending::Pending;
 use round::RoundChoice;
 
@@ -119,7 +119,7 @@ impl Bank {
             self.apply_pending();
         }
         let (layout, set, pending) = (self.layout, self.set, &self.pending);
-        let offer = Offer::new(contexts, shape, offsets, set.arms_at_once());
+        let offer = ArmTiles::new(contexts, shape, offsets, set.arms_at_once());
         let round = RoundChoice { layout, set, pending, offer, radius: &radius };
         let per_run = layout.run_learners();
         let runs = self.runs.iter_mut().zip(arms.chunks_mut(per_run));

@@ -1,10 +1,10 @@
 //! One round over the blocks of a run: every block learns its pending rewards and chooses while it
 //! is in cache.
 
+use super::arm_tiles::ArmTiles;
 use super::choosing::{self, Choose, MOST_BLOCKS};
 use super::layout::{F64x8, LANES, Layout, LearnerBlock};
 use super::learning;
-use super::offer::Offer;
 use super::pending::Pending;
 use crate::Arm;
 use crate::linear::Progress;
@@ -19,7 +19,7 @@ pub struct RoundChoice<'a, R> {
     /// The previous round, still to be learned.
     pub pending: &'a Pending,
     /// This round's arms.
-    pub offer: Offer,
+    pub offer: ArmTiles,
     /// The radius of a learner's confidence set, by its number and progress.
     pub radius: R,
 }

@@ -1,15 +1,15 @@
-//! Beliefs of users that come one at a time: of those that matter now, in bounded memory.
+//! A bounded, direct-mapped cache of beliefs about users that come one at a time.
 
 use std::sync::Arc;
 
-use crate::linear::symmetric::packed_len;
+use crate::algebra::packed_len;
 use crate::population::Belief;
 
-/// Beliefs at most.
+/// The most beliefs.
 const MOST: usize = 1 << 15;
 
-/// A belief for every place, by the slots that users have in the ledger; slots that leave the same rest
-/// share a place, and the last to come has it. A copy shares all beliefs until they change.
+/// Beliefs by ledger slot modulo the number of places; a later slot replaces an earlier one. A copy
+/// shares all beliefs until they change.
 #[derive(Clone)]
 pub(super) struct Beliefs {
     places: Vec<Option<(usize, Arc<Belief>)>>,
@@ -17,13 +17,13 @@ pub(super) struct Beliefs {
 }
 
 impl Beliefs {
-    /// For beliefs in R^d that take so much memory, roughly.
+    /// For beliefs in R^d, within roughly `bytes`.
     pub fn new(dim: usize, bytes: usize) -> Self {
         let belief = 8 * (packed_len(dim) + dim) + 160;
         Self { places: Vec::new(), most: (bytes / belief).clamp(16, MOST) }
     }
 
-    /// What is believed of a user, if it is here.
+    /// The belief about a user, if it is cached.
     pub fn get(&self, slot: usize) -> Option<&Belief> {
         match self.places.get(slot % self.most)? {
             Some((known, belief)) if *known == slot => Some(belief),
@@ -31,7 +31,7 @@ impl Beliefs {
         }
     }
 
-    /// The same, to let it learn; made first if it is not here.
+    /// The same, mutable; inserted first if it is not cached.
     pub fn get_or(&mut self, slot: usize, make: impl FnOnce() -> Belief) -> &mut Belief {
         let at = slot % self.most;
         if at >= self.places.len() {
@@ -44,24 +44,24 @@ impl Beliefs {
         Arc::make_mut(&mut place.as_mut().expect("it was just put there").1)
     }
 
-    /// Takes a user's belief out.
+    /// Removes and returns a user's belief.
     pub fn take(&mut self, slot: usize) -> Option<Belief> {
         let place = self.places.get_mut(slot % self.most)?;
         let (_, belief) = place.take_if(|(known, _)| *known == slot)?;
         Some(Arc::unwrap_or_clone(belief))
     }
 
-    /// All that are here.
+    /// All cached beliefs.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &Belief)> {
         self.places.iter().flatten().map(|(slot, belief)| (*slot, &**belief))
     }
 
-    /// Nobody yet, with room for as many.
+    /// An empty cache of the same size.
     pub fn empty(&self) -> Self {
         Self { places: Vec::new(), most: self.most }
     }
 
-    /// Forgets everybody.
+    /// Removes all beliefs.
     pub fn clear(&mut self) {
         self.places.clear();
     }

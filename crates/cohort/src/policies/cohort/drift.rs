@@ -1,21 +1,21 @@
-//! Users who change: what was seen of them before is forgotten.
+//! Reaction to drift: all statistics are forgotten.
 
 use super::Cohort;
 use super::posteriors::Posteriors;
 use crate::population::constants;
 use crate::population::{Ledger, has_jumped, memory_of};
 
-/// When users are looked at, and how often all was forgotten.
+/// When drift is tested next, and how often it was found.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Watch {
-    /// Rewards at the next look.
+    /// The number of rewards at the next test.
     pub next: f64,
-    /// How often all was forgotten.
+    /// How often drift was found.
     pub restarts: usize,
 }
 
 impl Cohort {
-    /// Forgets everything if users are not what they were.
+    /// Tests for drift, and forgets everything if users have changed.
     pub(super) fn look_for_drift(&mut self) {
         let rewards = self.ledger.rewards();
         if !self.settings.watched || rewards < self.watch.next {
@@ -30,7 +30,7 @@ impl Cohort {
         }
     }
 
-    /// As if nothing had been seen.
+    /// Resets to the state before any reward.
     fn restart(&mut self) {
         let dim = self.ledger.dim();
         self.ledger = Ledger::new(dim, memory_of(self.settings.half_life));

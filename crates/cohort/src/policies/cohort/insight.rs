@@ -1,4 +1,4 @@
-//! What the `cohort` policy knows, for people to look at.
+//! Read-only views of what the `cohort` policy has learned.
 
 use super::Cohort;
 use crate::Contexts;
@@ -79,7 +79,7 @@ impl Insight for Cohort {
     }
 }
 
-/// E θ over everything the user may be.
+/// E θ over the user's mixture posterior.
 fn mean(belief: &Belief) -> Vec<f64> {
     let mut mean = vec![0.0; belief.likeliest().mean.len() - 1];
     for guess in belief.guesses() {

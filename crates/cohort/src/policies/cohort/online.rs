@@ -12,7 +12,7 @@ use crate::search::ScoreForm;
 use crate::{Arm, Contexts, Error, OnlinePolicy, RefitJob, Refits, Score};
 
 impl Cohort {
-    /// What is believed of a user that comes alone and has answered, worked out where it is not at hand.
+    /// The belief about a user with rewards that comes one at a time; computed if it is not cached.
     fn ask(&mut self, user: usize) -> Option<&Belief> {
         let (prior, slot) = (self.prior.as_ref()?, self.ledger.slot_of(user)?);
         if self.carried.get(slot).is_some() {
@@ -22,14 +22,14 @@ impl Cohort {
         Some(self.asked.get_or(slot, || prior.infer(&self.ledger, slot)))
     }
 
-    /// What is thought of every arm for a user of whom nothing was seen, rewards counted from the origin.
+    /// The scores of every arm for a new user, rewards counted from the origin.
     fn score_newcomer(&self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
         let width = self.width(user);
         let Some(prior) = &self.prior else { return };
         prior.score_newcomer(contexts, width, self.normal_of(user), scores);
     }
 
-    /// Standard normal numbers, the same for a user whenever it comes.
+    /// Standard normal numbers, the same ones for the same user.
     fn normal_of(&self, user: usize) -> impl FnMut() -> f64 + use<> {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         rng.set_stream(user as u64);
@@ -66,8 +66,8 @@ impl OnlinePolicy for Cohort {
         }
     }
 
-    /// As `decide` with the rule `ucb`, on what was fitted last. Before the first refit nothing is
-    /// known, and all arms are alike.
+    /// As `decide` with the rule `ucb`, on the last fit. Before the first refit all arms have the
+    /// same score.
     fn score(&mut self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
         scores.fill(Score::default());
         let width = self.width(user);
@@ -114,7 +114,7 @@ impl OnlinePolicy for Cohort {
             (Some(prior), _) => {
                 self.ledger.settle();
                 let ledger = &self.ledger;
-                // Of a user that is new, what follows is worked out when it is asked for.
+                // The posterior of a new user is computed on demand.
                 if let Some(slot) = ledger.slot_of(user) {
                     let origin = prior.population().origin;
                     let asked = self.asked.take(slot);
@@ -206,7 +206,8 @@ impl Cohort {
         if self.refit.is_some() || rewards == 0.0 {
             return None;
         }
-        // Before that arms are chosen in turn: all users would choose the same one, and be told the same.
+        // Before the first fit arms are chosen in turn: a fit to too few rewards would make all
+        // users choose the same one.
         let first = constants::first_rewards().min((self.ledger.dim() + 1) as f64);
         if self.fitted.is_none() && rewards < first {
             return None;
@@ -221,16 +222,16 @@ impl Cohort {
         let answered = self.ledger.answered() as f64;
         let again = answered.min(rewards - answered).max(0.0);
         if self.fitted_rewards == 0.0 || rewards >= next(self.fitted_rewards, spared * again) {
-            return Some(Extent::Everybody);
+            return Some(Extent::AllUsers);
         }
         // A few users who come often beside very many who came once are soon worth a refit of their own.
         (mean_rewards(&self.ledger) >= next(self.fitted_each, spared)).then_some(Extent::Sample)
     }
 
-    /// What a refit that begins now leaves as the number of rewards at the last one that asked everybody.
+    /// The value of `fitted_rewards` after a refit that begins now.
     pub(super) fn rewards_at_refit(&self, extent: Extent) -> f64 {
         match extent {
-            Extent::Everybody => self.ledger.rewards(),
+            Extent::AllUsers => self.ledger.rewards(),
             Extent::Sample => self.fitted_rewards,
         }
     }
@@ -296,14 +297,14 @@ mod tests {
         answers(&mut policy, 0..3, 1);
         assert_eq!(policy.due(), None);
         answers(&mut policy, 3..1070, 1);
-        assert_eq!(policy.due(), Some(Extent::Everybody));
+        assert_eq!(policy.due(), Some(Extent::AllUsers));
         policy.refit_if_due();
         assert_eq!(policy.due(), None);
         // Some users come again: few rewards among all, but four times as many for each of them.
         answers(&mut policy, 0..70, 3);
         assert_eq!(policy.due(), Some(Extent::Sample));
-        let everybody = policy.rewards_at_refit(Extent::Sample);
+        let all_users = policy.rewards_at_refit(Extent::Sample);
         policy.refit_if_due();
-        assert_eq!((policy.due(), policy.fitted_rewards), (None, everybody));
+        assert_eq!((policy.due(), policy.fitted_rewards), (None, all_users));
     }
 }

@@ -13,7 +13,7 @@ const AT_ONCE: f64 = 1e6;
 
 /// A refit under way.
 pub(super) struct Refit {
-    /// A mutex, so that the policy may be looked at from several threads.
+    /// A mutex, so that the policy is `Sync`.
     work: Mutex<Paced<Option<Fitted>>>,
     /// [`Cohort::rewards_at_refit`] when it began …
     rewards: f64,

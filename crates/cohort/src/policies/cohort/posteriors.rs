@@ -1,18 +1,19 @@
-//! The posterior of every user, carried along from one refit to the next: for users that are served in
-//! rounds, where everybody is looked at in every round.
+//! The posterior of every user, updated from one refit to the next: for users that are served in
+//! rounds.
 //!
 //! A user with one probable component is one OFUL learner with that component as its prior, so
-//! nearly all users live in a [`Bank`]. Eight users of whom some may belong to several have [`LaneBeliefs`];
-//! the bank has the mean and the covariance of those, so that everybody chooses alike. Learners
-//! know (θ, level): they choose by contexts (x, 0) and learn from (x, 1).
+//! nearly all users live in a [`Bank`]. Eight users of whom some may belong to several have
+//! [`LaneBeliefs`]; the bank holds the moments of their mixture, so that all users choose by one
+//! kernel. Learners know (θ, level): they choose by contexts (x, 0) and learn from (x, 1).
 
 use rayon::prelude::*;
 
 use super::width::Widths;
-use crate::linear::symmetric::packed_len;
+use crate::algebra::packed_len;
 use crate::linear::{Bank, Progress, Shape, Symmetric};
 use crate::population::{
-    Belief, Certain, EightBeliefs, Inference, LaneBeliefs, Ledger, Moments, Population, ScoringMode,
+    Belief, CertainBeliefs, EightBeliefs, Inference, LaneBeliefs, Ledger, Moments, Population,
+    ScoringMode,
 };
 use crate::simd::{F64x8, LANES};
 use crate::{Arm, Contexts, Score};
@@ -20,17 +21,17 @@ use crate::{Arm, Contexts, Score};
 /// The posterior of every user.
 #[derive(Clone)]
 pub(super) struct Posteriors {
-    /// Everybody: V⁻¹ is the posterior covariance over σ².
+    /// All users: V⁻¹ is the posterior covariance over σ².
     pub(super) bank: Bank,
     /// The component of users that have one probable component.
     pub(super) components: Vec<usize>,
     /// Eight users each of whom some may belong to several.
     undecided: Vec<Option<Box<LaneBeliefs>>>,
-    /// What is believed of users of whom nothing was seen.
+    /// The belief about new users.
     pub(super) newcomer: Option<Belief>,
     /// σ_i² of every user.
     pub(super) noises: Vec<f64>,
-    /// What the population that posteriors rest on counts rewards from.
+    /// The origin of rewards in the population that posteriors use.
     pub(super) origin: f64,
     /// Contexts with a last coordinate.
     pub(super) padded: Vec<f64>,
@@ -40,7 +41,7 @@ pub(super) struct Posteriors {
 const USERS_PER_TASK: usize = 1024;
 
 impl Posteriors {
-    /// Nobody yet, in R^d.
+    /// Without users, in R^d.
     pub fn new(dim: usize) -> Self {
         Self {
             bank: Bank::new(0, dim + 1, 1.0),
@@ -53,13 +54,13 @@ impl Posteriors {
         }
     }
 
-    /// Everybody's posterior afresh.
+    /// Recomputes all posteriors.
     pub fn take_on(&mut self, population: &Population, ledger: &Ledger, scoring_mode: ScoringMode) {
         let inference = Inference::new(population, scoring_mode);
         let [newcomer, ..] = inference.infer(Moments::unseen(ledger.dim()));
         self.origin = population.origin;
         let known = self.components.len();
-        // Some at a time: beliefs of very many users take more memory than the users.
+        // In batches: beliefs of very many users take more memory than the users.
         for first in (0..known).step_by(64 * USERS_PER_TASK) {
             let last = known.min(first + 64 * USERS_PER_TASK);
             let blocks: Vec<usize> = (first..last).step_by(LANES).collect();
@@ -73,7 +74,9 @@ impl Posteriors {
             for (first, beliefs) in blocks.into_iter().zip(beliefs) {
                 let rewards = F64x8(std::array::from_fn(|lane| ledger.rewards_of(first + lane)));
                 match beliefs {
-                    EightBeliefs::Certain(certain) => self.set_certain(first, &certain, &rewards),
+                    EightBeliefs::CertainBeliefs(certain) => {
+                        self.set_certain(first, &certain, &rewards)
+                    }
                     EightBeliefs::Mixed(beliefs) => self.set_mixed(first, beliefs, &rewards),
                 }
             }
@@ -81,7 +84,7 @@ impl Posteriors {
         self.newcomer = Some(newcomer);
     }
 
-    /// Makes room for more users, of whom nothing was seen.
+    /// Adds new users.
     pub fn grow(&mut self, users: usize) {
         let known = self.components.len();
         self.make_room(users);
@@ -92,7 +95,7 @@ impl Posteriors {
         }
     }
 
-    /// Everybody as they were kept: those of whom there is no belief have one probable component each.
+    /// Restores saved posteriors: users without a belief have one probable component each.
     pub(super) fn restore(
         &mut self,
         bank: Bank,
@@ -110,7 +113,7 @@ impl Posteriors {
         }
     }
 
-    /// How many users there is room for.
+    /// The number of users.
     pub fn users(&self) -> usize {
         self.components.len()
     }
@@ -124,8 +127,8 @@ impl Posteriors {
     }
 
     /// Puts eight users that have one probable component each where their posteriors are these.
-    fn set_certain(&mut self, first: usize, certain: &Certain, rewards: &F64x8) {
-        let Certain { components, mean, covariance, noise } = certain;
+    fn set_certain(&mut self, first: usize, certain: &CertainBeliefs, rewards: &F64x8) {
+        let CertainBeliefs { components, mean, covariance, noise } = certain;
         let scale = F64x8(std::array::from_fn(|lane| 1.0 / noise[lane]));
         self.bank.set_eight(first, mean, covariance, &scale, rewards);
         let last = self.components.len().min(first + LANES);
@@ -178,7 +181,7 @@ impl Posteriors {
         self.set_mixed(first, Box::new(lanes), updates);
     }
 
-    /// What is believed of one user.
+    /// The belief about one user.
     pub fn belief(&self, user: usize) -> Belief {
         if let Some(beliefs) = &self.undecided[user / LANES] {
             return beliefs.belief(user % LANES);
@@ -191,7 +194,7 @@ impl Posteriors {
         Belief::certain(component, mean, covariance, self.noises[user])
     }
 
-    /// What is believed of a user that may belong to several components, or has neighbours who may.
+    /// The stored belief about a user whose block has users with several probable components.
     pub(super) fn undecided(&self, user: usize) -> Option<Belief> {
         self.undecided[user / LANES].as_ref().map(|beliefs| beliefs.belief(user % LANES))
     }
@@ -207,7 +210,7 @@ impl Posteriors {
         self.bank.progress(user).updates
     }
 
-    /// An arm for everybody, by optimism.
+    /// An arm for every user, by the upper confidence bound.
     pub fn choose(&mut self, contexts: &Contexts, widths: &Widths, arms: &mut [Arm]) {
         let noises = &self.noises;
         let radius =
@@ -223,7 +226,7 @@ impl Posteriors {
         self.bank.choose_one(user, &padded, Shape::Ellipsoid, radius)
     }
 
-    /// What is thought of every arm for one user, rewards counted from the origin.
+    /// The scores of every arm for one user, rewards counted from the origin.
     pub fn score(&mut self, user: usize, contexts: &Contexts, width: f64, scores: &mut [Score]) {
         let radius = width * self.noises[user].sqrt();
         pad(contexts, 0.0, &mut self.padded);
@@ -233,7 +236,7 @@ impl Posteriors {
         scores.iter_mut().for_each(|one| one.expected += level);
     }
 
-    /// One reward for everybody.
+    /// One reward for every user.
     pub fn learn(&mut self, contexts: &Contexts, arms: &[Arm], rewards: &[f64]) {
         let origin = self.origin;
         let counted: Vec<f64> = rewards.iter().map(|reward| reward - origin).collect();
@@ -285,7 +288,7 @@ impl Posteriors {
     }
 }
 
-/// Lets a bank know mean and covariance of what is believed of eight users.
+/// Writes the moments of eight users' beliefs into the bank.
 fn show(beliefs: &LaneBeliefs, first: usize, bank: &mut Bank, updates: &F64x8) {
     let dim = bank.dim();
     let mut numbers = vec![F64x8::splat(0.0); dim + packed_len(dim)];

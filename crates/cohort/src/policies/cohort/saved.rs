@@ -15,10 +15,10 @@
 use std::io::{self, Read, Write};
 
 use super::beliefs::Beliefs;
+use super::codec::{self, Codec, Reader, Writer};
 use super::drift::Watch;
-use super::layout::{self, Layout, Reader, Writer};
 use super::posteriors::Posteriors;
-use super::{Cohort, INFO, old};
+use super::{Cohort, INFO, old_layouts};
 use crate::population::{Fitted, Ledger, Panel, Population, mean_rewards};
 use crate::saved::{
     check_equal, not_alike, read_array, read_bank, read_count, write_bank, write_count,
@@ -28,7 +28,7 @@ use crate::{Error, Frozen, Saved, Shared};
 
 /// The layout that `save` writes.
 const VERSION: u32 = 7;
-/// That before it was told whether arms come again.
+/// The version before the recurrence of arms was saved.
 const VERSION_ARMS: u32 = 6;
 /// That in which refits were paced by the rewards of those who had most, all together.
 const VERSION_TOGETHER: u32 = 5;
@@ -38,15 +38,15 @@ const VERSION_UNWATCHED: u32 = 4;
 const VERSION_OF_ONE: u32 = 3;
 /// The layout of what a fit found.
 const FITTED_VERSION: u32 = 5;
-/// That before it was told whether arms come again.
+/// The version before the recurrence of arms was saved.
 const FITTED_VERSION_ARMS: u32 = 4;
 /// That before everything could be forgotten meanwhile.
 const FITTED_VERSION_UNWATCHED: u32 = 3;
 /// That of one population.
 const FITTED_VERSION_OF_ONE: u32 = 2;
 
-/// All that is kept. Statistics and beliefs are shared with the policy until it learns.
-struct Kept {
+/// The saved state. Statistics and beliefs are shared with the policy until it learns.
+struct SavedState {
     ledger: Ledger,
     /// Rewards at the last refit: all, and of each of those who come often.
     fitted: [f64; 2],
@@ -59,8 +59,8 @@ struct Kept {
 }
 
 impl Cohort {
-    fn kept(&self) -> Kept {
-        Kept {
+    fn kept(&self) -> SavedState {
+        SavedState {
             ledger: self.ledger.settled().into_owned(),
             fitted: [self.fitted_rewards, self.fitted_each],
             draws: self.draws,
@@ -73,9 +73,9 @@ impl Cohort {
     }
 
     /// Knows this and nothing else.
-    fn take(&mut self, kept: Kept) {
+    fn take(&mut self, kept: SavedState) {
         self.refit = None;
-        let Kept { ledger, fitted, draws, learned, panel, watch, carried, posteriors } = kept;
+        let SavedState { ledger, fitted, draws, learned, panel, watch, carried, posteriors } = kept;
         [self.fitted_rewards, self.fitted_each] = fitted;
         (self.ledger, self.draws) = (ledger, draws);
         self.prior = learned.as_ref().map(|learned| self.prior_of(learned));
@@ -85,7 +85,7 @@ impl Cohort {
         self.asked.clear();
     }
 
-    fn load_present(&self, from: &mut dyn Read, version: u32) -> Result<Kept, Error> {
+    fn load_present(&self, from: &mut dyn Read, version: u32) -> Result<SavedState, Error> {
         let what = INFO.name;
         let dim = self.ledger.dim();
         let ledger = self.ledger.load(from, what)?;
@@ -97,18 +97,18 @@ impl Cohort {
         let draws = read_count(from, what)? as u64;
         let (learned, panel) = match version {
             VERSION_OF_ONE => (read_population(from, dim)?.map(Fitted::only), None),
-            _ => (read_learned(from, dim, version == VERSION)?, layout::read_panel(from, dim)?),
+            _ => (read_learned(from, dim, version == VERSION)?, codec::read_panel(from, dim)?),
         };
         let mut watch = Watch::default();
         if matches!(version, VERSION | VERSION_ARMS | VERSION_TOGETHER) {
-            layout::watch(&mut Reader(from), &mut watch)?;
+            codec::watch(&mut Reader(from), &mut watch)?;
         }
         let components = learned.as_ref().map_or(0, |learned| learned.used().components.len());
         let mut carried = self.carried.empty();
         for _ in 0..read_count(from, what)? {
             let slot = read_count(from, what)?;
             check_equal(what, "a user that is known", slot < ledger.slots(), true)?;
-            if let Some(belief) = layout::read_belief(from, dim, components)? {
+            if let Some(belief) = codec::read_belief(from, dim, components)? {
                 carried.get_or(slot, || belief);
             }
         }
@@ -116,13 +116,13 @@ impl Cohort {
             0 => None,
             _ => Some(read_posteriors(from, dim, components)?),
         };
-        Ok(Kept { ledger, fitted, draws, learned, panel, watch, carried, posteriors })
+        Ok(SavedState { ledger, fitted, draws, learned, panel, watch, carried, posteriors })
     }
 
-    fn load_old(&self, from: &mut dyn Read) -> Result<Kept, Error> {
+    fn load_old_layout(&self, from: &mut dyn Read) -> Result<SavedState, Error> {
         let ledger = self.ledger.load_old(from, INFO.name)?;
-        let old::Old { fitted_rewards, population, draws, in_rounds } =
-            old::read(from, ledger.dim())?;
+        let old_layouts::OldState { fitted_rewards, population, draws, in_rounds } =
+            old_layouts::read(from, ledger.dim())?;
         let mut posteriors = None;
         if let Some(users) = in_rounds {
             let mut all = Posteriors::new(ledger.dim());
@@ -136,22 +136,22 @@ impl Cohort {
         let fitted = [fitted_rewards, mean_rewards(&ledger)];
         let learned = population.map(Fitted::only);
         let (panel, watch) = (None, Watch::default());
-        Ok(Kept { ledger, fitted, draws, learned, panel, watch, carried, posteriors })
+        Ok(SavedState { ledger, fitted, draws, learned, panel, watch, carried, posteriors })
     }
 }
 
-fn write(kept: &Kept, out: &mut dyn Write) -> io::Result<()> {
+fn write(kept: &SavedState, out: &mut dyn Write) -> io::Result<()> {
     write_header(out, VERSION)?;
     kept.ledger.save(out)?;
     Writer(out).numbers(&mut { kept.fitted })?;
     write_count(out, kept.draws as usize)?;
     write_learned(out, kept.learned.as_ref())?;
-    layout::write_panel(out, kept.panel.as_ref())?;
-    layout::watch(&mut Writer(out), &mut { kept.watch })?;
+    codec::write_panel(out, kept.panel.as_ref())?;
+    codec::watch(&mut Writer(out), &mut { kept.watch })?;
     write_count(out, kept.carried.iter().count())?;
     for (slot, belief) in kept.carried.iter() {
         write_count(out, slot)?;
-        layout::write_belief(out, Some(belief))?;
+        codec::write_belief(out, Some(belief))?;
     }
     write_count(out, kept.posteriors.iter().len())?;
     kept.posteriors.as_ref().map_or(Ok(()), |posteriors| write_posteriors(out, posteriors))
@@ -169,7 +169,7 @@ impl Saved for Cohort {
 
     fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         let kept = match u32::from_le_bytes(read_array(from, INFO.name)?) {
-            old::VERSION => self.load_old(from)?,
+            old_layouts::VERSION => self.load_old_layout(from)?,
             version @ (VERSION_OF_ONE | VERSION_UNWATCHED | VERSION_TOGETHER | VERSION_ARMS) => {
                 self.load_present(from, version)?
             }
@@ -187,14 +187,14 @@ impl Saved for Cohort {
     }
 
     fn take_over(&mut self, shared: Shared) -> Result<(), Error> {
-        let kept = shared.downcast::<Kept>().map_err(|_| not_alike(INFO.name))?;
+        let kept = shared.downcast::<SavedState>().map_err(|_| not_alike(INFO.name))?;
         self.ledger.expect_like(&kept.ledger, INFO.name)?;
         self.take(*kept);
         Ok(())
     }
 }
 
-/// What a fit found that had seen so many rewards after so many restarts: for [`read_fitted`].
+/// Encodes the result of a fit, with its numbers of rewards and restarts: for [`read_fitted`].
 pub(super) fn write_fitted(rewards: f64, restarts: usize, fitted: Option<&Fitted>) -> Vec<u8> {
     let write = |fitted| -> io::Result<Vec<u8>> {
         let mut out = Vec::new();
@@ -217,8 +217,8 @@ pub(super) fn read_fitted(
 ) -> Result<(f64, Option<Fitted>), Error> {
     let dim = ledger.dim();
     let found = match u32::from_le_bytes(read_array(&mut from, INFO.name)?) {
-        old::FITTED_VERSION => {
-            let (rewards, population) = old::read_fitted(&mut from, dim, ledger.origin())?;
+        old_layouts::FITTED_VERSION => {
+            let (rewards, population) = old_layouts::read_fitted(&mut from, dim, ledger.origin())?;
             (rewards, population.map(Fitted::only))
         }
         version => {
@@ -255,16 +255,16 @@ fn write_learned(out: &mut dyn Write, learned: Option<&Fitted>) -> io::Result<()
     write_population(out, learned.map(|learned| &learned.found))?;
     let Some(Fitted { plain, verdict, recurrence, .. }) = learned else { return Ok(()) };
     write_population(out, plain.as_ref())?;
-    layout::verdict(&mut Writer(out), &mut { *verdict })?;
-    layout::recurrence(&mut Writer(out), &mut { *recurrence })
+    codec::verdict(&mut Writer(out), &mut { *verdict })?;
+    codec::recurrence(&mut Writer(out), &mut { *recurrence })
 }
 
 fn read_learned(from: &mut dyn Read, dim: usize, arms: bool) -> Result<Option<Fitted>, Error> {
     let Some(found) = read_population(from, dim)? else { return Ok(None) };
     let mut learned = Fitted { plain: read_population(from, dim)?, ..Fitted::only(found) };
-    layout::verdict(&mut Reader(from), &mut learned.verdict)?;
+    codec::verdict(&mut Reader(from), &mut learned.verdict)?;
     if arms {
-        layout::recurrence(&mut Reader(from), &mut learned.recurrence)?;
+        codec::recurrence(&mut Reader(from), &mut learned.recurrence)?;
     }
     Ok(Some(learned))
 }
@@ -272,31 +272,31 @@ fn read_learned(from: &mut dyn Read, dim: usize, arms: bool) -> Result<Option<Fi
 fn write_population(out: &mut dyn Write, population: Option<&Population>) -> io::Result<()> {
     write_count(out, population.iter().len())?;
     let Some(mut population) = population.cloned() else { return Ok(()) };
-    if !layout::is_sound(&population) {
+    if !codec::is_sound(&population) {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "a population is not sound"));
     }
-    layout::population(&mut Writer(out), &mut population)
+    codec::population(&mut Writer(out), &mut population)
 }
 
 fn read_population(from: &mut dyn Read, dim: usize) -> Result<Option<Population>, Error> {
     if read_count(from, INFO.name)? == 0 {
         return Ok(None);
     }
-    let mut population = layout::no_population(dim);
-    layout::population(&mut Reader(from), &mut population)?;
-    check_equal(INFO.name, "variances that are positive", layout::is_sound(&population), true)?;
+    let mut population = codec::no_population(dim);
+    codec::population(&mut Reader(from), &mut population)?;
+    check_equal(INFO.name, "variances that are positive", codec::is_sound(&population), true)?;
     Ok(Some(population))
 }
 
 fn write_posteriors(out: &mut dyn Write, posteriors: &Posteriors) -> io::Result<()> {
     let Posteriors { bank, components, newcomer, noises, origin, .. } = posteriors;
     Writer(out).numbers(&mut [*origin])?;
-    layout::write_belief(out, newcomer.as_ref())?;
+    codec::write_belief(out, newcomer.as_ref())?;
     write_bank(out, bank, 1.0)?;
     for (user, (component, noise)) in components.iter().zip(noises).enumerate() {
         write_count(out, *component)?;
         Writer(out).numbers(&mut [*noise])?;
-        layout::write_belief(out, posteriors.undecided(user).as_ref())?;
+        codec::write_belief(out, posteriors.undecided(user).as_ref())?;
     }
     Ok(())
 }
@@ -304,7 +304,7 @@ fn write_posteriors(out: &mut dyn Write, posteriors: &Posteriors) -> io::Result<
 fn read_posteriors(from: &mut dyn Read, dim: usize, limit: usize) -> Result<Posteriors, Error> {
     let mut origin = [0.0];
     Reader(from).numbers(&mut origin)?;
-    let newcomer = layout::read_belief(from, dim, limit)?;
+    let newcomer = codec::read_belief(from, dim, limit)?;
     let bank = read_bank(from, INFO.name, dim + 1, 1.0)?;
     let (mut components, mut noises, mut undecided) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..bank.learners() {
@@ -315,7 +315,7 @@ fn read_posteriors(from: &mut dyn Read, dim: usize, limit: usize) -> Result<Post
         Reader(from).numbers(&mut noise)?;
         check_equal(INFO.name, "noise that is positive", noise[0] > 0.0, true)?;
         noises.push(noise[0]);
-        undecided.push(layout::read_belief(from, dim, limit)?);
+        undecided.push(codec::read_belief(from, dim, limit)?);
     }
     let [origin] = origin;
     let mut posteriors = Posteriors::new(dim);

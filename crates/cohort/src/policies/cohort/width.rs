@@ -26,7 +26,7 @@ pub(super) struct Widths {
 const MOST_KEPT: usize = 4096;
 
 impl Widths {
-    /// In R^d, where users who come often have so many rewards by now.
+    /// In R^d; `rewards` is the mean number of rewards of frequent users.
     pub fn new(exploration: f64, recurrence: Option<Recurrence>, dim: usize, rewards: f64) -> Self {
         let dim = (dim + 1) as f64;
         let mut widths = Self { exploration, recurrence, dim, first: Vec::new() };
@@ -35,7 +35,7 @@ impl Widths {
         widths
     }
 
-    /// Of a user with so many rewards.
+    /// The width of a user with the given number of rewards.
     pub fn of(&self, rewards: f64) -> f64 {
         let whole = rewards as usize;
         match self.first.get(whole) {

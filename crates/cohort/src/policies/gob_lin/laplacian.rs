@@ -4,7 +4,7 @@
 use std::io::{self, Read, Write};
 
 use crate::Error;
-use crate::linear::symmetric::Cholesky;
+use crate::algebra::Cholesky;
 use crate::linear::{Symmetric, dot, read_factor, sum_in_parts};
 use crate::saved::{read_numbers, write_numbers};
 
@@ -115,7 +115,7 @@ impl Gang {
 
     /// g with Λg = x in the block of a user, as its nonzero blocks with their users; `None` where
     /// no finite g was found.
-    pub(super) fn solve(&mut self, user: usize, x: &[f64]) -> Option<Gain> {
+    pub(super) fn solve(&mut self, user: usize, x: &[f64]) -> Option<SparseSolution> {
         let Self { graph, grams, factors, traces, solver, tolerance, .. } = self;
         let (mut product, dim) = (vec![0.0; x.len()], x.len() as f64);
         let add_gram = |at: usize, p: &[f64], out: &mut [f64]| {
@@ -183,7 +183,7 @@ fn trace(matrix: &Symmetric) -> f64 {
 }
 
 /// Blocks of a solution, each with its user.
-pub(super) type Gain = Vec<(usize, Vec<f64>)>;
+pub(super) type SparseSolution = Vec<(usize, Vec<f64>)>;
 
 /// Preconditioned conjugate gradients from one block outwards: a block takes part once it is a
 /// neighbour of one along which a step was taken. The right-hand side decays from block to block,
@@ -220,7 +220,7 @@ impl Solver {
         graph: &Graph,
         mut add_gram: impl FnMut(usize, &[f64], &mut [f64]),
         mut precondition: impl FnMut(usize, &mut [f64]),
-    ) -> Option<Gain> {
+    ) -> Option<SparseSolution> {
         let (dim, users) = (b.len(), graph.neighbours.len());
         let Self { solution, residual, direction, better, product, blocks, takes_part } = self;
         for vector in [&mut *solution, residual, direction, better, product] {

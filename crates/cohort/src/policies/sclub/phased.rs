@@ -1,4 +1,4 @@
-//! SCLUB's phases: what is done with a reward, whatever is played.
+//! SCLUB's phases: the update by a reward, independent of how arms are chosen.
 
 use super::sets::{Scales, Sets};
 

@@ -90,7 +90,7 @@ impl Sets {
         }
         for at in 0..read_count(from, what)? {
             let cluster = Cluster::load(from, what, self.dim, sets.users.len())?;
-            sets.outlines.set(at, cluster.sums(&sets.users));
+            sets.estimates.set(at, cluster.sums(&sets.users));
             for (place, member) in cluster.members.iter().enumerate() {
                 let user = &mut sets.users[*member];
                 check_equal(what, "users in two clusters", user.cluster != usize::MAX, false)?;

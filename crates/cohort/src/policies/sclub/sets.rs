@@ -1,5 +1,5 @@
-//! Users in sets, with what SCLUB does to them: update, split, check, merge. No step looks at more
-//! than it must:
+//! Users in sets, with what SCLUB does to them: update, split, check, merge. Every step does only
+//! the work it must:
 //!
 //! - the least and most served member of a cluster are remembered as bounds, and the members are
 //!   looked at only when the bounds would allow a split by frequency;
@@ -11,7 +11,7 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
-use super::outlines::Outlines;
+use super::estimates::ClusterEstimates;
 use crate::cluster::partition::number_by_smallest_member;
 use crate::linear::Oful;
 use crate::policies::shared::clubs::{distance_squared, uncertainty};
@@ -41,10 +41,10 @@ pub(in crate::policies) struct Sets {
     /// Those without members are free to be used again.
     pub(super) clusters: Vec<Cluster>,
     pub(super) free: Vec<usize>,
-    pub(super) outlines: Outlines,
-    /// Those that a cluster is close to, while they are looked at.
+    pub(super) estimates: ClusterEstimates,
+    /// Scratch: clusters that one is close to.
     near: Vec<usize>,
-    /// How many clusters have ever been.
+    /// The number of clusters ever created.
     pub(super) numbers: u64,
     /// The clusters whose users are all checked, by number.
     pub(super) checked: Vec<usize>,
@@ -112,8 +112,8 @@ impl Cluster {
     }
 }
 
-/// Who a cluster is to merge with.
-enum Partner {
+/// Which cluster to merge with.
+enum MergePartner {
     /// This cluster, now.
     Now(usize),
     /// None before this turn, unless one of the two changes.
@@ -129,7 +129,7 @@ impl Sets {
             users: Vec::new(),
             clusters: Vec::new(),
             free: Vec::new(),
-            outlines: Outlines::new(dim),
+            estimates: ClusterEstimates::new(dim),
             near: Vec::new(),
             numbers: 0,
             checked: Vec::new(),
@@ -140,7 +140,7 @@ impl Sets {
         sets
     }
 
-    /// Makes room for so many users: new ones join the largest cluster, unchecked.
+    /// Adds users up to the given number: new ones join the largest cluster, unchecked.
     pub(super) fn grow_to(&mut self, users: usize) {
         while self.users.len() < users {
             let largest = self.largest();
@@ -180,7 +180,7 @@ impl Sets {
         cluster.freeze_pivot(&self.users);
         self.numbers += 1;
         let at = self.free.pop().unwrap_or(self.clusters.len());
-        self.outlines.set(at, &cluster.sums);
+        self.estimates.set(at, &cluster.sums);
         if at < self.clusters.len() {
             self.clusters[at] = cluster;
         } else {
@@ -244,7 +244,7 @@ impl Sets {
         if cluster.members.len() > 1 {
             cluster.sums.learn(x, y);
         }
-        self.outlines.set(at, cluster.sums(&self.users));
+        self.estimates.set(at, cluster.sums(&self.users));
         self.changed.clear();
         self.changed.push(at);
     }
@@ -268,7 +268,7 @@ impl Sets {
         if rest.members.len() > 1 {
             rest.sums.release(&self.users[user].sums);
         }
-        self.outlines.set(from, rest.sums(&self.users));
+        self.estimates.set(from, rest.sums(&self.users));
         if let Some(&moved) = rest.members.get(place) {
             self.users[moved].place = place;
         }
@@ -343,8 +343,8 @@ impl Sets {
             let at = self.changed[k];
             if self.clusters[at].unchecked == 0 {
                 match self.partner(at, turns) {
-                    Partner::Now(other) => pairs.push(self.by_number(at, other)),
-                    Partner::NotBefore(turn) => {
+                    MergePartner::Now(other) => pairs.push(self.by_number(at, other)),
+                    MergePartner::NotBefore(turn) => {
                         self.clusters[at].reunion = turn;
                         self.next_reunion = self.next_reunion.min(turn);
                     }
@@ -361,10 +361,10 @@ impl Sets {
     }
 
     /// The lowest cluster that this one is to merge with.
-    fn partner(&mut self, at: usize, turns: f64) -> Partner {
+    fn partner(&mut self, at: usize, turns: f64) -> MergePartner {
         let mut near = std::mem::take(&mut self.near);
         let estimate = self.sums(&self.clusters[at]).estimate();
-        self.outlines.near(at, estimate, &self.scales, &mut near);
+        self.estimates.near(at, estimate, &self.scales, &mut near);
         near.retain(|&other| other != at && self.is_checked(other));
         near.sort_unstable_by_key(|&other| self.clusters[other].number);
         let served = |at: usize| self.clusters[at].served_on_average(&self.users);
@@ -373,7 +373,7 @@ impl Sets {
         for &other in &near {
             let others = self.sums(&self.clusters[other]).estimate();
             let apart = distance_squared(estimate, others);
-            let alike = self.outlines.alike(&self.scales, at, other);
+            let alike = self.estimates.alike(&self.scales, at, other);
             if apart < alike * alike {
                 let difference = (served(at) - served(other)).abs();
                 if self.as_frequent(difference, turns) {
@@ -384,8 +384,8 @@ impl Sets {
             }
         }
         self.near = near;
-        let later = || Partner::NotBefore(self.first_turn_as_frequent(closest, turns));
-        partner.map_or_else(later, Partner::Now)
+        let later = || MergePartner::NotBefore(self.first_turn_as_frequent(closest, turns));
+        partner.map_or_else(later, MergePartner::Now)
     }
 
     /// Whether it is a cluster whose users are all checked.
@@ -420,7 +420,7 @@ impl Sets {
         let [into, gone] = self.clusters.get_disjoint_mut([low, high]).expect("two clusters");
         into.begin_pooling(&self.users);
         into.sums.absorb([gone.sums(&self.users)]);
-        self.outlines.set(low, &into.sums);
+        self.estimates.set(low, &into.sums);
         into.served = (into.served.0.min(gone.served.0), into.served.1.max(gone.served.1));
         for member in gone.members.drain(..) {
             (self.users[member].cluster, self.users[member].place) = (low, into.members.len());

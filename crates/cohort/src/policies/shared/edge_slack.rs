@@ -34,18 +34,18 @@ use crate::simd::vectorized;
 /// A slack that always has to be checked.
 const NONE: f64 = -1.0;
 
-/// References have so many numbers or a multiple, the last ones zero, so that no distance has a
+/// References are padded with zeros to a multiple of this length, so that no distance has a
 /// remainder.
 const PADDING: usize = 4;
 
-/// Bounds hold up to rounding: closer calls than this, relative to what is compared, are looked at.
+/// Bounds hold up to rounding: pairs closer than this, relatively, are compared exactly.
 const ROUNDING: f64 = 1e-12;
 
 /// The slacks of all users.
 #[derive(Clone)]
 pub(crate) struct EdgeSlacks {
     pub(crate) alpha2: f64,
-    /// What is added to every c_i.
+    /// The constant added to every c_i.
     tolerance: f64,
     pub(crate) dim: usize,
     pub(crate) users: Vec<EdgeSlack>,
@@ -91,7 +91,7 @@ impl EdgeSlacks {
         }
     }
 
-    /// Of users of whom this is known; everybody has to look at its edges first.
+    /// Of users whose slack is known; all users must check their edges first.
     pub(crate) fn of(ofuls: &[Oful], dim: usize, alpha2: f64, tolerance: f64) -> Self {
         let mut slacks = Self::new(ofuls.len(), dim, alpha2, tolerance);
         for (user, oful) in ofuls.iter().enumerate() {
@@ -104,7 +104,7 @@ impl EdgeSlacks {
         slacks
     }
 
-    /// c_i after so many rewards.
+    /// c_i after the given number of rewards.
     fn reach(&self, rewards: f64) -> f64 {
         self.alpha2 * uncertainty(rewards) + self.tolerance
     }
@@ -125,7 +125,7 @@ impl EdgeSlacks {
         }
     }
 
-    /// A user has learned: takes note of it and tells whether its edges must be looked at.
+    /// Updates a user after a reward; returns whether its edges must be checked.
     pub(crate) fn moved(&mut self, user: usize, oful: &Oful) -> bool {
         let moved = distance_squared(oful.estimate(), self.reference(user)).sqrt();
         let reach = self.reach(oful.progress().updates);

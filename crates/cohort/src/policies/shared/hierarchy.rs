@@ -14,12 +14,12 @@
 use std::io::{self, Read, Write};
 
 use super::served::{read_ridges, write_ridges};
-use crate::clumps::Clumps;
+use crate::algebra::Cholesky;
 use crate::intercept::INTERCEPT;
-use crate::linear::symmetric::Cholesky;
 use crate::linear::{Ridge, dot};
 use crate::params::{NOT_NEGATIVE, POSITIVE, Param, Settings};
 use crate::saved::{check_equal, read_numbers, write_numbers};
+use crate::shared_list::SharedList;
 use crate::{Error, Problem};
 
 /// The parameters of the hierarchy.
@@ -47,7 +47,7 @@ pub(crate) struct Hierarchy {
     pub(crate) sigma: f64,
     sigma_0: f64,
     /// Shared with copies until one of them learns.
-    users: Clumps<Ridge>,
+    users: SharedList<Ridge>,
     fresh: Ridge,
     /// Σ̄⁻¹.
     pub(crate) precision: Cholesky,
@@ -66,7 +66,7 @@ impl Hierarchy {
             lambda,
             sigma: sigma_0 * lambda.sqrt(),
             sigma_0,
-            users: Clumps::default(),
+            users: SharedList::default(),
             fresh: Ridge::new(dim, lambda),
             precision: Cholesky::identity(dim, settings.real("sigma_q").powi(-2)),
             moment: vec![0.0; dim],

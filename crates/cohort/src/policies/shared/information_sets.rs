@@ -9,12 +9,12 @@
 //!
 //! - rewards since it was kept are added (a list of the newest is there), and users who left the set are
 //!   taken out;
-//! - from the sum over everybody, those who are not in the set are taken out;
+//! - from the sum over all users, those outside the set are subtracted;
 //! - those who are in it are summed.
 //!
-//! A user without a lost edge has the sum over everybody, at no cost. With one decision a user in every
-//! round that is at most N rank-one updates of d²/2 numbers each, which stay in the cache; the N
-//! matrices themselves would be read from memory.
+//! A user that lost no edge has the sum over all users, at no cost. With one decision a user in
+//! every round that is at most N rank-one updates of d²/2 numbers each, which stay in the cache;
+//! the N matrices themselves would be read from memory.
 //!
 //! Where most of a sum has been taken out again, what is left of it is rounding: those are summed. What is
 //! kept follows from rewards alone, not from who was asked in between, and is part of the state: the same
@@ -35,7 +35,7 @@ use crate::saved::{
 /// The least part of a sum that may be left when users are taken out of it.
 const LEAST_PART: f64 = 1e-3;
 
-/// Who has lost its edge to whom; everybody else has one.
+/// The removed edges; all other pairs of users have one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CutEdges {
     of: Vec<Bits>,
@@ -43,7 +43,7 @@ pub(crate) struct CutEdges {
 }
 
 impl CutEdges {
-    /// So many users have edges to everybody.
+    /// The given number of users, all edges present.
     pub(crate) fn grow_to(&mut self, users: usize) {
         self.of.resize(users.max(self.of.len()), Bits::default());
         self.count.resize(self.of.len(), 0);
@@ -132,9 +132,9 @@ impl Sum {
     }
 }
 
-/// The sum of a user, as it was when it last learned.
+/// The sum over a user's information set, as of its last update.
 #[derive(Clone, Debug)]
-struct Own {
+struct UserSum {
     sum: Sum,
     /// How many rewards there had been.
     until: usize,
@@ -146,8 +146,8 @@ struct Own {
 #[derive(Clone)]
 pub(crate) struct InformationSets {
     lambda: f64,
-    everybody: Sum,
-    own: Vec<Option<Box<Own>>>,
+    all_users: Sum,
+    own: Vec<Option<Box<UserSum>>>,
     /// The newest rewards: who, x, y.
     newest: VecDeque<(usize, Vec<f64>, f64)>,
     /// How many rewards there have been.
@@ -157,15 +157,15 @@ pub(crate) struct InformationSets {
 impl InformationSets {
     /// Of users who have seen this, with M = λI + Σxxᵀ.
     pub(crate) fn of(users: &[Oful], dim: usize, lambda: f64) -> Self {
-        let mut everybody = Sum::new(dim);
-        users.iter().for_each(|user| everybody.add(1.0, user, lambda));
-        Self { lambda, everybody, own: Vec::new(), newest: VecDeque::new(), rewards: 0 }
+        let mut all_users = Sum::new(dim);
+        users.iter().for_each(|user| all_users.add(1.0, user, lambda));
+        Self { lambda, all_users, own: Vec::new(), newest: VecDeque::new(), rewards: 0 }
     }
 
-    /// A user, of so many, has seen one more reward.
+    /// Adds a reward of a user.
     pub(crate) fn learned(&mut self, user: usize, x: &[f64], y: f64, users: usize) {
-        self.everybody.add_reward(x, y);
-        self.everybody.is_sound();
+        self.all_users.add_reward(x, y);
+        self.all_users.is_sound();
         self.rewards += 1;
         let room = if self.newest.len() < users { None } else { self.newest.pop_front() };
         let mut kept = room.map_or_else(Vec::new, |(_, kept, _)| kept);
@@ -189,7 +189,7 @@ impl InformationSets {
             if self.own.len() <= user {
                 self.own.resize_with(user + 1, || None);
             }
-            self.own[user] = Some(Box::new(Own { sum, until: self.rewards, left: Vec::new() }));
+            self.own[user] = Some(Box::new(UserSum { sum, until: self.rewards, left: Vec::new() }));
         }
     }
 
@@ -197,10 +197,10 @@ impl InformationSets {
     pub(crate) fn sum(&self, user: usize, users: &[Oful], cuts: &CutEdges) -> Cow<'_, Sum> {
         let lost = cuts.lost(user);
         if lost == 0 {
-            return Cow::Borrowed(&self.everybody);
+            return Cow::Borrowed(&self.all_users);
         }
         let members = users.len() - lost;
-        let in_time = |own: &&Own| {
+        let in_time = |own: &&UserSum| {
             let missed = self.rewards - own.until;
             missed <= self.newest.len() && missed + own.left.len() <= members.min(lost)
         };
@@ -208,7 +208,7 @@ impl InformationSets {
         let mut sum = match kept {
             Some(own) => self.caught_up(user, own, users, cuts),
             None if lost < members => {
-                let mut sum = self.everybody.clone();
+                let mut sum = self.all_users.clone();
                 (0..users.len())
                     .filter(|other| cuts.is_cut(user, *other))
                     .for_each(|other| sum.add(-1.0, &users[other], self.lambda));
@@ -223,7 +223,7 @@ impl InformationSets {
     }
 
     /// The rewards since it was kept added, then those taken out who have left.
-    fn caught_up(&self, user: usize, own: &Own, users: &[Oful], cuts: &CutEdges) -> Sum {
+    fn caught_up(&self, user: usize, own: &UserSum, users: &[Oful], cuts: &CutEdges) -> Sum {
         let (mut sum, mut left) = (own.sum.clone(), own.left.clone());
         left.sort_unstable();
         let missed = self.rewards - own.until;
@@ -242,7 +242,7 @@ impl InformationSets {
 
     /// The members' sums, added.
     fn summed(&self, user: usize, users: &[Oful], cuts: &CutEdges) -> Sum {
-        let mut sum = Sum::new(self.everybody.moment.len());
+        let mut sum = Sum::new(self.all_users.moment.len());
         for (other, seen) in users.iter().enumerate() {
             if !cuts.is_cut(user, other) {
                 sum.add(1.0, seen, self.lambda);
@@ -254,7 +254,7 @@ impl InformationSets {
 
     /// Writes what [`InformationSets::load`] reads.
     pub(crate) fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        self.everybody.save(out)?;
+        self.all_users.save(out)?;
         write_counts(out, &[self.rewards, self.newest.len(), self.own.len()])?;
         for (user, x, y) in &self.newest {
             write_places(out, [*user].into_iter())?;
@@ -279,7 +279,7 @@ impl InformationSets {
         dim: usize,
         lambda: f64,
     ) -> Result<Self, Error> {
-        let everybody = Sum::load(from, what, dim)?;
+        let all_users = Sum::load(from, what, dim)?;
         check_equal(what, "counts", read_count(from, what)?, 3)?;
         let (rewards, newest) = (read_count(from, what)?, read_count(from, what)?);
         let count = read_count(from, what)?;
@@ -302,12 +302,12 @@ impl InformationSets {
                 until => {
                     let sum = Sum::load(from, what, dim)?;
                     let left = read_places(from, what, users.len())?;
-                    Some(Box::new(Own { sum, until, left }))
+                    Some(Box::new(UserSum { sum, until, left }))
                 }
             };
             sets.own.push(own);
         }
-        (sets.everybody, sets.rewards) = (everybody, rewards);
+        (sets.all_users, sets.rewards) = (all_users, rewards);
         Ok(sets)
     }
 }
@@ -318,8 +318,8 @@ mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
-    /// Users of very different scales learn and lose edges at random; whoever decides, often or seldom,
-    /// has what its neighbours have seen, in whichever way it was found.
+    /// Users of very different scales learn and lose edges at random; every decision uses exactly
+    /// the rewards of the user's neighbours, however the sum was found.
     #[test]
     fn sums_are_those_of_the_members() {
         const USERS: usize = 30;

@@ -3,6 +3,7 @@
 
 use std::io::{self, Read, Write};
 
+use super::cluster_learners::{ClusterLearners, Histories};
 use crate::cluster::partition;
 use crate::linear::{Bank, Confidence};
 use crate::saved::{
@@ -24,11 +25,40 @@ pub(crate) struct PerCluster {
     averages: Vec<f64>,
 }
 
-impl PerCluster {
-    pub(crate) fn new(labels: Vec<usize>, dim: usize, confidence: &Confidence) -> Self {
+/// Nothing is kept of users: the letter of CMLB starts afresh.
+#[derive(Clone)]
+pub(crate) struct NoHistories {
+    users: usize,
+    dim: usize,
+}
+
+impl Histories for NoHistories {
+    fn new(users: usize, dim: usize, _lambda: f64) -> Self {
+        Self { users, dim }
+    }
+
+    fn estimates(&self, ofuls: &Bank) -> Vec<f64> {
+        ofuls.estimates()
+    }
+
+    fn learn(&mut self, _contexts: &Contexts, _arms: &[Arm], _rewards: &[f64]) {}
+
+    fn save(&self, _out: &mut dyn Write) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn load(&self, _from: &mut dyn Read, _what: &'static str) -> Result<Self, Error> {
+        Ok(self.clone())
+    }
+}
+
+impl ClusterLearners for PerCluster {
+    type Histories = NoHistories;
+
+    fn new(labels: Vec<usize>, histories: &NoHistories, confidence: &Confidence) -> Self {
         let sizes = partition::sizes(&labels);
         Self {
-            ofuls: Bank::new(sizes.len(), dim, confidence.lambda),
+            ofuls: Bank::new(sizes.len(), histories.dim, confidence.lambda),
             confidences: sizes.iter().map(|&size| confidence.averaged_over(size)).collect(),
             arms: vec![0; sizes.len()],
             averages: vec![0.0; sizes.len()],
@@ -37,12 +67,12 @@ impl PerCluster {
         }
     }
 
-    pub(crate) fn labels(&self) -> &[usize] {
+    fn labels(&self) -> &[usize] {
         &self.labels
     }
 
     /// Line 9: all users of a cluster play the arm given by its OFUL. Only clusters are scored.
-    pub(crate) fn choose(&mut self, contexts: &Contexts, arms: &mut [Arm]) {
+    fn choose(&mut self, contexts: &Contexts, _confidence: &Confidence, arms: &mut [Arm]) {
         let confidences = &self.confidences;
         let radius = |cluster: usize, progress| confidences[cluster].radius(progress);
         self.ofuls.choose(contexts, confidences[0].shape, radius, None, &mut self.arms);
@@ -52,7 +82,13 @@ impl PerCluster {
     }
 
     /// Line 10: the average of the members' rewards updates the cluster's OFUL.
-    pub(crate) fn learn(&mut self, contexts: &Contexts, arms: &[Arm], rewards: &[f64]) {
+    fn learn(
+        &mut self,
+        contexts: &Contexts,
+        arms: &[Arm],
+        rewards: &[f64],
+        _histories: &mut NoHistories,
+    ) {
         self.averages.fill(0.0);
         for ((label, arm), reward) in self.labels.iter().zip(arms).zip(rewards) {
             self.averages[*label] += reward;
@@ -64,29 +100,30 @@ impl PerCluster {
         self.ofuls.learn(contexts, &self.arms, &self.averages);
     }
 
-    pub(crate) fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
         write_labels(out, &self.labels)?;
         write_bank(out, &self.ofuls, self.confidences[0].lambda)
     }
 
-    pub(crate) fn load(
+    fn load(
         from: &mut dyn Read,
         what: &'static str,
-        (users, dim): (usize, usize),
+        histories: &NoHistories,
         confidence: &Confidence,
     ) -> Result<Self, Error> {
-        let mut loaded = Self::new(read_labels(from, what, users)?, dim, confidence);
+        let labels = read_labels(from, what, histories.users)?;
+        let mut loaded = Self::new(labels, histories, confidence);
         let clusters = loaded.sizes.len();
-        loaded.ofuls = read_whole_bank(from, what, dim, confidence.lambda, clusters)?;
+        loaded.ofuls = read_whole_bank(from, what, histories.dim, confidence.lambda, clusters)?;
         Ok(loaded)
     }
 }
 
-/// A policy whose clusters are given from the start: `oracle` is told them, `common` has one.
+/// A policy whose clusters are fixed: the true ones (`oracle`), or one for all users (`common`).
 pub(crate) struct KnownClusters {
     /// The name of the policy, for error messages.
     name: &'static str,
-    dim: usize,
+    users: NoHistories,
     confidence: Confidence,
     clusters: PerCluster,
 }
@@ -98,18 +135,19 @@ impl KnownClusters {
         labels: Vec<usize>,
         confidence: Confidence,
     ) -> Self {
-        let clusters = PerCluster::new(labels, dim, &confidence);
-        Self { name, dim, confidence, clusters }
+        let users = NoHistories { users: labels.len(), dim };
+        let clusters = PerCluster::new(labels, &users, &confidence);
+        Self { name, users, confidence, clusters }
     }
 }
 
 impl Policy for KnownClusters {
     fn choose(&mut self, contexts: &Contexts, arms: &mut [Arm]) {
-        self.clusters.choose(contexts, arms);
+        self.clusters.choose(contexts, &self.confidence, arms);
     }
 
     fn learn(&mut self, contexts: &Contexts, arms: &[Arm], rewards: &[f64]) {
-        self.clusters.learn(contexts, arms, rewards);
+        self.clusters.learn(contexts, arms, rewards, &mut self.users);
     }
 
     fn clusters(&self) -> Option<Vec<usize>> {
@@ -129,8 +167,7 @@ impl Saved for KnownClusters {
 
     fn load(&mut self, from: &mut dyn Read) -> Result<(), Error> {
         read_header(from, self.name, VERSION)?;
-        let size = (self.clusters.labels().len(), self.dim);
-        self.clusters = PerCluster::load(from, self.name, size, &self.confidence)?;
+        self.clusters = PerCluster::load(from, self.name, &self.users, &self.confidence)?;
         Ok(())
     }
 }

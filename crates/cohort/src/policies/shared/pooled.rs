@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 
 use rayon::prelude::*;
 
+use super::cluster_learners::{ClusterLearners, Histories};
 use crate::cluster::partition;
 use crate::linear::{Bank, Confidence, Oful, Statistics, Symmetric};
 use crate::saved::{read_labels, read_numbers, write_labels, write_numbers};
@@ -17,18 +18,26 @@ pub(crate) struct UserHistories {
     lambda: f64,
 }
 
-impl UserHistories {
-    pub(crate) fn new(users: usize, dim: usize, lambda: f64) -> Self {
+impl Histories for UserHistories {
+    fn new(users: usize, dim: usize, lambda: f64) -> Self {
         Self { users: vec![Statistics::new(dim); users], lambda }
     }
 
-    pub(crate) fn learn(&mut self, contexts: &Contexts, arms: &[Arm], rewards: &[f64]) {
+    fn estimates(&self, _ofuls: &Bank) -> Vec<f64> {
+        (self.users.par_iter())
+            .flat_map_iter(|user| {
+                Oful::from_statistics(user, self.lambda).estimate().to_vec().into_iter()
+            })
+            .collect()
+    }
+
+    fn learn(&mut self, contexts: &Contexts, arms: &[Arm], rewards: &[f64]) {
         for ((user, arm), reward) in self.users.iter_mut().zip(arms).zip(rewards) {
             user.learn(contexts.arm(*arm), *reward);
         }
     }
 
-    pub(crate) fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
         self.users.iter().try_for_each(|user| {
             write_numbers(out, user.gram.packed())?;
             write_numbers(out, &user.moment)?;
@@ -36,8 +45,7 @@ impl UserHistories {
         })
     }
 
-    /// Reads histories of as many users as there are in these.
-    pub(crate) fn load(&self, from: &mut dyn Read, what: &'static str) -> Result<Self, Error> {
+    fn load(&self, from: &mut dyn Read, what: &'static str) -> Result<Self, Error> {
         let mut loaded = Self { users: self.users.clone(), lambda: self.lambda };
         for user in &mut loaded.users {
             let mut counts = [0.0; 2];
@@ -48,7 +56,9 @@ impl UserHistories {
         }
         Ok(loaded)
     }
+}
 
+impl UserHistories {
     /// One OFUL per user on the user's whole history.
     pub(crate) fn ofuls(&self) -> Bank {
         let dim = self.users.first().map_or(1, |user| user.moment.len());
@@ -57,15 +67,6 @@ impl UserHistories {
             bank.set(at, &Oful::from_statistics(user, self.lambda));
         }
         bank
-    }
-
-    /// Every user's own estimate, row by row.
-    pub(crate) fn estimates(&self) -> Vec<f64> {
-        (self.users.par_iter())
-            .flat_map_iter(|user| {
-                Oful::from_statistics(user, self.lambda).estimate().to_vec().into_iter()
-            })
-            .collect()
     }
 }
 
@@ -83,8 +84,10 @@ pub(crate) struct PooledClusters {
     counts: Vec<f64>,
 }
 
-impl PooledClusters {
-    pub(crate) fn new(labels: Vec<usize>, histories: &UserHistories) -> Self {
+impl ClusterLearners for PooledClusters {
+    type Histories = UserHistories;
+
+    fn new(labels: Vec<usize>, histories: &UserHistories, _confidence: &Confidence) -> Self {
         let clusters = partition::sizes(&labels).len();
         let dim = histories.users.first().map_or(1, |user| user.moment.len());
         let mut pooled = vec![Statistics::new(dim); clusters];
@@ -101,16 +104,11 @@ impl PooledClusters {
         }
     }
 
-    pub(crate) fn labels(&self) -> &[usize] {
+    fn labels(&self) -> &[usize] {
         &self.labels
     }
 
-    pub(crate) fn choose(
-        &mut self,
-        contexts: &Contexts,
-        confidence: &Confidence,
-        arms: &mut [Arm],
-    ) {
+    fn choose(&mut self, contexts: &Contexts, confidence: &Confidence, arms: &mut [Arm]) {
         (self.arms.par_iter_mut().zip(&self.ofuls))
             .for_each(|(arm, oful)| *arm = oful.choose(contexts, confidence));
         for (arm, label) in arms.iter_mut().zip(&self.labels) {
@@ -118,8 +116,8 @@ impl PooledClusters {
         }
     }
 
-    /// Every reward updates the cluster now, and its user's history for ever.
-    pub(crate) fn learn(
+    /// Every reward updates the cluster, and its user's history.
+    fn learn(
         &mut self,
         contexts: &Contexts,
         arms: &[Arm],
@@ -147,7 +145,7 @@ impl PooledClusters {
         }
     }
 
-    pub(crate) fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
         write_labels(out, &self.labels)?;
         for (oful, (gram, rounds)) in self.ofuls.iter().zip(&self.since) {
             oful.save_as_numbers(out)?;
@@ -157,13 +155,14 @@ impl PooledClusters {
         Ok(())
     }
 
-    pub(crate) fn load(
+    fn load(
         from: &mut dyn Read,
         what: &'static str,
         histories: &UserHistories,
+        confidence: &Confidence,
     ) -> Result<Self, Error> {
         let labels = read_labels(from, what, histories.users.len())?;
-        let mut loaded = Self::new(labels, histories);
+        let mut loaded = Self::new(labels, histories, confidence);
         for (oful, (gram, rounds)) in loaded.ofuls.iter_mut().zip(&mut loaded.since) {
             *oful = Oful::load_numbers(from, what, gram.dim(), histories.lambda)?;
             read_numbers(from, what, gram.packed_mut())?;
@@ -171,9 +170,11 @@ impl PooledClusters {
         }
         Ok(loaded)
     }
+}
 
+impl PooledClusters {
     /// Dissolves the clusters: what their members played goes into the members' histories.
-    pub(crate) fn dissolve(self, histories: &mut UserHistories) {
+    pub(crate) fn dissolve(&self, histories: &mut UserHistories) {
         for (label, user) in self.labels.iter().zip(&mut histories.users) {
             let (gram, rewards) = &self.since[*label];
             user.gram.add(1.0, gram);

@@ -2,9 +2,9 @@
 
 use std::io::{self, Read, Write};
 
-use crate::clumps::Clumps;
 use crate::linear::{Oful, Ridge};
 use crate::saved::{check_equal, read_count, write_count};
+use crate::shared_list::SharedList;
 use crate::{Arm, Contexts, Error, OnlinePolicy, Order, Policy, Saved};
 
 /// A policy written for one user at a time: what it has besides its online form.
@@ -80,7 +80,7 @@ pub(crate) fn read_ofuls(
 pub(crate) fn write_ridges(
     out: &mut dyn Write,
     dim: usize,
-    ridges: &Clumps<Ridge>,
+    ridges: &SharedList<Ridge>,
 ) -> io::Result<()> {
     write_count(out, dim)?;
     write_count(out, ridges.len())?;
@@ -92,7 +92,7 @@ pub(crate) fn read_ridges(
     from: &mut dyn Read,
     what: &'static str,
     dim: usize,
-) -> Result<Clumps<Ridge>, Error> {
+) -> Result<SharedList<Ridge>, Error> {
     let all = read_all(from, what, dim, |from| Ridge::load(from, what, dim))?;
     Ok(all.into_iter().collect())
 }

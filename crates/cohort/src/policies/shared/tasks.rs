@@ -21,11 +21,11 @@ pub(crate) struct Tasks {
 }
 
 /// An estimator of all users at once, and its schedule.
-pub(crate) trait Fit: Clone + Send + 'static {
+pub(crate) trait JointEstimator: Clone + Send + 'static {
     /// The name of the policy, for error messages.
     const NAME: &'static str;
 
-    /// Whether arms are drawn at random after so many rewards.
+    /// Whether arms are drawn at random after `rewards` rewards.
     fn explores(&self, _rewards: f64) -> bool {
         false
     }
@@ -41,7 +41,7 @@ pub(crate) trait Fit: Clone + Send + 'static {
         Vec::new()
     }
 
-    /// Restores what [`Fit::kept`] returned.
+    /// Restores what [`JointEstimator::kept`] returned.
     fn keep(&mut self, _numbers: &[f64]) {}
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Greedy<F> {
     due: f64,
 }
 
-impl<F: Fit> Greedy<F> {
+impl<F: JointEstimator> Greedy<F> {
     pub(crate) fn new(users: usize, dim: usize, seed: u64, fit: F) -> Self {
         let tasks = Tasks { dim, users: vec![Statistics::new(dim); users], rewards: 0.0 };
         let (estimates, due) = (vec![0.0; users * dim], fit.next(0.0));
@@ -71,7 +71,7 @@ impl<F: Fit> Greedy<F> {
     }
 }
 
-impl<F: Fit> OneUser for Greedy<F> {
+impl<F: JointEstimator> OneUser for Greedy<F> {
     fn order(&self) -> Order {
         Order::Together
     }
@@ -81,7 +81,7 @@ impl<F: Fit> OneUser for Greedy<F> {
     }
 }
 
-impl<F: Fit> OnlinePolicy for Greedy<F> {
+impl<F: JointEstimator> OnlinePolicy for Greedy<F> {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
         if self.fit.explores(self.tasks.rewards) {
             let mut rng = stream(self.seed, user, self.rewards_of(user));
@@ -133,7 +133,7 @@ impl<F: Fit> OnlinePolicy for Greedy<F> {
     }
 }
 
-impl<F: Fit> State for Greedy<F> {
+impl<F: JointEstimator> State for Greedy<F> {
     const NAME: &'static str = F::NAME;
     const VERSION: u32 = 1;
 

@@ -1,4 +1,4 @@
-//! Who is there and what is forgotten.
+//! Changes of the set of users: new slots, removal, forgetting, renaming.
 
 use std::sync::Arc;
 
@@ -7,17 +7,15 @@ use crate::population::lanes::ZERO;
 use crate::simd::flat_mut;
 
 impl Ledger {
-    /// A slot for a user who has none: one that somebody left, if there is any. It has no home yet.
+    /// A slot for a new user: a free one if there is any. It has no storage yet.
     pub(super) fn new_slot(&mut self, user: usize) -> usize {
-        let slot = match user < self.straight {
-            true => user,
-            false => match self.free_slots.pop_first() {
-                None => return self.push_slot(user),
-                Some(slot) => {
-                    self.index.insert(user, slot, |slot| self.ids.value(slot as usize));
-                    slot as usize
-                }
-            },
+        let slot = if user < self.straight {
+            user
+        } else if let Some(slot) = self.free_slots.pop_first() {
+            self.index.insert(user, slot, |slot| self.ids.value(slot as usize));
+            slot as usize
+        } else {
+            return self.push_slot(user);
         };
         self.ids.set(slot, user);
         self.answered += 1;
@@ -70,7 +68,7 @@ impl Ledger {
         self.counts.set(slot, count);
     }
 
-    /// Forgets a user. Its slot is somebody else's then: if the user comes back, it is new.
+    /// Forgets a user and frees its slot; if the user comes back, it is new.
     pub fn remove(&mut self, user: usize) {
         self.settle();
         let Some(slot) = self.slot_of(user) else { return };
@@ -86,7 +84,7 @@ impl Ledger {
         self.leave(slot, user);
     }
 
-    /// Gives a user another number, which nobody else has any more.
+    /// Gives a user another id, which must be unused.
     pub fn rename(&mut self, user: usize, name: usize) {
         self.remove(name);
         let Some(slot) = self.slot_of(user) else { return };
@@ -100,7 +98,7 @@ impl Ledger {
         self.set_count(slot, count);
     }
 
-    /// A slot is nobody's any more.
+    /// Frees a slot.
     fn leave(&mut self, slot: usize, user: usize) {
         let is_straight = slot < self.straight;
         if !is_straight {

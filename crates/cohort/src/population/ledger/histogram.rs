@@ -12,9 +12,10 @@ pub struct Histogram {
 /// The bits of a count; of one that is not whole, the middle of its bucket.
 fn bucket(count: f64) -> u64 {
     const DROPPED: u32 = 52 - 7;
-    match count.fract() == 0.0 {
-        true => count.to_bits(),
-        false => count.to_bits() >> DROPPED << DROPPED | 1 << (DROPPED - 1),
+    if count.fract() == 0.0 {
+        count.to_bits()
+    } else {
+        count.to_bits() >> DROPPED << DROPPED | 1 << (DROPPED - 1)
     }
 }
 
@@ -50,7 +51,7 @@ impl Histogram {
         self.users.keys().next().map_or(0.0, |count| f64::from_bits(*count))
     }
 
-    /// How many users have at least so many, and the sum of their counts.
+    /// The number of users with at least `least` rewards, and the sum of their counts.
     pub fn from(&self, least: f64) -> (usize, f64) {
         let from = self.users.range(least.max(0.0).to_bits()..);
         from.fold((0, 0.0), |(all, total), (count, users)| {

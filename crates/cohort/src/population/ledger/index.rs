@@ -13,9 +13,9 @@ const PAGE: usize = 8192;
 /// Bits of the hash that tell pages apart, at most; where they are used up, pages grow.
 const MOST_BITS: u32 = 20;
 
-/// The index. Whoever asks says which id a slot has.
+/// The index. The caller supplies the id of a slot.
 #[derive(Clone, Debug)]
-pub struct Index {
+pub struct SlotIndex {
     /// How many leading bits of the hash choose the page.
     bits: u32,
     /// The page of each value of those bits.
@@ -101,7 +101,7 @@ impl Page {
     }
 }
 
-impl Index {
+impl SlotIndex {
     /// Without any user.
     pub fn new() -> Self {
         Self { bits: 0, directory: vec![0], pages: vec![Arc::new(Page::new(0, 8))] }
@@ -197,7 +197,7 @@ mod tests {
         for spread in [1usize, 256, 1_000_003, 1 << 40] {
             let ids: Vec<usize> = (0..60_000).map(|k: usize| k.wrapping_mul(spread)).collect();
             let id_of = |slot: u32| ids[slot as usize];
-            let mut index = Index::new();
+            let mut index = SlotIndex::new();
             for (slot, id) in ids.iter().enumerate() {
                 assert_eq!(index.find(*id, id_of), None);
                 index.insert(*id, slot as u32, id_of);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::sums::{TILE, Tile, add_to_lane};
+use super::sums::{RowTile, TILE, add_to_lane};
 use super::{F64x8, Home, LANES, Ledger, NONE};
 use crate::{Arm, Contexts};
 
@@ -48,7 +48,7 @@ fn write_down(
     users: &[Option<usize>; LANES],
     dim: usize,
     memory: f64,
-    tile: &mut Tile,
+    tile: &mut RowTile,
     sums: &mut [F64x8],
 ) {
     for rounds in rounds.chunks(TILE) {
@@ -98,7 +98,7 @@ impl Ledger {
         self.in_rounds = self.in_rounds.max(users);
     }
 
-    /// Adds rounds that wait to the sums. Whoever looks at statistics does this first.
+    /// Adds pending rounds to the sums; required before statistics are read.
     pub fn settle(&mut self) {
         if self.waiting.is_empty() {
             return;
@@ -112,12 +112,12 @@ impl Ledger {
             slot.filter(|slot| *slot != NONE).map(|slot| ids.value(slot as usize))
         };
         self.blocks.pieces_mut().into_par_iter().enumerate().for_each_init(
-            || Tile::new(dim + 2, false),
+            || RowTile::new(dim + 2, false),
             |tile, (piece, blocks)| {
                 for at in 0..blocks.len() / stride {
                     let first = (piece * per_piece + at) * LANES;
                     let users = std::array::from_fn(|lane| user_of(first + lane));
-                    // Where nobody answered, nothing is copied.
+                    // Without rewards nothing is copied.
                     if users.iter().flatten().any(|user| *user < longest) {
                         let sums = &mut Arc::make_mut(blocks)[at * stride..][..stride];
                         write_down(&rounds, &users, dim, memory, tile, sums);
@@ -128,7 +128,7 @@ impl Ledger {
         self.count_rounds(&rounds, longest);
     }
 
-    /// This, or a copy in which no rounds wait: for those who may only look.
+    /// This ledger, or a copy without pending rounds: for read-only callers.
     pub fn settled(&self) -> Cow<'_, Self> {
         if self.waiting.is_empty() {
             return Cow::Borrowed(self);
@@ -148,9 +148,10 @@ impl Ledger {
                 continue;
             }
             for (user, count) in ids.iter().zip(Arc::make_mut(counts)) {
-                let rewards = match *user < shortest {
-                    true => rounds.len(),
-                    false => rounds.iter().filter(|round| *user < round.users()).count(),
+                let rewards = if *user < shortest {
+                    rounds.len()
+                } else {
+                    rounds.iter().filter(|round| *user < round.users()).count()
                 };
                 let old = *count;
                 *count = count_after(old, self.memory, rewards);

@@ -1,4 +1,4 @@
-//! What was seen of every user who has rewards: the sums of zzᵀ over its rewards, z = (x, 1, y).
+//! The sufficient statistics of every user with rewards: Σzzᵀ, z = (x, 1, y).
 //!
 //! | file | question it answers |
 //! | --- | --- |
@@ -21,7 +21,7 @@
 //! count from the first one that was ever seen, so that rewards around a million keep their digits.
 //!
 //! A copy shares all numbers with what it was copied from until one of the two learns, and then
-//! only what is learned about is copied: a refit or a snapshot works on a copy beside decisions.
+//! only what is written to is copied: a refit or a snapshot works on a copy while decisions go on.
 
 mod changing;
 mod histogram;
@@ -38,11 +38,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use self::histogram::Histogram;
-use self::index::{Index, NONE};
+use self::index::{NONE, SlotIndex};
 use self::learning::PendingRound;
-use self::rows::{Circle, RowPool};
+use self::rows::{RowPool, RowRing};
 use super::lanes::{F64x8, LANES};
-use crate::linear::symmetric::packed_len;
+use crate::algebra::packed_len;
 use crate::pieces::Pieces;
 
 pub use rows::Rows;
@@ -51,7 +51,7 @@ pub use rows::Rows;
 #[derive(Clone, Debug)]
 pub struct Ledger {
     dim: usize,
-    /// What an earlier reward still counts when the user gets another one: 1 is for ever.
+    /// The factor by which earlier rewards are discounted at each new one; 1 keeps all.
     memory: f64,
     origin: Option<f64>,
     rewards: f64,
@@ -63,9 +63,9 @@ pub struct Ledger {
     /// Slots before this one, as many as can be, are those of the users of the same number, unless they
     /// are gone, and are not in the index.
     straight: usize,
-    /// Slots after those whose user is gone: whoever comes next gets the first.
+    /// Free slots of removed users; a new user gets the first.
     free_slots: BTreeSet<u32>,
-    index: Index,
+    index: SlotIndex,
     rows: RowPool,
     blocks: Pieces<F64x8>,
     /// The slot of every lane of the blocks that was ever taken.
@@ -74,30 +74,29 @@ pub struct Ledger {
     histogram: Histogram,
     /// Users below this have packed sums.
     in_rounds: usize,
-    /// Rounds that are not yet in the sums.
+    /// Rounds that are not yet added to the sums.
     waiting: Vec<Arc<PendingRound>>,
 }
 
 /// Where the numbers of a slot are.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Home {
-    /// Nowhere: the user is forgotten.
+    /// The user was removed.
     Gone,
     /// Rows of its own.
-    Rows(Circle),
+    Rows(RowRing),
     /// A lane of the blocks, counted over all of them.
     Packed(u32),
 }
 
-/// What is kept of earlier rewards at each new one, for a half-life in a user's own rewards;
-/// without one everything counts for ever.
+/// The discount factor of a half-life, counted in a user's own rewards; 1 without a half-life.
 pub fn memory_of(half_life: Option<f64>) -> f64 {
     half_life.map_or(1.0, |rewards| 0.5_f64.powf(1.0 / rewards))
 }
 
 impl Ledger {
-    /// Of nobody. `memory` is what an earlier reward still counts when the user gets another one:
-    /// see [`memory_of`].
+    /// Empty. `memory` is the factor by which earlier rewards are discounted at each new one: see
+    /// [`memory_of`].
     pub fn new(dim: usize, memory: f64) -> Self {
         Self {
             dim,
@@ -110,7 +109,7 @@ impl Ledger {
             counts: Pieces::new(1),
             straight: 0,
             free_slots: BTreeSet::new(),
-            index: Index::new(),
+            index: SlotIndex::new(),
             rows: RowPool::new(dim),
             blocks: Pieces::new(packed_len(dim + 2)),
             owners: Pieces::new(1),
@@ -131,27 +130,27 @@ impl Ledger {
         packed_len(self.dim + 2)
     }
 
-    /// What an earlier reward still counts when the user gets another one.
+    /// The factor by which earlier rewards are discounted at each new one.
     pub fn memory(&self) -> f64 {
         self.memory
     }
 
-    /// What rewards count from: the first that was ever seen, 0 before that.
+    /// The origin of rewards: the first one ever seen, 0 before that.
     pub fn origin(&self) -> f64 {
         self.origin.unwrap_or(0.0)
     }
 
-    /// How many rewards there ever were, of all users together.
+    /// The number of rewards of all users.
     pub fn rewards(&self) -> f64 {
         self.rewards
     }
 
-    /// How many users have rewards.
+    /// The number of users with rewards.
     pub fn answered(&self) -> usize {
         self.answered
     }
 
-    /// How many slots there are, with those of users that were removed.
+    /// The number of slots, those of removed users included.
     pub fn slots(&self) -> usize {
         self.ids.len()
     }
@@ -179,7 +178,7 @@ impl Ledger {
         self.counts.pieces()
     }
 
-    /// n of a user, with what is waiting; 0 where it has no rewards.
+    /// n of a user, pending rounds included; 0 if it has no rewards.
     pub fn rewards_of(&self, user: usize) -> f64 {
         let Some(slot) = self.slot_of(user) else { return 0.0 };
         let waiting = self.waiting.iter().filter(|round| user < round.users()).count();
@@ -192,8 +191,8 @@ impl Ledger {
         self.histogram.of_rank(rank)
     }
 
-    /// The mean of n over the users that have so many rewards at least, as exact as that; every round that
-    /// waits is one more reward of each.
+    /// The mean of n over the users with at least `least` rewards, to the same accuracy; every
+    /// pending round counts as one reward of each.
     pub fn mean_count_from(&self, least: f64) -> f64 {
         let (users, total) = self.histogram.from(least);
         total / users.max(1) as f64 + self.waiting.len() as f64
@@ -224,7 +223,7 @@ impl Ledger {
         (place as usize / LANES, place as usize % LANES)
     }
 
-    fn circles(&self) -> impl Iterator<Item = Circle> {
+    fn circles(&self) -> impl Iterator<Item = RowRing> {
         self.homes.pieces().flatten().filter_map(|home| match home {
             Home::Rows(circle) => Some(*circle),
             _ => None,

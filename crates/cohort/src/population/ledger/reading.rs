@@ -2,16 +2,16 @@
 
 use rayon::prelude::*;
 
-use super::sums::{TILE, Tile, add_one};
+use super::sums::{RowTile, TILE, add_one};
 use super::{F64x8, Home, LANES, Ledger, Rows};
-use crate::linear::symmetric::packed_len;
+use crate::algebra::packed_len;
 use crate::population::Moments;
 use crate::population::lanes::ZERO;
 
 /// All users eight at a time: those with packed sums as they lie in memory, then those with rows
 /// in the order of their slots. Blocks can be worked on in parallel.
 #[derive(Clone, Debug)]
-pub struct Walk<'a> {
+pub struct SumBlocks<'a> {
     ledger: &'a Ledger,
     /// Slots that have rows.
     rows: Vec<usize>,
@@ -49,7 +49,7 @@ impl<'a> SumBlock<'a> {
     }
 }
 
-impl Walk<'_> {
+impl SumBlocks<'_> {
     /// How many blocks there are.
     pub fn blocks(&self) -> usize {
         self.ledger.blocks.len() + self.rows.len().div_ceil(LANES)
@@ -71,7 +71,7 @@ impl Walk<'_> {
     }
 }
 
-impl Walk<'_> {
+impl SumBlocks<'_> {
     /// The statistics of one of the blocks.
     pub fn moments(&self, at: usize) -> Moments {
         let mut scratch = Vec::new();
@@ -82,11 +82,11 @@ impl Walk<'_> {
 
 impl Ledger {
     /// All users eight at a time. Settle first.
-    pub fn walk(&self) -> Walk<'_> {
+    pub fn walk(&self) -> SumBlocks<'_> {
         debug_assert!(self.waiting.is_empty(), "rounds wait to be settled");
         let has_rows = |(slot, home): (usize, &Home)| matches!(home, Home::Rows(_)).then_some(slot);
         let rows = self.homes.pieces().flatten().enumerate().filter_map(has_rows).collect();
-        Walk { ledger: self, rows }
+        SumBlocks { ledger: self, rows }
     }
 
     /// The statistics of up to eight slots. Settle first.
@@ -136,7 +136,7 @@ impl Ledger {
             return;
         }
         let weighted = self.rows.is_weighted();
-        let mut tile = Tile::new(self.dim + 2, weighted);
+        let mut tile = RowTile::new(self.dim + 2, weighted);
         for _ in (0..most).step_by(TILE) {
             tile.clear();
             for (lane, rows) in &mut rows {

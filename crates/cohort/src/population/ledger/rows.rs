@@ -6,9 +6,9 @@
 use super::index::NONE;
 use crate::pieces::Pieces;
 
-/// The rows of one user: the last of the circle, and how many there are.
+/// The rows of one user, a circular list: its last row, and its length.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Circle {
+pub struct RowRing {
     pub last: u32,
     pub rows: u32,
 }
@@ -22,7 +22,7 @@ pub struct RowPool {
     links: Pieces<u32>,
     /// What every row counts, where that does not follow from its age.
     weights: Option<Pieces<f64>>,
-    /// The first of the rows that nobody has.
+    /// The head of the list of free rows.
     free: u32,
 }
 
@@ -82,12 +82,12 @@ impl RowPool {
     }
 
     /// The rows of a user.
-    pub fn of(&self, circle: Circle, memory: f64) -> Rows<'_> {
+    pub fn of(&self, circle: RowRing, memory: f64) -> Rows<'_> {
         Rows { pool: self, at: circle.last, left: circle.rows as usize, memory }
     }
 
     /// One more row for a user (`None` if it is the first), of weight 1.
-    pub fn append(&mut self, circle: Option<Circle>, x: &[f64], y: f64) -> Circle {
+    pub fn append(&mut self, circle: Option<RowRing>, x: &[f64], y: f64) -> RowRing {
         let new = self.take();
         let (numbers, last) = (self.rows.get_mut(new as usize), x.len());
         numbers[..last].copy_from_slice(x);
@@ -98,18 +98,18 @@ impl RowPool {
         match circle {
             None => {
                 self.links.set(new as usize, new);
-                Circle { last: new, rows: 1 }
+                RowRing { last: new, rows: 1 }
             }
-            Some(Circle { last, rows }) => {
+            Some(RowRing { last, rows }) => {
                 let first = self.links.value(last as usize);
                 self.links.set(new as usize, first);
                 self.links.set(last as usize, new);
-                Circle { last: new, rows: rows + 1 }
+                RowRing { last: new, rows: rows + 1 }
             }
         }
     }
 
-    /// A row that nobody has.
+    /// A free row.
     fn take(&mut self) -> u32 {
         if self.free != NONE {
             let row = self.free;
@@ -125,15 +125,15 @@ impl RowPool {
         row
     }
 
-    /// The rows of a user go to whoever comes next.
-    pub fn release(&mut self, circle: Circle) {
+    /// Frees the rows of a user.
+    pub fn release(&mut self, circle: RowRing) {
         let first = self.links.value(circle.last as usize);
         self.links.set(circle.last as usize, self.free);
         self.free = first;
     }
 
     /// Keeps weights row by row from now on; as yet they follow from ages.
-    pub fn keep_weights(&mut self, circles: impl Iterator<Item = Circle>, memory: f64) {
+    pub fn keep_weights(&mut self, circles: impl Iterator<Item = RowRing>, memory: f64) {
         if self.weights.is_some() {
             return;
         }
@@ -151,7 +151,7 @@ impl RowPool {
     }
 
     /// Multiplies the weights of a user's rows, where they are kept row by row.
-    pub fn weigh(&mut self, circle: Circle, factor: f64) {
+    pub fn weigh(&mut self, circle: RowRing, factor: f64) {
         let Some(weights) = self.weights.as_mut().filter(|_| factor != 1.0) else { return };
         let mut at = circle.last;
         for _ in 0..circle.rows {
@@ -161,7 +161,7 @@ impl RowPool {
     }
 
     /// Sets the weights of a user's rows, where they are kept row by row.
-    pub fn set_weights(&mut self, circle: Circle, values: &[f64]) {
+    pub fn set_weights(&mut self, circle: RowRing, values: &[f64]) {
         let Some(weights) = &mut self.weights else { return };
         let mut at = circle.last;
         for weight in &values[..circle.rows as usize] {

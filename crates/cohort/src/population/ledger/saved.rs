@@ -1,5 +1,6 @@
 //! How the ledger is written and read: rows as rows, packed sums as packed sums, every number with
-//! the same bits, and every slot and lane where it was, so that what is read goes on bit by bit.
+//! the same bits, and every slot and lane where it was, so that a loaded ledger continues bit by
+//! bit.
 //!
 //! ```text
 //! d | memory, rewards, origin | seen? weighted? | slots
@@ -11,7 +12,7 @@
 use std::io::{self, Read, Write};
 
 use super::{F64x8, Home, LANES, Ledger, NONE};
-use crate::linear::symmetric::packed_len;
+use crate::algebra::packed_len;
 use crate::population::lanes::ZERO;
 use crate::simd::{flat, flat_mut};
 use crate::{Error, saved};
@@ -212,9 +213,10 @@ impl Ledger {
 
     /// A slot whose user was removed.
     fn new_gone_slot(&mut self) {
-        match self.straight == self.slots() {
-            true => self.straight += 1,
-            false => drop(self.free_slots.insert(self.slots() as u32)),
+        if self.straight == self.slots() {
+            self.straight += 1;
+        } else {
+            self.free_slots.insert(self.slots() as u32);
         }
         self.ids.push(&[usize::MAX]);
         self.homes.push(&[Home::Gone]);

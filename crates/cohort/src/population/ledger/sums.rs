@@ -4,6 +4,7 @@
 //! so that all ways end in the same bits.
 
 use crate::population::lanes::{F64x8, LANES, ZERO};
+use crate::simd::vectorized;
 
 /// Rows that are worked on together: their lanes stay close to the processor.
 pub const TILE: usize = 8;
@@ -13,17 +14,17 @@ type Tall = [F64x8; TILE];
 
 /// Several rows of eight users. Where there are fewer, the rest is zeros, which change no sum.
 #[derive(Debug)]
-pub struct Tile {
+pub struct RowTile {
     /// Every coordinate.
     right: Vec<Tall>,
     /// The same times the weight of the row; empty where all weights are 1.
     left: Vec<Tall>,
-    /// What is kept, at every row, of the sum so far.
+    /// The discount factor of the sum so far, at every row.
     keep: Tall,
 }
 
-impl Tile {
-    /// Room for rows of so many coordinates.
+impl RowTile {
+    /// Space for rows of the given number of coordinates.
     pub fn new(coordinates: usize, weighted: bool) -> Self {
         let right = vec![[ZERO; TILE]; coordinates];
         let left = if weighted { right.clone() } else { Vec::new() };
@@ -62,9 +63,12 @@ impl Tile {
     }
 }
 
-widest! {
-    /// `sums ← keep·sums + left rightᵀ`, row after row, packed.
-    fn add(sums: &mut [F64x8], left: &[Tall], right: &[Tall], keep: &Tall) = add_kernel
+/// `sums ← keep·sums + left rightᵀ`, row after row, packed.
+fn add(sums: &mut [F64x8], left: &[Tall], right: &[Tall], keep: &Tall) {
+    vectorized(
+        #[inline(always)]
+        || add_kernel(sums, left, right, keep),
+    );
 }
 
 #[inline(always)]
@@ -83,9 +87,12 @@ fn add_kernel(sums: &mut [F64x8], left: &[Tall], right: &[Tall], keep: &Tall) {
     }
 }
 
-widest! {
-    /// `sums ← keep·sums + left rightᵀ` of one user, packed.
-    pub fn add_one(sums: &mut [f64], left: &[f64], right: &[f64], keep: f64) = add_one_kernel
+/// `sums ← keep·sums + left rightᵀ` of one user, packed.
+pub fn add_one(sums: &mut [f64], left: &[f64], right: &[f64], keep: f64) {
+    vectorized(
+        #[inline(always)]
+        || add_one_kernel(sums, left, right, keep),
+    );
 }
 
 #[inline(always)]

@@ -100,7 +100,7 @@ fn a_copy_shares_all_but_what_is_learned_after_it() {
     assert_eq!((ledger.rewards_of(1_030_000), copy.rewards_of(1_030_000)), (2.0, 1.0));
 }
 
-/// Users come and go for ever: whoever comes takes the place of somebody who went.
+/// Users come and go: a new user takes a freed slot.
 #[test]
 fn slots_of_users_who_went_are_used_again() {
     for numbers_again in [true, false] {
@@ -224,7 +224,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// One reward for each of so many users.
+/// One reward for each of the given number of users.
 fn rewards(users: usize, row: &[f64]) -> Vec<f64> {
     (0..users).map(|user| user as f64 * row[DIM]).collect()
 }

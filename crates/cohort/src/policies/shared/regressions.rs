@@ -4,14 +4,14 @@ use std::io::{self, Read, Write};
 use std::ops::Bound;
 
 use super::served::{read_ridges, write_ridges};
-use crate::clumps::Clumps;
 use crate::linear::Ridge;
 use crate::params::{Kind, Param, Settings};
 use crate::saved::check_equal;
+use crate::shared_list::SharedList;
 use crate::{Error, Problem};
 
-/// The parameters of [`Model`].
-pub(crate) const MODEL_PARAMS: &[Param] = &[
+/// The parameters of [`Regressions`].
+pub(crate) const REGRESSION_PARAMS: &[Param] = &[
     Param::real(
         "lambda",
         Kind::Real(Bound::Included(1e-6), Bound::Included(1e12)),
@@ -23,20 +23,20 @@ pub(crate) const MODEL_PARAMS: &[Param] = &[
 
 /// The regressions.
 #[derive(Clone)]
-pub(crate) struct Model {
+pub(crate) struct Regressions {
     pub(crate) dim: usize,
     common: bool,
     /// Shared with copies until one of them learns.
-    pub(crate) learners: Clumps<Ridge>,
+    pub(crate) learners: SharedList<Ridge>,
     /// A fresh one, for unknown users.
     fresh: Ridge,
 }
 
-impl Model {
+impl Regressions {
     pub(crate) fn new(problem: &Problem, settings: &Settings) -> Self {
         let fresh = Ridge::new(problem.dim, settings.real("lambda"));
         let common = settings.choice("model") == "common";
-        Self { dim: problem.dim, common, learners: Clumps::default(), fresh }
+        Self { dim: problem.dim, common, learners: SharedList::default(), fresh }
     }
 
     fn place(&self, user: usize) -> usize {

@@ -1,34 +1,35 @@
-//! A population as users are looked at through it: their messages, their shares in components, and what they add to sums.
+//! The E step for eight users: their messages, their responsibilities, and what they add to the
+//! sums.
 
-use super::algebra::times_in;
+use super::buffer_pool;
 use super::lanes::{F64x8, LANES, ZERO, each};
-use super::message::{Prepared, likelihoods, message_len, probe, write};
+use super::message::{MessagePrior, likelihoods, message_len, probe, write};
 use super::model::{Groups, Population};
 use super::moments::Moments;
 use super::pass::{Accumulator, ClassLanes, NEGLIGIBLE};
-use super::spare;
 use super::sums::ClassSums;
-use crate::linear::symmetric::packed_len;
-use crate::simd::{self, GatherRows, Kernel, Simd, with_scratch};
+use crate::algebra::lanes::times_in;
+use crate::algebra::packed_len;
+use crate::simd::{self, GatherRows, Kernel, Simd, vectorized, with_scratch};
 
-/// Shares below this say nothing about variances.
+/// Responsibilities below this do not contribute to variances.
 const SLIGHT: f64 = 0.01;
 
 /// The messages of eight users, one for each class of components.
 pub type Messages = [Vec<F64x8>; 2];
 
-/// A population prepared for looking at users.
-pub struct Lens<'a> {
+/// A population prepared for the E step.
+pub struct EStep<'a> {
     population: &'a Population,
     groups: Groups,
     /// Centres, row by row.
     means: Vec<f64>,
     probes: Vec<Vec<f64>>,
-    prepared: [Prepared; 2],
+    prepared: [MessagePrior; 2],
     log_weights: Vec<f64>,
 }
 
-impl<'a> Lens<'a> {
+impl<'a> EStep<'a> {
     /// For a population.
     pub fn new(population: &'a Population) -> Self {
         Self {
@@ -37,7 +38,7 @@ impl<'a> Lens<'a> {
             means: population.components.iter().flat_map(|one| &one.mean).copied().collect(),
             probes: population.components.iter().map(probe).collect(),
             prepared: [0, 1]
-                .map(|class| Prepared::new(&population.variances[class], population.noise)),
+                .map(|class| MessagePrior::new(&population.variances[class], population.noise)),
             log_weights: population.components.iter().map(|c| c.weight.ln()).collect(),
         }
     }
@@ -48,30 +49,30 @@ impl<'a> Lens<'a> {
     }
 
     /// Variances and noise of a class of components.
-    pub fn prepared(&self, class: usize) -> &Prepared {
+    pub fn prepared(&self, class: usize) -> &MessagePrior {
         &self.prepared[class]
     }
 
-    /// How many components there are.
+    /// The number of components.
     pub fn components(&self) -> usize {
         self.probes.len()
     }
 
-    /// Room for messages: none for cohorts where there are no cohorts.
+    /// Buffers for messages; none for cohorts where there are no cohorts.
     pub fn room(&self) -> Messages {
         let mut messages = Messages::default();
         self.make_room(&mut messages);
         messages
     }
 
-    /// The same where messages of another population were.
+    /// Resizes buffers that held messages of another population.
     pub fn make_room(&self, messages: &mut Messages) {
         let len = message_len(self.population.features() + 1);
         let wanted = [len, if self.components() > 1 { len } else { 0 }];
         for (message, len) in messages.iter_mut().zip(wanted) {
             if message.len() != len {
-                let fitting = if len == 0 { Vec::new() } else { spare::take(len) };
-                spare::give([std::mem::replace(message, fitting)]);
+                let fitting = if len == 0 { Vec::new() } else { buffer_pool::take(len) };
+                buffer_pool::give([std::mem::replace(message, fitting)]);
             }
         }
     }
@@ -131,7 +132,7 @@ impl<'a> Lens<'a> {
     fn add_class(
         &self,
         message: &[F64x8],
-        lists: &[Listed],
+        lists: &[ComponentLanes],
         whole: bool,
         class: usize,
         to: &mut Accumulator,
@@ -164,21 +165,21 @@ impl<'a> Lens<'a> {
     }
 }
 
-/// One component for each lane; where there is none its share is zero.
-pub(super) struct Listed {
+/// One component for each lane; a lane without one has responsibility zero.
+pub(super) struct ComponentLanes {
     components: [u32; LANES],
     share: F64x8,
 }
 
 /// Lists the shares of eight users in some components that say something about variances.
-fn list(shares: &[F64x8], components: &[u32], lists: &mut Vec<Listed>) {
+fn list(shares: &[F64x8], components: &[u32], lists: &mut Vec<ComponentLanes>) {
     lists.clear();
     let mut counts = [0; LANES];
     for &c in components {
         let share = &shares[c as usize];
         for lane in (0..LANES).filter(|lane| share[*lane] >= SLIGHT) {
             if counts[lane] == lists.len() {
-                lists.push(Listed { components: [0; LANES], share: ZERO });
+                lists.push(ComponentLanes { components: [0; LANES], share: ZERO });
             }
             let listed = &mut lists[counts[lane]];
             (listed.components[lane], listed.share[lane]) = (c, share[lane]);
@@ -297,8 +298,11 @@ impl Kernel for AddSquares<'_> {
     }
 }
 
-widest! {
-    fn add_outer(share: &F64x8, g: &[F64x8], outer: &mut [f64]) = add_outer_kernel
+fn add_outer(share: &F64x8, g: &[F64x8], outer: &mut [f64]) {
+    vectorized(
+        #[inline(always)]
+        || add_outer_kernel(share, g, outer),
+    );
 }
 
 #[inline(always)]
@@ -334,7 +338,7 @@ impl Kernel for Softmax<'_> {
         let (zero, mut total) = (simd.splat(0.0), simd.splat(0.0));
         for log in self.logs.iter_mut() {
             let below = simd.sub(simd.load(log), most);
-            // Shares that nobody will notice are none at all.
+            // Negligible responsibilities are set to zero.
             let share = simd.where_greater(below, simd.splat(-50.0), simd.exp(below), zero);
             total = simd.add(total, share);
             simd.store(share, log);

@@ -3,13 +3,13 @@
 use std::ops::Bound;
 
 use crate::params::{Kind, NOT_NEGATIVE, POSITIVE, Param, Settings};
-use crate::population::{Given, ScoringMode};
+use crate::population::{FitOptions, ScoringMode};
 
 const RATIO: Kind = Kind::Real(Bound::Excluded(1.0), Bound::Included(10.0));
 
 const POSITIVE_OR: Kind = Kind::RealOr(Bound::Excluded(0.0), Bound::Unbounded, &["auto", "never"]);
 
-/// What can be set.
+/// The parameters of the policy.
 pub(super) const PARAMS: &[Param] = &[
     Param::real("exploration", NOT_NEGATIVE, 1.0, "multiplies the width; 1 = as it should be"),
     Param::choice(
@@ -35,20 +35,20 @@ pub(super) const PARAMS: &[Param] = &[
     Param::derived("sigma", POSITIVE, "learned", "ablation: σ, told instead of learned"),
 ];
 
-/// What was set.
-pub(super) struct Chosen {
+/// The checked parameters.
+pub(super) struct CohortSettings {
     pub exploration: f64,
     pub thompson: bool,
     pub refit_ratio: f64,
     pub half_life: Option<f64>,
-    /// Whether everything is forgotten when users change.
+    /// Whether everything is forgotten after a drift.
     pub watched: bool,
-    pub given: Given,
+    pub given: FitOptions,
     pub scoring_mode: ScoringMode,
 }
 
-impl Chosen {
-    /// From settings that were checked.
+impl CohortSettings {
+    /// From checked settings.
     pub fn new(settings: &Settings) -> Self {
         let set = |name: &str| settings.optional(name);
         Self {
@@ -57,7 +57,7 @@ impl Chosen {
             refit_ratio: settings.real("refit_ratio"),
             half_life: set("half_life"),
             watched: settings.text("half_life").is_some_and(|word| word == "auto"),
-            given: Given {
+            given: FitOptions {
                 cohorts: settings.choice("mixture") == "learned",
                 directions: settings.choice("directions") == "learned",
                 noise: set("sigma").is_none(),

@@ -1,5 +1,4 @@
-//! The order in which the numbers of a population and of a belief are kept: written down once, for
-//! writing and for reading.
+//! The codec of populations and beliefs: each layout is written once, for writing and for reading.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -7,8 +6,8 @@ use std::io::{self, Read, Write};
 use super::INFO;
 use super::drift::Watch;
 use crate::Error;
+use crate::algebra::packed_len;
 use crate::linear::Symmetric;
-use crate::linear::symmetric::packed_len;
 use crate::population::{
     Basis, Belief, ClassBelief, Component, Guess, Member, Panel, Population, Recurrence, Verdict,
 };
@@ -16,8 +15,8 @@ use crate::saved::{
     check_equal, read_bound, read_count, read_numbers, write_bound, write_count, write_numbers,
 };
 
-/// Something numbers go to or come from.
-pub(super) trait Layout {
+/// A reader or a writer of numbers.
+pub(super) trait Codec {
     /// What can go wrong.
     type Error;
 
@@ -30,7 +29,8 @@ pub(super) trait Layout {
     /// A count.
     fn count(&mut self, count: &mut usize) -> Result<(), Self::Error>;
 
-    /// A list, of which a reader makes its items one by one: a count is not to be trusted with memory.
+    /// A list; a reader makes its items one by one, since a count may be wrong and must not
+    /// allocate.
     fn list<T>(
         &mut self,
         list: &mut Vec<T>,
@@ -49,10 +49,10 @@ pub(super) trait Layout {
     }
 }
 
-/// Numbers are written.
+/// Writes numbers.
 pub(super) struct Writer<'a>(pub &'a mut dyn Write);
 
-impl Layout for Writer<'_> {
+impl Codec for Writer<'_> {
     type Error = io::Error;
 
     fn numbers(&mut self, numbers: &mut [f64]) -> io::Result<()> {
@@ -68,10 +68,10 @@ impl Layout for Writer<'_> {
     }
 }
 
-/// Numbers are read.
+/// Reads numbers.
 pub(super) struct Reader<'a>(pub &'a mut dyn Read);
 
-impl Layout for Reader<'_> {
+impl Codec for Reader<'_> {
     type Error = Error;
 
     fn numbers(&mut self, numbers: &mut [f64]) -> Result<(), Error> {
@@ -107,7 +107,7 @@ fn scalars(population: &mut Population) -> Vec<&mut f64> {
 }
 
 /// All of a population.
-pub(super) fn population<L: Layout>(to: &mut L, all: &mut Population) -> Result<(), L::Error> {
+pub(super) fn population<L: Codec>(to: &mut L, all: &mut Population) -> Result<(), L::Error> {
     let dim = all.features();
     let mut scalars = scalars(all);
     let mut count = scalars.len();
@@ -116,7 +116,7 @@ pub(super) fn population<L: Layout>(to: &mut L, all: &mut Population) -> Result<
         to.bound(scalar)?;
     }
     for _ in scalars.len()..count {
-        // Of a later version, which knows more of a population.
+        // Fields of a later version.
         to.bound(&mut 0.0)?;
     }
     for variances in &mut all.variances {
@@ -141,8 +141,8 @@ pub(super) fn population<L: Layout>(to: &mut L, all: &mut Population) -> Result<
     )
 }
 
-/// Which of two populations is better.
-pub(super) fn verdict<L: Layout>(to: &mut L, all: &mut Verdict) -> Result<(), L::Error> {
+/// The comparison of two populations.
+pub(super) fn verdict<L: Codec>(to: &mut L, all: &mut Verdict) -> Result<(), L::Error> {
     let mut against = usize::from(all.against);
     to.numbers(std::slice::from_mut(&mut all.gain))?;
     to.numbers(std::slice::from_mut(&mut all.variance))?;
@@ -151,20 +151,20 @@ pub(super) fn verdict<L: Layout>(to: &mut L, all: &mut Verdict) -> Result<(), L:
     Ok(())
 }
 
-/// Whether arms come again.
-pub(super) fn recurrence<L: Layout>(to: &mut L, all: &mut Recurrence) -> Result<(), L::Error> {
+/// How often arms recur.
+pub(super) fn recurrence<L: Codec>(to: &mut L, all: &mut Recurrence) -> Result<(), L::Error> {
     to.numbers(std::slice::from_mut(&mut all.pairs))?;
     to.numbers(std::slice::from_mut(&mut all.same))
 }
 
-/// When users are looked at.
-pub(super) fn watch<L: Layout>(to: &mut L, all: &mut Watch) -> Result<(), L::Error> {
+/// The state of drift detection.
+pub(super) fn watch<L: Codec>(to: &mut L, all: &mut Watch) -> Result<(), L::Error> {
     to.numbers(std::slice::from_mut(&mut all.next))?;
     to.count(&mut all.restarts)
 }
 
 /// All of a panel's users.
-fn members<L: Layout>(to: &mut L, all: &mut Vec<Member>, dim: usize) -> Result<(), L::Error> {
+fn members<L: Codec>(to: &mut L, all: &mut Vec<Member>, dim: usize) -> Result<(), L::Error> {
     let nobody =
         || Member { user: 0, before: vec![0.0; packed_len(dim + 2)], since: VecDeque::new() };
     to.list(all, nobody, |to, one| {
@@ -196,7 +196,7 @@ pub(super) fn read_panel(from: &mut dyn Read, dim: usize) -> Result<Option<Panel
     Ok(Some(Panel::of(dim, all)))
 }
 
-/// What a population is before it is read: the population at large, and of that nothing.
+/// An empty population, to be read into.
 pub(super) fn no_population(dim: usize) -> Population {
     Population {
         components: vec![no_component(dim)],
@@ -220,7 +220,7 @@ fn no_component(dim: usize) -> Component {
     Component { weight: 0.0, mean: vec![0.0; dim + 1], doubt: Symmetric::zero(dim + 1) }
 }
 
-/// Whether this can be a population.
+/// Whether the numbers are those of a valid population.
 pub(super) fn is_sound(population: &Population) -> bool {
     let Population { components, variances, noise, noise_alike, reach, .. } = population;
     let finite = [population.origin, population.evidence, *noise, *reach];
@@ -234,14 +234,14 @@ pub(super) fn is_sound(population: &Population) -> bool {
         && variances.iter().flatten().all(|variance| *variance >= 0.0)
 }
 
-fn guess<L: Layout>(to: &mut L, guess: &mut Guess) -> Result<(), L::Error> {
+fn guess<L: Codec>(to: &mut L, guess: &mut Guess) -> Result<(), L::Error> {
     to.count(&mut guess.component)?;
     to.numbers(std::slice::from_mut(&mut guess.share))?;
     to.numbers(&mut guess.mean)
 }
 
-/// All of a belief; one of nothing stands for none.
-fn belief<L: Layout>(to: &mut L, belief: &mut Belief, dim: usize) -> Result<(), L::Error> {
+/// A belief; an empty one stands for none.
+fn belief<L: Codec>(to: &mut L, belief: &mut Belief, dim: usize) -> Result<(), L::Error> {
     let no_guess = || Guess { component: 0, share: 0.0, mean: vec![0.0; dim + 1] };
     let no_class = || ClassBelief { covariance: Symmetric::zero(dim + 1), guesses: Vec::new() };
     to.numbers(std::slice::from_mut(&mut belief.noise))?;
@@ -258,7 +258,7 @@ pub(super) fn write_belief(out: &mut dyn Write, of: Option<&Belief>) -> io::Resu
     belief(&mut Writer(out), &mut of, dim)
 }
 
-/// Reads a belief in R^d about a user of a population of so many components.
+/// Reads a belief in R^d about a user of a population with the given number of components.
 pub(super) fn read_belief(
     from: &mut dyn Read,
     dim: usize,

@@ -2,7 +2,7 @@
 //! row. What is off the hot path (Cholesky, inverse, eigendecomposition) is written for clarity; d
 //! is a few dozen at most.
 
-use crate::linear::sum_in_parts;
+use crate::linear::{dot, sum_in_parts};
 use crate::simd::vectorized;
 
 /// A symmetric matrix, packed: entry (i, j), j ≤ i, at `i(i+1)/2 + j`.
@@ -290,7 +290,7 @@ impl Cholesky {
 
     /// L z, which has covariance A where z has covariance I.
     pub fn times(&self, z: &[f64]) -> Vec<f64> {
-        (0..z.len()).map(|i| super::dot(self.lower.row(i), &z[..=i])).collect()
+        (0..z.len()).map(|i| dot(self.lower.row(i), &z[..=i])).collect()
     }
 
     /// A⁻¹.
@@ -384,7 +384,7 @@ mod tests {
                 }
                 for l in 0..7 {
                     let other = &eigen.vectors[l * 7..(l + 1) * 7];
-                    prop_assert!((super::super::dot(q, other) - f64::from(k == l)).abs() < 1e-12);
+                    prop_assert!((super::dot(q, other) - f64::from(k == l)).abs() < 1e-12);
                 }
             }
             let log_det: f64 = eigen.values.iter().map(|v| v.ln()).sum();
@@ -398,7 +398,7 @@ mod tests {
         ) {
             let mut outer = vec![0.0; packed_len(5)];
             pack_outer_doubled(&x, &mut outer);
-            let quadratic = super::super::dot(&outer, matrix.packed());
+            let quadratic = super::dot(&outer, matrix.packed());
             prop_assert!((quadratic - matrix.quadratic(&x)).abs() < 1e-12);
         }
     }
@@ -421,7 +421,7 @@ mod tests {
             let mut solved = x.clone();
             factor.solve(&mut solved);
             let (square, product) =
-                (super::super::dot(&half, &half), super::super::dot(&x, &solved));
+                (super::dot(&half, &half), super::dot(&x, &solved));
             prop_assert!((square - product).abs() < 1e-10);
         }
     }

@@ -1,31 +1,31 @@
-//! What clusters are compared by, eight clusters side by side: most pairs are far apart, and a few
-//! coordinates tell.
+//! The estimates of clusters, eight in SIMD lanes, for comparisons: most pairs are far apart, which
+//! a few coordinates show.
 
 use super::sets::Scales;
 use crate::linear::Oful;
 use crate::policies::shared::clubs::uncertainty;
 use crate::simd::{F64x8, Kernel, LANES, Simd, run};
 
-/// Lanes are compared up to rounding: what is this close is looked at on its own.
+/// Lanes are compared up to rounding: pairs this close are compared again exactly.
 const ROUNDING: f64 = 1e-9;
 
-/// After so many coordinates it is seen whether any of eight clusters can still be close.
+/// Coordinates after which clusters that cannot be close are dropped.
 const AT_ONCE: usize = 4;
 
 /// w_V and F(T_V) of all clusters.
 #[derive(Clone)]
-pub(super) struct Outlines {
+pub(super) struct ClusterEstimates {
     dim: usize,
     /// Blocks of eight clusters: a lane a coordinate, and one for F(T_V).
     lanes: Vec<F64x8>,
 }
 
-impl Outlines {
+impl ClusterEstimates {
     pub(super) fn new(dim: usize) -> Self {
         Self { dim, lanes: Vec::new() }
     }
 
-    /// Takes down what a cluster is now.
+    /// Updates the estimate of a cluster.
     pub(super) fn set(&mut self, at: usize, sums: &Oful) {
         let (start, lane) = self.place(at);
         let end = start + self.dim + 1;
@@ -55,28 +55,27 @@ impl Outlines {
             + scales.tolerance / 2.0
     }
 
-    /// All clusters that may be as close as that to one, itself and those that are no more among
-    /// them.
+    /// All clusters that may be that close to one; includes itself and unused ones.
     pub(super) fn near(&self, at: usize, estimate: &[f64], scales: &Scales, near: &mut Vec<usize>) {
         near.clear();
-        run(Near { outlines: self, estimate, own: self.uncertainty(at), scales, near });
+        run(NearClusters { estimates: self, estimate, own: self.uncertainty(at), scales, near });
     }
 }
 
-struct Near<'a> {
-    outlines: &'a Outlines,
+struct NearClusters<'a> {
+    estimates: &'a ClusterEstimates,
     estimate: &'a [f64],
     own: f64,
     scales: &'a Scales,
     near: &'a mut Vec<usize>,
 }
 
-impl Kernel for Near<'_> {
+impl Kernel for NearClusters<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Outlines { dim, lanes } = self.outlines;
+        let ClusterEstimates { dim, lanes } = self.estimates;
         let own = simd.splat(self.own);
         let wide = 1.0 + ROUNDING;
         let scale = simd.splat(wide * self.scales.estimates / 2.0);
@@ -110,28 +109,28 @@ mod tests {
     use crate::policies::shared::clubs::distance_squared;
     use rand::{RngExt, SeedableRng};
 
-    /// Whoever is close by the plain formula is found, and hardly anybody else.
+    /// All clusters that are close by the plain formula are found, and hardly any other.
     #[test]
     fn the_near_ones_are_those_of_the_formula() {
         let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(5);
         let scales = Scales { estimates: 0.7, frequencies: 1.0, tolerance: 0.1 };
         for (dim, clusters) in [(1, 9), (4, 17), (6, 40), (15, 64)] {
-            let mut outlines = Outlines::new(dim);
+            let mut estimates = ClusterEstimates::new(dim);
             let mut sums: Vec<Oful> = vec![Oful::new(dim, 1.0); clusters];
             for (at, sums) in sums.iter_mut().enumerate() {
                 for _ in 0..3 + 10 * (at % 7) {
                     let x: Vec<f64> = (0..dim).map(|_| rng.random_range(-1.0..1.0)).collect();
                     sums.learn(&x, x[0] * (at % 3) as f64);
                 }
-                outlines.set(at, sums);
+                estimates.set(at, sums);
             }
             let (mut near, mut found) = (Vec::new(), 0);
             for a in 0..clusters {
-                outlines.near(a, sums[a].estimate(), &scales, &mut near);
+                estimates.near(a, sums[a].estimate(), &scales, &mut near);
                 near.retain(|b| *b < clusters);
                 let close = |b: &usize| {
                     distance_squared(sums[a].estimate(), sums[*b].estimate()).sqrt()
-                        < outlines.alike(&scales, a, *b)
+                        < estimates.alike(&scales, a, *b)
                 };
                 assert_eq!(near, (0..clusters).filter(close).collect::<Vec<_>>());
                 found += near.len() - 1;

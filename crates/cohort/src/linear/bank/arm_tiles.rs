@@ -13,7 +13,7 @@ pub const TILES: [usize; 7] = [1, 2, 4, 6, 8, 10, 13];
 /// Arms are grouped into tiles of as many as a kernel scores at once, and inside a tile the weights
 /// of one coefficient are contiguous. The last tile is padded with arms that are never chosen.
 #[derive(Clone)]
-pub struct Offer {
+pub struct ArmTiles {
     /// The layout of blocks in the arms' own dimension.
     pub layout: Layout,
     /// Arms per tile.
@@ -32,7 +32,7 @@ pub struct Offer {
     pub offset: Vec<f64>,
 }
 
-impl Offer {
+impl ArmTiles {
     /// Prepares contexts in tiles of at most `widest` arms.
     pub fn new(contexts: &Contexts, shape: Shape, offsets: Option<&[f64]>, widest: usize) -> Self {
         let layout = Layout::new(contexts.dim());

@@ -4,11 +4,10 @@
 
 use std::marker::PhantomData;
 
-use crate::linear::symmetric::packed_len;
-use crate::population::lanes::F64x8;
-use crate::simd::Simd;
+use crate::algebra::packed_len;
+use crate::simd::{F64x8, Simd};
 
-/// Pivots below this share of their diagonal entry count as this: rounding has left nothing else.
+/// Pivots below this fraction of their diagonal entry are rounding errors, and are replaced by it.
 const LEAST_PIVOT: f64 = 1e-14;
 /// No pivot is smaller.
 const LEAST: f64 = 1e-300;
@@ -38,7 +37,7 @@ pub(crate) unsafe trait Sink: Copy {
     /// Whether entries of matrices of this dimension can be kept.
     fn allows(&self, dim: usize) -> bool;
 
-    /// What is kept of entry (i, j).
+    /// The value stored for entry (i, j).
     ///
     /// # Safety
     /// j ≤ i < dim, for a dimension that is allowed.
@@ -84,7 +83,7 @@ impl<'a> Packed<'a> {
     }
 }
 
-/// The matrix is there already, and its inverse is kept as it is.
+/// The matrix is factored in place, and its inverse is stored unchanged.
 #[derive(Clone, Copy)]
 pub(crate) struct InPlace;
 

@@ -2,11 +2,10 @@
 
 mod cholesky;
 
-use super::lanes::F64x8;
-use crate::linear::symmetric::packed_len;
-use crate::simd::{self, Kernel, Simd, with_scratch};
+use crate::algebra::packed_len;
+use crate::simd::{self, F64x8, Kernel, Simd, with_scratch};
 
-pub(super) use cholesky::{Entries, InPlace, Packed, Sink, factor_from, invert_lower, square_into};
+pub(crate) use cholesky::{Entries, InPlace, Packed, Sink, factor_from, invert_lower, square_into};
 
 /// The factor L of A = LLᵀ in place, packed, with reciprocals on its diagonal, and ln det A.
 pub fn factor(a: &mut [F64x8], dim: usize, log_det: &mut F64x8) {
@@ -155,7 +154,7 @@ impl Kernel for Times<'_> {
 
 /// [`times`] within a kernel: four rows at a time, whose sums stay in registers.
 #[inline(always)]
-pub(super) fn times_in<S: Simd>(simd: S, a: &[F64x8], b: &[F64x8], out: &mut [F64x8]) {
+pub(crate) fn times_in<S: Simd>(simd: S, a: &[F64x8], b: &[F64x8], out: &mut [F64x8]) {
     let mut first = 0;
     while first + 4 <= b.len() {
         times_rows::<S, 4>(simd, a, b, out, first);
@@ -206,7 +205,7 @@ fn times_rows<S: Simd, const R: usize>(
 
 /// x with Lx = b in place, L from [`factor`]; returns ‖x‖².
 #[inline(always)]
-pub(super) fn solve_lower_in<S: Simd>(simd: S, l: &[F64x8], b: &mut [F64x8]) -> S::V {
+pub(crate) fn solve_lower_in<S: Simd>(simd: S, l: &[F64x8], b: &mut [F64x8]) -> S::V {
     let mut total = simd.splat(0.0);
     for i in 0..b.len() {
         let row = &l[packed_len(i)..=packed_len(i) + i];
@@ -253,8 +252,14 @@ fn dots<S: Simd, const R: usize, const C: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linear::Symmetric;
-    use crate::population::lanes::{LANES, ZERO, each};
+    use crate::algebra::Symmetric;
+    use crate::simd::LANES;
+
+    const ZERO: F64x8 = F64x8::splat(0.0);
+
+    fn each(value: impl Fn(usize) -> f64) -> F64x8 {
+        F64x8(std::array::from_fn(value))
+    }
 
     fn matrices(dim: usize) -> Vec<Symmetric> {
         (0..LANES)

@@ -1,35 +1,36 @@
-//! Buffers that are used again: a fit needs megabytes for messages, and pages that are new cost as much as the arithmetic.
+//! A pool of buffers for messages: a fit needs megabytes of them, and the page faults of fresh ones
+//! cost as much as the arithmetic.
 
 use std::cell::RefCell;
 
 use super::lanes::{F64x8, ZERO};
 
-/// Lanes that a thread keeps at most: 32 MiB.
+/// The most lanes that a thread keeps: 32 MiB.
 const MOST_LANES: usize = 1 << 19;
 
 thread_local! {
     static SPARE: RefCell<Vec<Vec<F64x8>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A buffer of so many lanes, with whatever is in them.
+/// A buffer of the given size; its contents are unspecified.
 pub fn take(lanes: usize) -> Vec<F64x8> {
-    let found = SPARE.with_borrow_mut(|spare| {
-        let at = spare.iter().rposition(|buffer| buffer.len() == lanes)?;
-        Some(spare.swap_remove(at))
+    let found = SPARE.with_borrow_mut(|buffer_pool| {
+        let at = buffer_pool.iter().rposition(|buffer| buffer.len() == lanes)?;
+        Some(buffer_pool.swap_remove(at))
     });
     found.unwrap_or_else(|| vec![ZERO; lanes])
 }
 
-/// Keeps buffers for the next who needs such.
+/// Returns buffers to the pool.
 pub fn give(buffers: impl IntoIterator<Item = Vec<F64x8>>) {
-    SPARE.with_borrow_mut(|spare| {
-        let mut kept: usize = spare.iter().map(Vec::len).sum();
+    SPARE.with_borrow_mut(|buffer_pool| {
+        let mut kept: usize = buffer_pool.iter().map(Vec::len).sum();
         for buffer in buffers {
             kept += buffer.len();
             if buffer.is_empty() || kept > MOST_LANES {
                 kept -= buffer.len();
             } else {
-                spare.push(buffer);
+                buffer_pool.push(buffer);
             }
         }
     });

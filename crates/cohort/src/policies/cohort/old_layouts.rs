@@ -1,25 +1,25 @@
-//! What was kept by versions that knew one level for everybody: read, and made what it is now.
+//! Layouts of old versions, with one level for all users: read and converted.
 
 use std::io::Read;
 
 use super::INFO;
-use super::layout::{Layout, Reader, no_population};
+use super::codec::{Codec, Reader, no_population};
 use crate::Error;
+use crate::algebra::packed_len;
 use crate::linear::Symmetric;
-use crate::linear::symmetric::packed_len;
 use crate::population::{Component, Population};
 use crate::saved::{check_equal, read_bank, read_count};
 
-/// Their layout of all that is kept …
+/// Their version of the saved state …
 pub(super) const VERSION: u32 = 2;
-/// … and of what a fit found.
+/// … and of a fit's result.
 pub(super) const FITTED_VERSION: u32 = 1;
 
-/// The variance of levels, over that of the noise: they took a level for known.
+/// The variance of levels over that of the noise: old versions took the level for known.
 const LEVEL_VARIANCE: f64 = 0.01;
 
-/// What is taken over: all but beliefs, which follow from statistics and population.
-pub(super) struct Old {
+/// What is converted: all but beliefs, which follow from statistics and population.
+pub(super) struct OldState {
     pub fitted_rewards: f64,
     pub population: Option<Population>,
     /// How many times arms were drawn.
@@ -28,8 +28,8 @@ pub(super) struct Old {
     pub in_rounds: Option<usize>,
 }
 
-/// Reads what followed the ledger.
-pub(super) fn read(from: &mut dyn Read, dim: usize) -> Result<Old, Error> {
+/// Reads what follows the ledger.
+pub(super) fn read(from: &mut dyn Read, dim: usize) -> Result<OldState, Error> {
     // Rewards at the last fit, and the level that these were counted from.
     let [fitted_rewards, _] = read_some(from)?;
     let population = read_option(from, dim, 0.0)?;
@@ -45,7 +45,7 @@ pub(super) fn read(from: &mut dyn Read, dim: usize) -> Result<Old, Error> {
         0 => None,
         _ => Some(read_posteriors(from, dim)?),
     };
-    Ok(Old { fitted_rewards, population, draws, in_rounds })
+    Ok(OldState { fitted_rewards, population, draws, in_rounds })
 }
 
 /// How many rewards a fit had seen, and what it found, rewards counted from the given origin now.
