@@ -3,7 +3,7 @@
 use crate::experiment::Experiment;
 use crate::figures::scale::short;
 use crate::figures::{Figure, Panel, Point, Series};
-use crate::reproduce::evidence::{Played, Width};
+use crate::reproduce::evidence::{PolicyResult, Width};
 use crate::reproduce::job::JobOutcome;
 use crate::runner::Runs;
 
@@ -14,7 +14,7 @@ pub fn chart(experiment: &Experiment, runs: &Runs) -> Figure {
     let curve = |(at, label): (usize, &str)| {
         let outcomes = runs.repetitions.iter().map(|rep| JobOutcome::of(&rep.runs[at])).collect();
         let label = label.to_owned();
-        let played = Played { label, width: Width::Paper, chosen: Vec::new(), outcomes };
+        let played = PolicyResult { label, width: Width::Paper, chosen: Vec::new(), outcomes };
         let mut points = vec![Point { x: 0.0, y: 0.0, low: 0.0, high: 0.0 }];
         points.extend(played.curve(plan.rounds, None));
         let end = points.last().map_or(0.0, |point| point.y);
