@@ -134,6 +134,43 @@ fn keys_are_checked_before_the_body_as_described() {
     assert_eq!(raw(&service, &request).0, 200);
 }
 
+/// Most clients send all of a request before they read: one that is refused early must not find its connection broken.
+#[test]
+fn a_refusal_is_read_by_a_client_that_sends_all_of_its_body_first() {
+    let service = Running::start_with(|config| {
+        (config.admin_key, config.body_bytes) = (ADMIN.to_owned(), 100_000);
+    });
+    let length = 40 << 20;
+    for (key, path, expected) in [
+        (ADMIN, "/v1/apps", (413, "body_too_large")),
+        ("a guess", "/v1/apps", (403, "key_refused")),
+        (ADMIN, "/v1/nothing", (404, "no_such_page")),
+    ] {
+        let lengths = [format!("Content-Length: {length}"), "Transfer-Encoding: chunked".into()];
+        for (is_chunked, length_line) in [false, true].into_iter().zip(lengths) {
+            let mut request = format!(
+                "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+                 Authorization: Bearer {key}\r\n{length_line}\r\n\r\n"
+            );
+            match is_chunked {
+                true => {
+                    let piece = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
+                    (0..length >> 16).for_each(|_| request += &piece);
+                    request += "0\r\n\r\n";
+                }
+                false => request += &"x".repeat(length),
+            }
+            let answer = raw(&service, &request);
+            assert_eq!(code(&answer), expected, "{path} {length_line}");
+        }
+    }
+    // Nobody is kept waiting by connections that are on their way out.
+    let began = std::time::Instant::now();
+    let _open: Vec<_> = (0..5).map(|_| head_only(&service, "POST", "/v1/nothing", ADMIN)).collect();
+    drop(service);
+    assert!(began.elapsed() < Duration::from_secs(8), "it stops in {:?}", began.elapsed());
+}
+
 #[test]
 fn the_rate_is_checked_before_the_body_and_has_its_code() {
     let service = Running::start_with(|config| config.rate_per_second = 1);

@@ -481,22 +481,3 @@ fn stopping_under_load_loses_nothing() {
     // An answer may have been lost on the way to a client when its connection was closed.
     assert!((acknowledged..=acknowledged + 4).contains(&found), "{acknowledged} {found}");
 }
-
-#[test]
-fn tls_is_spoken_where_a_certificate_is_given() {
-    let folder = tempfile::tempdir().unwrap();
-    let certified = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
-    let (cert, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
-    std::fs::write(&cert, certified.cert.pem()).unwrap();
-    std::fs::write(&key, certified.signing_key.serialize_pem()).unwrap();
-    let service = start(|config| (config.tls_cert, config.tls_key) = (cert, key));
-    let root = ureq::tls::Certificate::from_pem(certified.cert.pem().as_bytes()).unwrap();
-    let tls = ureq::tls::TlsConfig::builder()
-        .root_certs(ureq::tls::RootCerts::new_with_certs(&[root]))
-        .build();
-    let agent = ureq::Agent::new_with_config(ureq::Agent::config_builder().tls_config(tls).build());
-    let said = agent.get(format!("{}/healthz", service.url.replace("http://", "https://"))).call();
-    assert_eq!(said.unwrap().body_mut().read_to_string().unwrap(), "ok\n");
-    let plain = service.agent.get(format!("{}/healthz", service.url)).call();
-    assert!(plain.is_err() || plain.unwrap().status().as_u16() >= 400);
-}

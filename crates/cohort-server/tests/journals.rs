@@ -2,6 +2,7 @@
 //! crash; what is damaged is named.
 #![allow(missing_docs)]
 
+mod files;
 mod nats;
 
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use cohort_server::journal::faulty::{Fault, FaultyJournal};
 use cohort_server::journal::memory::{MemoryDisk, MemoryJournal};
 use cohort_server::journal::segments::SegmentJournal;
 use cohort_server::journal::{Group, Journal, JournalError};
+use files::{files, used, write};
 use proptest::prelude::*;
 
 /// Somewhere a journal can be opened again and again.
@@ -257,39 +259,6 @@ fn a_flipped_bit_in_memory_is_named_wherever_it_is() {
     }
 }
 
-/// All files of a folder and of the folders in it.
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => found.extend(files(&path)),
-            false => found.push(path),
-        }
-    }
-    found.sort();
-    found
-}
-
-fn copy(from: &Path, to: &Path) {
-    for file in files(from) {
-        let target = to.join(file.strip_prefix(from).unwrap());
-        std::fs::create_dir_all(target.parent().unwrap()).unwrap();
-        write(&target, &std::fs::read(file).unwrap());
-    }
-}
-
-/// Writes a file without the zeros at its end, of which there may be many in advance.
-fn write(target: &Path, bytes: &[u8]) {
-    let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-    std::fs::write(target, &bytes[..used]).unwrap();
-    std::fs::File::options().write(true).open(target).unwrap().set_len(bytes.len() as u64).unwrap();
-}
-
-fn used(bytes: &[u8]) -> usize {
-    bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
-}
-
 /// Several files with ten groups in all, the last of which is synced, or not.
 fn some_files(last_is_synced: bool) -> (tempfile::TempDir, Vec<(u64, Vec<u8>)>) {
     let folder = tempfile::tempdir().unwrap();
@@ -439,93 +408,4 @@ fn a_reader_sees_what_is_there_while_more_comes_and_some_goes() {
     }
     assert!(reading.join().unwrap() > 1);
     assert!(journal.reader().bytes() < 3000 * 25);
-}
-
-/// A journal as an earlier version left it, all of its files.
-fn an_old_one() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/compat/v4/journal");
-    copy(&kept, folder.path());
-    folder
-}
-
-#[test]
-fn a_conversion_that_was_interrupted_is_done_again_or_finished() {
-    let place = an_old_one();
-    let expected = read_again(place.path()).unwrap();
-    assert!(expected.len() > 500, "{}", expected.len());
-    assert!(!place.path().join("store").exists() && !place.path().join("acknowledged").exists());
-
-    let interrupted = an_old_one();
-    let half = interrupted.path().join("converting");
-    std::fs::create_dir(&half).unwrap();
-    std::fs::write(half.join(format!("{:020}.segment", 1)), b"cohort seg").unwrap();
-    assert_eq!(read_again(interrupted.path()).unwrap(), expected);
-    assert!(!half.exists());
-
-    // It was complete, and the store not removed yet.
-    copy(an_old_one().path(), interrupted.path());
-    assert_eq!(read_again(interrupted.path()).unwrap(), expected);
-    assert!(!interrupted.path().join("store").exists());
-}
-
-#[test]
-fn an_old_journal_whose_end_is_gone_is_refused_and_stays_as_it_is() {
-    let place = an_old_one();
-    // As if many more had been acknowledged.
-    std::fs::write(place.path().join("acknowledged"), 1_000_000u64.to_le_bytes()).unwrap();
-    for _ in 0..2 {
-        let why = read_again(place.path()).err().map(|why| why.to_string()).unwrap_or_default();
-        assert!(why.contains("event 1000000 was acknowledged"), "{why}");
-        assert!(place.path().join("store").exists() && !place.path().join("segments").exists());
-    }
-}
-
-/// All events of the journal in a folder, as text; `None` if it was refused. Another process reads
-/// them, so that it is seen if damage to the old store's own files ends it: the store would believe a
-/// damaged count and ask for more memory than there is.
-fn read_in_another_process(folder: &Path) -> Option<String> {
-    let read = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "read_a_folder", "--ignored", "--nocapture"])
-        .env("COHORT_TEST_FOLDER", folder)
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&read.stdout).into_owned();
-    assert!(read.status.code().is_some(), "it is refused, not ended: {said}");
-    let events = said.lines().find_map(|line| line.split_once("EVENTS "))?.1.to_owned();
-    read.status.success().then_some(events)
-}
-
-#[test]
-#[ignore = "run by the test of damaged bytes, in a process of its own"]
-fn read_a_folder() {
-    let folder = PathBuf::from(std::env::var("COHORT_TEST_FOLDER").unwrap());
-    let events = read_again(&folder).unwrap_or_else(|why| panic!("{why}"));
-    println!("EVENTS {events:?}");
-}
-
-/// The store of earlier versions cuts its log where it cannot read on. Wherever a byte is damaged,
-/// the journal either still gives all events or says that it cannot.
-#[test]
-fn a_damaged_byte_of_an_old_journal_never_changes_what_is_read() {
-    let expected = format!("{:?}", read_again(an_old_one().path()).unwrap());
-    let (mut refused, mut tried) = (0, 0);
-    let whole = an_old_one();
-    for file in files(whole.path()) {
-        let written = std::fs::read(&file).unwrap();
-        let used = used(&written);
-        for at in (0..used).step_by((used / 8).max(1)) {
-            let damaged = an_old_one();
-            let target = damaged.path().join(file.strip_prefix(whole.path()).unwrap());
-            let mut bytes = written.clone();
-            bytes[at] ^= 0x41;
-            write(&target, &bytes);
-            tried += 1;
-            match read_in_another_process(damaged.path()) {
-                Some(found) => assert_eq!(found, expected, "{file:?} byte {at}"),
-                None => refused += 1,
-            }
-        }
-    }
-    assert!(tried > 30 && refused > 15, "{refused} of {tried} refused: nothing was damaged?");
 }

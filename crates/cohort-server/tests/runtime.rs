@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use cohort_server::clock::SystemClock;
+use cohort_server::clock::{Clock, SystemClock};
 use cohort_server::engine::recovery::recover;
 use cohort_server::engine::request::{ForUser, Inspection, Offer, RewardOutcome};
 use cohort_server::engine::runtime::{Durability, Handle, Options, Runtime};
@@ -17,10 +17,9 @@ use cohort_server::event::{Event, What};
 use cohort_server::journal::Journal;
 use cohort_server::journal::faulty::{Fault, FaultyJournal};
 use cohort_server::journal::memory::{MemoryDisk, MemoryJournal};
-use cohort_server::journal::segments::SegmentJournal;
 use cohort_server::settings::AppSettings;
 use cohort_server::snapshot::Snapshots;
-use cohort_server::snapshot::disk::{Disk, DiskFile, Folder, MemoryFolder};
+use cohort_server::snapshot::disk::{Disk, DiskFile, MemoryFolder};
 use cohort_server::state::State;
 use common::{LIMITS, create, decide, reward, state_bytes};
 use rand::SeedableRng;
@@ -93,6 +92,46 @@ fn a_journal_that_fails_ends_all_promises_and_leaves_no_snapshot_of_what_it_has_
             assert!(recovered.state.app("shop").unwrap().decisions().get("d0").is_some());
         }
     }
+}
+
+/// An engine that stopped at a bug must not look like one that is well; a clock that panics is such a bug.
+#[test]
+fn an_engine_that_panics_is_told_and_ends() {
+    struct Broken(Arc<AtomicBool>);
+    impl Clock for Broken {
+        fn now_ms(&self) -> u64 {
+            assert!(!self.0.load(Ordering::Relaxed), "a bug, made for this test");
+            SystemClock.now_ms()
+        }
+        fn steady_ms(&self) -> u64 {
+            SystemClock.steady_ms()
+        }
+    }
+    let breaks = Arc::new(AtomicBool::new(false));
+    let engine = Engine::new(State::default(), LIMITS, ChaCha12Rng::seed_from_u64(5));
+    let options = Options {
+        durability: Durability::Always,
+        queue: 64,
+        snapshot_events: 0,
+        snapshot_interval: Duration::ZERO,
+        prunes: false,
+    };
+    let journal = Box::new(MemoryJournal::open(&MemoryDisk::default()).unwrap());
+    let snapshots = Snapshots::new(MemoryFolder::default());
+    let clock = Box::new(Broken(breaks.clone()));
+    let runtime = Runtime::start(engine, journal, snapshots, clock, options).unwrap();
+    let (asker, handle) =
+        (tokio::runtime::Builder::new_current_thread().build().unwrap(), runtime.handle());
+    let ask = |app: &str| asker.block_on(handle.ask(create(app, AppSettings::new(3)))).map(drop);
+    ask("good").unwrap();
+    assert!(handle.failure().is_none());
+    breaks.store(true, Ordering::Relaxed);
+    assert!(ask("bad").is_err(), "whoever waits is told");
+    let why = asker.block_on(handle.ended());
+    assert!(why.contains("stopped at a bug"), "{why}");
+    assert!(handle.health().failures().iter().any(|told| told.contains("stopped at a bug")));
+    assert!(ask("later").is_err());
+    runtime.stop();
 }
 
 #[test]
@@ -393,72 +432,6 @@ fn a_journal_that_keeps_what_snapshots_do_not_have_is_enough() {
     let none = Snapshots::new(MemoryFolder::default());
     let why = recover(&journal, &none).err().map(|why| why.to_string()).unwrap_or_default();
     assert!(why.contains("are not there"), "{why}");
-}
-
-/// Whether a word is in any file of a folder.
-fn is_on_disk(folder: &std::path::Path, word: &str) -> bool {
-    std::fs::read_dir(folder).unwrap().any(|entry| {
-        let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => is_on_disk(&path, word),
-            // It may go while it is looked for.
-            false => std::fs::read(&path)
-                .is_ok_and(|bytes| bytes.windows(word.len()).any(|some| some == word.as_bytes())),
-        }
-    })
-}
-
-/// Whoever is forgotten, and an app that is deleted, are gone from all files some snapshots later, although
-/// nobody asks for anything any more; what the others taught is there after a restart.
-#[test]
-fn what_is_forgotten_goes_from_the_disk_even_if_nothing_else_happens() {
-    let place = tempfile::tempdir().unwrap();
-    let journal = || SegmentJournal::open(&place.path().join("journal")).unwrap();
-    let snapshots = || Snapshots::new(Folder::new(&place.path().join("snapshots")).unwrap());
-    let engine = Engine::new(State::default(), LIMITS, ChaCha12Rng::seed_from_u64(5));
-    let options = Options {
-        durability: Durability::Always,
-        queue: 64,
-        snapshot_events: 0,
-        snapshot_interval: Duration::from_millis(300),
-        prunes: true,
-    };
-    let clock = Box::new(SystemClock);
-    let runtime = Runtime::start(engine, Box::new(journal()), snapshots(), clock, options).unwrap();
-    let (asker, handle) =
-        (tokio::runtime::Builder::new_current_thread().build().unwrap(), runtime.handle());
-    let ask = |request| asker.block_on(handle.ask(request)).map(drop).unwrap();
-    let wait_until = |what: &str, done: &dyn Fn() -> bool| {
-        for _ in 0..600 {
-            if done() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        panic!("{what} after half a minute");
-    };
-    ask(create("shop", AppSettings::new(3)));
-    ask(create("secret-app", AppSettings::new(3)));
-    for (step, user) in (0..).zip(["ann-the-person", "bob", "ann-the-person", "eve"]) {
-        let id = format!("d{step}-of-{user}");
-        ask(decide("shop", user, Some(&id), 3, step));
-        ask(reward("shop", &id, 1.0));
-    }
-    ask(decide("secret-app", "bob", Some("secret"), 3, 1));
-    let (in_journal, in_snapshots) = (place.path().join("journal"), place.path().join("snapshots"));
-    assert!(is_on_disk(&in_journal, "ann-the-person"));
-    wait_until("no snapshot", &|| is_on_disk(&in_snapshots, "ann-the-person"));
-    ask(Request::ForgetUser { app: "shop".to_owned(), user: "ann-the-person".to_owned() });
-    ask(Request::DeleteApp { app: "secret-app".to_owned() });
-    let (ann, app) = ("ann-the-person", "secret");
-    wait_until("ann is still there", &|| !is_on_disk(place.path(), ann));
-    // That there was an app of that name is known: its name alone is left, in snapshots.
-    wait_until("the app is still there", &|| !is_on_disk(&in_journal, app));
-    assert!(is_on_disk(place.path(), "bob") && is_on_disk(place.path(), "eve"));
-    runtime.stop();
-    let recovered = recover(&journal(), &snapshots()).unwrap();
-    let shop = recovered.state.app("shop").unwrap();
-    assert_eq!((shop.users().count(), shop.counts().rewards), (2, 4));
 }
 
 /// A batch that is large is done in parts; somebody else is served between them, and limits are those of the whole.

@@ -88,8 +88,8 @@ pub(super) async fn drain(_: Admin) -> ApiError {
     ApiError::new(404, "no_cluster", "this service is not a node of a cluster")
 }
 
-/// What Prometheus reads. It names apps' routes, not apps; the admin's eyes only where keys are
-/// needed.
+/// What Prometheus reads. It names up to a hundred apps, and no users: for the admin alone where keys
+/// are needed.
 #[utoipa::path(get, path = "/metrics", tag = "operations", security(("admin_key" = [])), responses(
     (status = 200, content_type = "text/plain", body = String),
     (status = "4XX", body = ErrorBody),

@@ -25,6 +25,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
 use super::timed::{Patience, Timed};
 use super::tls::Certificate;
+use super::unread::Watched;
 
 /// Descriptors for connections that are on their way out when all places are taken.
 pub(super) const SLACK: usize = 32;
@@ -54,6 +55,8 @@ pub(super) struct Line {
     begun: AtomicU64,
     /// Whether several requests share it, so that bytes need not be the head of one (HTTP/2).
     shared: AtomicBool,
+    /// Whether a request was answered before all of it had come.
+    unread: AtomicBool,
     /// When something last moved, in milliseconds since the first connection.
     moved_ms: AtomicU64,
     end: Notify,
@@ -84,6 +87,16 @@ impl Line {
     /// Whether bytes between requests are the head of the next one.
     pub(super) fn reads_heads(&self) -> bool {
         !self.shared.load(Ordering::Relaxed)
+    }
+
+    /// A request was answered before all of it had come.
+    pub(super) fn leave_unread(&self) {
+        self.unread.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether its client may still be sending a request that was answered.
+    pub(super) fn is_unread(&self) -> bool {
+        self.unread.load(Ordering::Relaxed) && self.reads_heads()
     }
 
     /// Something moved.
@@ -320,7 +333,7 @@ async fn answer<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
 ) {
     let service = hyper::service::service_fn(move |request: Request<Incoming>| {
         let under_way = line.begin(request.version() == hyper::Version::HTTP_2);
-        let answer = router.call(request);
+        let answer = router.call(request.map(|body| Watched::new(body, line.clone())));
         async move {
             let answer = answer.await;
             drop(under_way);

@@ -4,26 +4,33 @@
 //! | --- | --- |
 //! | [`Server`] | how does it start, serve and stop? |
 //! | `connections` | who is connected, and who has to go when there is no room? |
+//! | `listening` | where does it listen, and what is read anew while it does? |
 //! | `timed` | how long may a client be silent? |
+//! | `unread` | was the body of a request read to its end? |
 //! | `descriptors` | how many connections may there be, so that the journal never lacks a file? |
 //! | `housekeeping` | is there room, and how long is the journal kept? |
 //! | `tls` | which certificate? |
+//! | `telemetry` | where do metrics and logs go? |
+//! | [`ServeError`] | why could it not start, or go on? |
 
 mod connections;
 mod descriptors;
+mod error;
 mod housekeeping;
+mod listening;
+mod telemetry;
 mod timed;
 mod tls;
+mod unread;
 
 use std::fs::{File, TryLockError};
-use std::io::IsTerminal;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::PrometheusHandle;
 use rand::SeedableRng;
 use rand::rngs::SysRng;
 use rand_chacha::ChaCha12Rng;
@@ -31,96 +38,29 @@ use rand_chacha::ChaCha12Rng;
 use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
 use crate::engine::Engine;
-use crate::engine::recovery::{RecoveryError, recover};
+use crate::engine::recovery::recover;
 use crate::engine::runtime::{Handle, Runtime};
 use crate::http::{Service, router};
-use crate::journal::JournalError;
 use crate::journal::segments::{Reader, SEGMENT_BYTES, SegmentJournal};
-use crate::measured;
 use crate::priority;
 use crate::snapshot::Snapshots;
 use crate::snapshot::disk::Folder;
 use connections::{SLACK, Terms};
 use descriptors::for_connections;
+pub use error::ServeError;
 use housekeeping::{Housekeeper, Keep};
+pub(crate) use listening::Listening;
+use listening::{bind, keep_up, reload_on_hangup};
+pub use telemetry::log;
+use telemetry::recorder;
 use timed::Patience;
 use tls::Certificate;
-
-/// Why the service could not start or go on.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    /// The address cannot be listened on.
-    #[error("cannot listen on {address}: {why}")]
-    Listen {
-        /// The address.
-        address: String,
-        /// Why not.
-        why: std::io::Error,
-    },
-    /// The data folder cannot be used.
-    #[error("the data folder {folder} cannot be used: {why}")]
-    Folder {
-        /// The folder.
-        folder: String,
-        /// Why not.
-        why: std::io::Error,
-    },
-    /// Somebody else uses the data folder.
-    #[error(
-        "another process serves the data folder {folder}: stop that one, or set data_dir to another \
-         folder"
-    )]
-    Served {
-        /// The folder.
-        folder: String,
-    },
-    /// The journal cannot be opened.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// The state does not come back.
-    #[error(transparent)]
-    Recovery(#[from] RecoveryError),
-    /// The certificate or its key cannot be used.
-    #[error("{key} {file} cannot be used: {why}; expected {expected}")]
-    Tls {
-        /// The key of the configuration: which of both.
-        key: &'static str,
-        /// The file.
-        file: String,
-        /// Why not.
-        why: String,
-        /// What it should be.
-        expected: &'static str,
-    },
-    /// The engine or its journal failed while it served.
-    #[error(
-        "the service cannot go on: {why}; what was acknowledged is safe: start it again, which reads \
-         what is really on the disk"
-    )]
-    Ended {
-        /// What failed.
-        why: String,
-    },
-    /// The cluster cannot be used.
-    #[error("{why}")]
-    Cluster {
-        /// Why not.
-        why: String,
-    },
-    /// The machine fails.
-    #[error("the machine refuses what the service needs: {0}")]
-    Machine(std::io::Error),
-}
 
 /// Segments of the journal are not made smaller.
 const LEAST_SEGMENT_BYTES: u64 = 1 << 20;
 
 /// How long callers are told that the service ends.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-
-/// Connections that may wait to be taken.
-#[cfg(unix)]
-const BACKLOG: i32 = 4096;
 
 /// A service that listens and has not begun to serve.
 pub struct Server {
@@ -281,73 +221,6 @@ impl Server {
     }
 }
 
-/// Listens where it is configured.
-fn bind(config: &Config) -> Result<(TcpListener, SocketAddr), ServeError> {
-    let listen = |why| ServeError::Listen { address: config.listen.clone(), why };
-    let listener = TcpListener::bind(&config.listen).map_err(listen)?;
-    // Clients that come all at once are queued, not turned away: the standard queue is for 128.
-    #[cfg(unix)]
-    rustix::net::listen(&listener, BACKLOG).map_err(|why| listen(why.into()))?;
-    listener.set_nonblocking(true).map_err(listen)?;
-    let address = listener.local_addr().map_err(listen)?;
-    // A name is what the machine says it is.
-    if !config.needs_keys() && !address.ip().is_loopback() {
-        let why = format!("it is {}, which others can reach; set admin_key", address.ip());
-        return Err(listen(std::io::Error::other(why)));
-    }
-    Ok((listener, address))
-}
-
-/// What a node of a cluster has in common with a single service: connections, certificates, metrics.
-pub(crate) struct Listening {
-    listener: TcpListener,
-    address: SocketAddr,
-    metrics: PrometheusHandle,
-    certificate: Option<Certificate>,
-    terms: Terms,
-    config: Config,
-}
-
-impl Listening {
-    /// Listens.
-    pub(crate) fn open(config: &Config) -> Result<Self, ServeError> {
-        let certificate = Certificate::open(config)?;
-        let most = for_connections(config.max_connections, descriptors::raise(), SLACK);
-        let (listener, address) = bind(config)?;
-        let no_metrics = || std::io::Error::other("metrics cannot be set up");
-        let metrics = recorder().ok_or_else(|| ServeError::Machine(no_metrics()))?;
-        let (terms, config) = (config.terms(most), config.clone());
-        Ok(Self { listener, address, metrics, certificate, terms, config })
-    }
-
-    /// Where.
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// What is counted.
-    pub(crate) fn metrics(&self) -> PrometheusHandle {
-        self.metrics.clone()
-    }
-
-    /// Answers until `stop` is done, which says how long what is under way may take.
-    pub(crate) async fn serve(
-        self,
-        router: Router,
-        service: Arc<Service>,
-        stop: impl Future<Output = Duration>,
-    ) -> Result<(), ServeError> {
-        let Self { listener, metrics, certificate, terms, config, .. } = self;
-        let listener = tokio::net::TcpListener::from_std(listener).map_err(ServeError::Machine)?;
-        let upkeep = tokio::spawn(keep_up(metrics, service.clone()));
-        let reload = tokio::spawn(reload_on_hangup(certificate.clone(), config, service));
-        connections::serve(listener, router, certificate, terms, stop).await;
-        upkeep.abort();
-        reload.abort();
-        Ok(())
-    }
-}
-
 impl Config {
     /// How large a file of the journal becomes: a small part of all that may be kept of it.
     fn segment_bytes(&self) -> u64 {
@@ -394,28 +267,6 @@ async fn stop_when(stop: impl Future<Output = ()>, engine: Handle, patience: Dur
     }
 }
 
-/// Reads the certificate anew when the process is told that its configuration has changed.
-async fn reload_on_hangup(certificate: Option<Certificate>, config: Config, service: Arc<Service>) {
-    use tokio::signal::unix::{SignalKind, signal};
-    let Ok(mut hangups) = signal(SignalKind::hangup()) else { return };
-    while hangups.recv().await.is_some() {
-        service.reload_admin_keys();
-        match certificate.as_ref().map_or(Ok(()), |certificate| certificate.reload(&config)) {
-            Ok(()) => tracing::info!("files were read anew"),
-            Err(why) => tracing::error!(%why, "the certificate stays as it was"),
-        }
-    }
-}
-
-/// Histograms collect numbers until somebody sorts them in, and keys may be changed.
-async fn keep_up(metrics: PrometheusHandle, service: Arc<Service>) {
-    loop {
-        tokio::time::sleep(Duration::from_secs(2)).await;
-        metrics.run_upkeep();
-        service.reload_admin_keys();
-    }
-}
-
 /// Takes a folder for this process alone, as long as the file is open.
 fn lock(folder: &Path) -> Result<File, ServeError> {
     let name = || folder.display().to_string();
@@ -426,40 +277,6 @@ fn lock(folder: &Path) -> Result<File, ServeError> {
         Err(TryLockError::WouldBlock) => Err(ServeError::Served { folder: name() }),
         Err(TryLockError::Error(why)) => Err(fails(why)),
     }
-}
-
-/// The recorder of all metrics of this process, however many services it runs.
-fn recorder() -> Option<PrometheusHandle> {
-    static RECORDER: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
-    const SECONDS: &[f64] =
-        &[0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0];
-    const EVENTS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 1024.0, 4096.0];
-    let set_up = || {
-        use metrics_exporter_prometheus::Matcher::Full;
-        let groups = Full("cohort_journal_group_events".to_owned());
-        let builder = PrometheusBuilder::new().set_buckets(SECONDS).ok()?;
-        let handle =
-            builder.set_buckets_for_metric(groups, EVENTS).ok()?.install_recorder().ok()?;
-        measured::describe();
-        Some(handle)
-    };
-    RECORDER.get_or_init(set_up).clone()
-}
-
-/// Sends logs to standard error in the configured form. Only the first call in a process counts.
-pub fn log(config: &Config) {
-    use tracing_subscriber::EnvFilter;
-    // Who changed what is always told.
-    let levels = format!("warn,cohort_server={},cohort_server::audit=info", config.log_level);
-    let filter = EnvFilter::new(levels);
-    let logs = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr);
-    let _ = match config.log_format.as_str() {
-        "json" => logs.json().try_init(),
-        _ => logs.try_init(),
-    };
 }
 
 #[cfg(test)]

@@ -1,14 +1,16 @@
 //! How long may a client be silent? A stream that ends when its client takes too long for its first
 //! byte, for the head of a request, or for anything while no request is under way; and when it does
-//! not take what it asked for.
+//! not take what it asked for. A client that was answered before it had sent all of its request may send the rest, for a
+//! while, which is thrown away: so it gets to see the answer.
 //!
 //! While a request is under way its own limit counts (`request_timeout_ms`), and nothing is expected
 //! of the client.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -27,6 +29,10 @@ pub(super) struct Patience {
     pub idle: Duration,
 }
 
+/// How long the rest of a request that was answered is thrown away: in all, and without a byte.
+const LINGER: Duration = Duration::from_secs(10);
+const LINGER_SILENT: Duration = Duration::from_secs(2);
+
 /// A stream with limits on silence.
 pub(super) struct Timed<S> {
     stream: S,
@@ -37,6 +43,8 @@ pub(super) struct Timed<S> {
     /// When the first byte of a head came, and how many requests there were before it.
     head_began: Option<(Instant, u64)>,
     heard: bool,
+    /// When the end of our side was told to a client that still sends.
+    said_end: Option<Instant>,
     alarm: Pin<Box<Sleep>>,
 }
 
@@ -44,7 +52,16 @@ impl<S> Timed<S> {
     pub(super) fn new(stream: S, line: Arc<Line>, patience: Patience) -> Self {
         let now = Instant::now();
         let alarm = Box::pin(sleep_until(now + patience.first_byte));
-        Self { stream, line, patience, moved: now, head_began: None, heard: false, alarm }
+        Self {
+            stream,
+            line,
+            patience,
+            moved: now,
+            head_began: None,
+            heard: false,
+            said_end: None,
+            alarm,
+        }
     }
 
     /// When waiting for bytes of the client ends; never while a request is under way.
@@ -130,7 +147,26 @@ impl<S: AsyncWrite + Unpin> Timed<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
+impl<S: AsyncRead + Unpin> Timed<S> {
+    /// Throws away what still comes of a request that was answered, since `since`.
+    fn poll_linger(&mut self, since: Instant, cx: &mut Context) -> Poll<()> {
+        let mut thrown = [MaybeUninit::uninit(); 16 << 10];
+        loop {
+            let mut buffer = ReadBuf::uninit(&mut thrown);
+            let silent = self.moved.max(since) + LINGER_SILENT;
+            if self.is_over(silent.min(since + LINGER), cx) {
+                return Poll::Ready(());
+            }
+            match Pin::new(&mut self.stream).poll_read(cx, &mut buffer) {
+                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => self.moved(),
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Timed<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context,
@@ -156,7 +192,17 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        let since = match self.said_end {
+            Some(since) => since,
+            None => {
+                ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
+                *self.said_end.insert(Instant::now())
+            }
+        };
+        match self.line.is_unread() {
+            true => self.poll_linger(since, cx).map(Ok),
+            false => Poll::Ready(Ok(())),
+        }
     }
 }
 
@@ -230,6 +276,43 @@ mod tests {
             let began = Instant::now();
             assert!(timed.write_all(b"9").await.is_err());
             assert_eq!(began.elapsed().as_secs(), 60);
+        });
+    }
+
+    /// What is left of a request that was answered is thrown away while it comes, but not for ever.
+    #[test]
+    fn a_client_that_still_sends_may_end_before_its_connection_does() {
+        with_clock(async {
+            let closes = async |leaves_unread: bool, sends: u64| {
+                let (mut client, server) = duplex(64);
+                let line = Arc::<Line>::default();
+                if leaves_unread {
+                    line.leave_unread();
+                }
+                let mut timed = Timed::new(server, line, PATIENCE);
+                let sending = tokio::spawn(async move {
+                    for _ in 0..sends {
+                        client.write_all(&[0; 640]).await?;
+                        tokio::time::sleep(Duration::from_secs(1)).await;
+                    }
+                    std::future::pending::<io::Result<()>>().await
+                });
+                let began = Instant::now();
+                timed.shutdown().await.unwrap();
+                sending.abort();
+                began.elapsed().as_secs()
+            };
+            assert_eq!(closes(false, 5).await, 0, "all was read");
+            assert_eq!(closes(true, 0).await, 2, "nothing more comes");
+            assert_eq!(closes(true, 4).await, 5, "the last byte came after three seconds");
+            assert_eq!(closes(true, 100).await, 10, "it never ends");
+            let (client, server) = duplex(64);
+            let line = Arc::<Line>::default();
+            line.leave_unread();
+            drop(client);
+            let began = Instant::now();
+            Timed::new(server, line, PATIENCE).shutdown().await.unwrap();
+            assert_eq!(began.elapsed().as_secs(), 0, "the client has gone");
         });
     }
 }

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`State`] | which apps are there, and what does an event change? |
 //! | [`App`] | what does one app know? |
+//! | `apply` | what does an event change in it? |
 //! | [`Outcomes`] | what came of the policy's decisions, and of the control group's? |
 //! | [`Names`] | which number does a user have? |
 //! | [`Seen`] | who has not been seen for longest? |
@@ -19,6 +20,7 @@
 //! simulation. Apps do not know each other, so each can be folded apart.
 
 mod app;
+mod apply;
 pub mod catalogue;
 mod decisions;
 mod import;
