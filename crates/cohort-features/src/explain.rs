@@ -15,12 +15,18 @@ pub struct Contribution {
     pub part: f64,
 }
 
+impl Contribution {
+    /// What the constant is called.
+    pub const CONSTANT: &str = "constant";
+}
+
 impl Encoder {
     /// ⟨x, θ⟩ of an item taken apart, the largest parts first; they add up to it.
     pub fn explain(&self, offer: &Offer, item: &Features, theta: &[f64]) -> Vec<Contribution> {
         let mut parts = Vec::new();
         if self.settings().constant {
-            parts.push(Contribution { name: "constant".to_owned(), value: 1.0, part: theta[0] });
+            let name = Contribution::CONSTANT.to_owned();
+            parts.push(Contribution { name, value: 1.0, part: theta[0] });
         }
         let part = |hash, value, crossed| {
             let (place, sign) = self.place_of(hash, crossed);

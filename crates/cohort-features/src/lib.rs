@@ -48,4 +48,4 @@ pub use explain::Contribution;
 pub use features::{Atom, Features, Kind, Side};
 pub use moments::Moments;
 pub use places::{Named, Places};
-pub use reading::{ContextFeatures, Given, ItemFeatures, Unreadable, UserFeatures};
+pub use reading::{ContextFeatures, Given, ItemFeatures, Unreadable, UserFeatures, is_no_number};

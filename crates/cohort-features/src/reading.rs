@@ -234,7 +234,7 @@ impl Reader {
 }
 
 /// Words that programs write where they have no number.
-fn is_no_number(word: &str) -> bool {
+pub fn is_no_number(word: &str) -> bool {
     let bare = word.trim_start_matches(['-', '+']);
     ["nan", "inf", "infinity"].iter().any(|none| bare.eq_ignore_ascii_case(none))
 }

@@ -87,24 +87,32 @@ fn objects_that_are_no_features_are_refused_wherever_they_stand() {
 #[test]
 fn the_personalizer_dialect_refuses_them_in_its_own_form() {
     let service = running();
-    // The dialect knows no namespaces of its own: words are categories whatever they say, and lists may mix.
-    let taken = ["NaN as a word", "NaN in a list", "Infinity as a word", "a long name"];
-    let taken = |what: &str| taken.contains(&what) || what == "numbers and words in a list";
-    for (what, bad) in objects().into_iter().filter(|(what, _)| !taken(what)) {
-        let path = "/personalizer/v1.0/rank";
-        for body in [
-            format!(r#"{{"actions": [{{"id": "a", "features": [{bad}]}}]}}"#),
-            format!(
-                r#"{{"contextFeatures": [{bad}], "actions": [{{"id": "a", "features": [{{}}]}}]}}"#
-            ),
-        ] {
-            let code = refused(service.send_text("POST", path, &body), what);
-            assert!(
-                ["InvalidRankRequest", "PayloadSizeExceeded"].contains(&code.as_str()),
-                "{what}: {code}"
-            );
+    // The loop that a client finds, which takes JSON, and one that was made for vectors.
+    service.post("/v1/apps", json!({"name": "vectors", "dim": 16}));
+    service.post("/v1/apps", json!({"name": "another", "dim": 16}));
+    for (what, bad) in objects() {
+        for base in ["/personalizer/v1.0", "/apps/vectors/personalizer/v1.0"] {
+            // Names are hashed for vectors, however long they are.
+            if what == "a long name" && base.contains("vectors") {
+                continue;
+            }
+            for body in [
+                format!(r#"{{"actions": [{{"id": "a", "features": [{bad}]}}]}}"#),
+                format!(
+                    r#"{{"contextFeatures": [{bad}], "actions": [{{"id": "a", "features": [{{}}]}}]}}"#
+                ),
+            ] {
+                let told = service.send_text("POST", &format!("{base}/rank"), &body);
+                let code = refused(told, what);
+                assert!(
+                    ["InvalidRankRequest", "PayloadSizeExceeded"].contains(&code.as_str()),
+                    "{base}, {what}: {code}"
+                );
+            }
         }
     }
+    assert_eq!(service.get("/v1/apps/vectors")["decisions"], 0);
+    assert_eq!(service.get("/v1/apps/personalizer/features")["features"], json!([]));
     let twice = r#"{"value": 1, "value": 0.5}"#;
     let told = service.send_text("POST", "/personalizer/v1.0/events/e/reward", twice);
     assert_eq!(refused(told, "twice"), "InvalidRewardRequest");

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use browser::Browser;
 use running::Running;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const TAB: &str = "\u{E004}";
 const ENTER: &str = "\u{E007}";
@@ -22,8 +22,14 @@ fn picture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/dashboard").join(format!("{name}.png"))
 }
 
-/// Every number on the page and where it is in the API, as (path, text, digits, scale).
-const NUMBERS: &str = "return [...document.querySelectorAll('main [data-api]')].map(one => \
+/// Every number on the page and where it is in the API, as (path, text, digits, scale); those of features are asked for by
+/// themselves.
+const NUMBERS: &str = "return [...document.querySelectorAll('main [data-api]')].filter(one => \
+    one.closest('.features') === null).map(one => \
+    [one.dataset.api, one.textContent, Number(one.dataset.digits), Number(one.dataset.scale)]);";
+
+/// The same of the table of features.
+const FEATURES: &str = "return [...document.querySelectorAll('.features [data-api]')].map(one => \
     [one.dataset.api, one.textContent, Number(one.dataset.digits), Number(one.dataset.scale)]);";
 
 /// The value at a path such as `curve.policy.mean` or `map.points.length`.
@@ -275,6 +281,82 @@ fn a_person_watches_cohorts_form_and_asks_why() {
         // The refusal that was provoked above.
         .filter(|line| !line.contains("409"))
         .collect();
+    assert!(console.is_empty(), "{console:?}");
+}
+
+/// Which features were seen, which collide and which matter, for everybody and for a user; and which made a decision what it is.
+#[test]
+fn features_of_an_app_that_takes_json_are_told_by_name() {
+    let service = Running::start();
+    let browser = Browser::start();
+    browser.resize(1400, 1000);
+    // Fewer coordinates than features, so that some collide.
+    service.post("/v1/apps", json!({"name": "films", "features": "json", "dim": 6}));
+    let genres = ["drama", "war", "comedy", "horror"];
+    for step in 0..400 {
+        let items: Vec<Value> = (0..4)
+            .map(|at| {
+                let (genre, year) = (genres[(step + at) % 4], 1950 + (7 * step + 13 * at) % 60);
+                json!({"id": format!("film {}", (step + at) % 20),
+                    "features": {"genre": genre, "year": year}})
+            })
+            .collect();
+        let user = format!("user-{}", step % 20);
+        let asked = json!({"user": user, "items": items, "context": {"device": "mobile"},
+            "decision_id": format!("d{step}"), "explain": step == 399});
+        let made = service.post("/v1/apps/films/decide", asked);
+        let item = made["item"].as_str().unwrap();
+        let reward = f64::from(u8::from(item.ends_with('4') || item.ends_with('8')));
+        let body = json!({"decision_id": format!("d{step}"), "reward": reward});
+        service.post("/v1/apps/films/reward", body);
+    }
+    let told = |api: &str| {
+        browser.wait_for(
+            "features",
+            10,
+            "return document.querySelectorAll('.features tbody tr').length >= 5",
+        );
+        let started = Instant::now();
+        loop {
+            let (page, said) = (browser.run(FEATURES), service.get(api));
+            let wrong = differences(&page, &said);
+            if wrong.is_empty() && page.as_array().unwrap().len() > 20 {
+                let listed = said["features"].as_array().unwrap().len().min(30);
+                let rows = "return document.querySelectorAll('.features tbody tr').length";
+                assert_eq!(browser.run(rows), listed);
+                assert!(said["colliding"].as_u64().unwrap() > 0);
+                return;
+            }
+            assert!(started.elapsed() < Duration::from_secs(30), "{api}: {wrong:#?}");
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    };
+    browser.open(&format!("{}/#/app/films", service.url));
+    told("/v1/apps/films/features");
+    let first = "return document.querySelector('.features tbody tr').innerText";
+    let first = browser.run(first);
+    assert!(
+        first.as_str().unwrap().contains("item.") || first.as_str().unwrap().contains("context.")
+    );
+    pictures(&browser, "features");
+    browser.open(&format!("{}/#/app/films/user/user-3", service.url));
+    told("/v1/apps/films/users/user-3/features");
+    browser.screenshot(&picture("user-features"));
+
+    browser.open(&format!("{}/#/app/films/decision/d399", service.url));
+    browser.wait_for("parts", 10, "return document.querySelector('.parts') !== null");
+    compare(&browser, &service, "/v1/apps/films/decisions/d399", 20);
+    let text = browser.run("return document.querySelector('.parts').innerText");
+    let text = text.as_str().unwrap();
+    assert!(text.contains("level") && text.contains("item.genre="), "{text}");
+    pictures(&browser, "decision-features");
+    let reasons = &service.get("/v1/apps/films/decisions/d399")["reasons"];
+    for candidate in reasons["candidates"].as_array().unwrap() {
+        let parts = candidate["features"].as_array().unwrap();
+        let sum: f64 = parts.iter().map(|part| part["part"].as_f64().unwrap()).sum();
+        assert!((sum - candidate["expected"].as_f64().unwrap()).abs() < 1e-9, "{candidate}");
+    }
+    let console = browser.log("browser");
     assert!(console.is_empty(), "{console:?}");
 }
 

@@ -67,6 +67,16 @@ fn what_was_decided_by_json_is_replayed_bit_by_bit() {
             let parts = made.parts.unwrap();
             let at = made.ranking.iter().position(|item| item == "one").unwrap();
             assert!(parts[at].iter().any(|part| part.name.starts_with("item.year")), "{parts:?}");
+            // All of it has a name, and adds up.
+            for (item, (parts, score)) in
+                made.ranking.iter().zip(parts.iter().zip(made.scores.as_ref().unwrap()))
+            {
+                let sum: f64 = parts.iter().map(|part| part.part).sum();
+                let whole = if item == "numbers" { 0.0 } else { score.expected };
+                assert!((sum - whole).abs() < 1e-9, "{item}: {sum}, not {whole}: {parts:?}");
+            }
+            let has = |name| parts[at].iter().any(|part| part.name == name);
+            assert!(has("level") && has("item") && !has("constant"), "{parts:?}");
         }
         service.ask(step, reward("films", &id, f64::from(step % 3 == 0))).unwrap();
         if step == 60 {

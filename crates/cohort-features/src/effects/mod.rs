@@ -17,7 +17,8 @@
 //!
 //! Every reward changes a handful of sums, and a score costs some look-ups an item. The policy is taught what is left of
 //! a reward without the item's effect ([`ItemEffects::learn`] tells it): else users' coefficients would
-//! have to account for items that are simply better liked.
+//! have to account for items that are simply better liked. That effect is the one which all rewards before this one tell:
+//! with this one among them, a part of what the user says of features would be taken for the item's.
 //!
 //! To the policy every answer is news of the item's features, with g_ui as part of the noise. But g_ui stays the same
 //! when the user answers to the item again: n answers say as much of features as one with the variance s² + σ²/n,
@@ -177,8 +178,8 @@ impl ItemEffects {
     }
 
     /// One reward of a user for an item, of which the policy had expected `expected`; with the number of the user's
-    /// cohort, where it has one. Returns what the policy is to be taught: the reward without the item's effect, or nothing
-    /// where the user's answers to this item before said all that this one says of features.
+    /// cohort, where it has one. Returns what the policy is to be taught: the reward without the item's effect as it was
+    /// known before, or nothing where the user's answers to this item before said all that this one says of features.
     pub fn learn(
         &mut self,
         user: usize,
@@ -188,8 +189,9 @@ impl ItemEffects {
         reward: f64,
     ) -> Option<f64> {
         let (residual, number) = (reward - expected, user as u64);
+        let foretold = self.foretold(&self.variances(), number, item);
         if !self.pairs.contains_key(&(number, item)) {
-            let surprise = residual - self.foretold(&self.variances(), number, item);
+            let surprise = residual - foretold;
             self.surprises += 1.0;
             let step = 1.0 / self.surprises.min(MEMORY);
             self.surprise += step * (surprise * surprise - self.surprise);
@@ -202,7 +204,7 @@ impl ItemEffects {
         let variances = self.variances();
         let answers = self.pairs.get(&(number, item)).map_or(1.0, |pair| pair.count);
         let is_news = variances.worth(answers) > variances.worth(answers - 1.0);
-        is_news.then(|| reward - self.foretold(&variances, number, item))
+        is_news.then_some(reward - foretold)
     }
 
     fn learn_cohort(&mut self, user: u64, cohort: u64, item: u64, residual: f64) {

@@ -131,3 +131,12 @@ fn it_is_kept_and_forgets() {
         effects.pairs.keys().all(|key| key.0 != 7) && effects.order.len() == effects.pairs.len()
     );
 }
+
+/// What a user says of features is not taken for the item's: the effect is that of before.
+#[test]
+fn the_policy_is_taught_what_others_do_not_account_for() {
+    let (mut effects, _) = world(0.5, 0.0, 1.0, 2000);
+    let before = expected(&effects, 99, 7);
+    assert_eq!(effects.learn(99, None, 7, 0.0, 3.0), Some(3.0 - before));
+    assert!(expected(&effects, 98, 7) > before, "others are told of it");
+}

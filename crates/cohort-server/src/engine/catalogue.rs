@@ -200,12 +200,14 @@ impl Engine {
         let id = decision.unwrap_or_else(|| hex(&self.rng.random::<[u8; 16]>()));
         let dim = terms.dim;
         let row = |at: usize| &scored.rows[at * dim..][..dim];
-        let parts = match explain {
+        let parts = match explain || self.wants_reasons(app, at_ms, explain) {
             true => {
                 let told = Offer { pick: None, ids: ids.clone(), ..offer.clone() };
-                self.app_mut(app)?.parts(&user, &told)
+                let ranked = order.iter().enumerate();
+                let ranked = ranked.map(|(place, at)| (place, row(*at), scored.scores[*at]));
+                self.app_mut(app)?.parts(&user, &told, ranked).unwrap_or_default()
             }
-            false => None,
+            false => Vec::new(),
         };
         let made = Made {
             id: id.clone(),
@@ -213,14 +215,15 @@ impl Engine {
             probability: probability(chosen),
             probabilities: explain.then(|| order.iter().map(|at| probability(*at)).collect()),
             scores: explain.then(|| order.iter().map(|at| scored.scores[*at]).collect()),
-            parts,
+            parts: (explain && !parts.is_empty()).then(|| parts.clone()),
         };
         let (context, probability) = (row(chosen).into(), made.probability);
         let decided = Decided { id, user, ranking, context, probability, shown };
-        let ranked = order.iter().zip(&ids).map(|(at, id)| Ranked {
+        let ranked = order.iter().zip(&ids).enumerate().map(|(place, (at, id))| Ranked {
             id,
             row: row(*at),
             score: scored.scores[*at],
+            parts: parts.get(place).map_or(&[], Vec::as_slice),
         });
         let ranked: Vec<Ranked> = ranked.collect();
         let from = Some((version, selection.count as u64));

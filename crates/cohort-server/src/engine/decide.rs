@@ -1,6 +1,7 @@
 //! Deciding: candidates judged, one chosen, the rest ranked, all written down.
 
 use cohort::{Contexts, Score};
+use cohort_features::Contribution;
 use rand::RngExt;
 
 use super::choice::{Choice, choose_in_trial, probabilities, rank};
@@ -32,6 +33,8 @@ pub(super) struct Ranked<'a> {
     pub id: &'a str,
     pub row: &'a [f64],
     pub score: Score,
+    /// What is expected of it by names of features, where that is told.
+    pub parts: &'a [Contribution],
 }
 
 /// Memory that is used again for every decision.
@@ -132,11 +135,11 @@ impl Engine {
             .map_err(|why| Refusal::Bug { why: why.to_string() })?;
         let (scores, chances) = (&mut scratch.scores[..], &mut scratch.chances[..]);
         let seed = self.rng.random();
+        let wants_reasons = self.wants_reasons(app, at_ms, explain);
         let known = self.app_mut(app)?;
         known.score(&user, &contexts, scores);
         let ids = &offer.ids[..];
         known.add_effects(&user, ids, scores);
-        let parts = explain.then(|| known.parts(&user, offer)).flatten();
         let draws = known.chances(&user, &contexts, seed, chances);
         let chances = draws.then_some(&*chances);
         let (choice, control) = match mode {
@@ -154,6 +157,17 @@ impl Engine {
             ranking.iter().map(|item| of_all[*item]).collect()
         });
 
+        let told = match (explain, wants_reasons) {
+            (true, _) => ranking.len(),
+            (false, true) => ranking.len().min(CANDIDATES),
+            (false, false) => 0,
+        };
+        let told = ranking[..told].iter().map(|at| (*at, contexts.arm(*at), scores[*at]));
+        let parts = match told.len() {
+            0 => Vec::new(),
+            _ => self.app_mut(app)?.parts(&user, offer, told).unwrap_or_default(),
+        };
+
         let id = decision.unwrap_or_else(|| hex(&self.rng.random::<[u8; 16]>()));
         let made = Made {
             id: id.clone(),
@@ -161,7 +175,7 @@ impl Engine {
             probability: choice.probability,
             probabilities: of_all,
             scores: explain.then(|| ranking.iter().map(|item| scores[*item]).collect()),
-            parts: parts.map(|parts| ranking.iter().map(|item| parts[*item].clone()).collect()),
+            parts: (explain && !parts.is_empty()).then(|| parts.clone()),
         };
         let decided = Decided {
             id,
@@ -171,10 +185,11 @@ impl Engine {
             probability: choice.probability,
             shown,
         };
-        let ranked = ranking.iter().map(|item| Ranked {
+        let ranked = ranking.iter().enumerate().map(|(place, item)| Ranked {
             id: &ids[*item],
             row: contexts.arm(*item),
             score: scores[*item],
+            parts: parts.get(place).map_or(&[], Vec::as_slice),
         });
         let ranked: Vec<Ranked> = ranked.collect();
         self.write_down((app, at_ms), (decided, control), None, explain, &ranked, group)?;
@@ -236,8 +251,7 @@ impl Engine {
         ranked: &[Ranked],
         group: &mut Group,
     ) -> Result<(), Refusal> {
-        let recent = self.recent.get(app);
-        if recent.is_none_or(|recent| recent.wants(at_ms, explain)) {
+        if self.wants_reasons(app, at_ms, explain) {
             let reasons = Reasons {
                 id: made.id.clone(),
                 user: made.user.clone(),
@@ -263,6 +277,11 @@ impl Engine {
             None => What::Decided(decision.made),
         };
         self.record(group, app, at_ms, what)
+    }
+
+    /// Whether the reasons of a decision made now are kept.
+    pub(super) fn wants_reasons(&self, app: &str, at_ms: u64, explain: bool) -> bool {
+        self.recent.get(app).is_none_or(|recent| recent.wants(at_ms, explain))
     }
 
     /// Keeps a decision with its reasons, for people to look at.

@@ -23,7 +23,7 @@
 mod catalogue;
 pub mod choice;
 mod decide;
-mod explained;
+pub mod explained;
 mod follow;
 mod forget;
 pub mod history;

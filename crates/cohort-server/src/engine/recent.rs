@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 
 use cohort::Score;
 use cohort::population::{Explanation, Membership};
+use cohort_features::Contribution;
 
 use super::decide::Ranked;
 
@@ -56,9 +57,11 @@ pub struct Candidate {
     pub score: Score,
     /// Where the expectation comes from, where the policy can tell.
     pub parts: Option<Parts>,
+    /// The same by names of features, in an app that takes JSON.
+    pub features: Vec<Contribution>,
 }
 
-/// An expected reward, taken apart: the three add up to it.
+/// What a policy expects, taken apart: the three add up to it.
 #[derive(Clone, Copy, Debug)]
 pub struct Parts {
     /// From the user's own rewards.
@@ -113,6 +116,7 @@ pub(super) fn candidates(ranked: &[Ranked], explanation: Option<&Explanation>) -
             let report = &explanation.arms[at];
             Parts { own: report.own, cohort: report.cohort, population: report.population }
         }),
+        features: one.parts.to_vec(),
     };
     ranked.iter().take(CANDIDATES).enumerate().map(candidate).collect()
 }

@@ -371,7 +371,8 @@ pub async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn encoder_settings(
+/// How an app's features become vectors: with a seed of its own.
+pub(super) fn encoder_settings(
     form: FeatureForm,
     interactions: Option<Vec<(String, String)>>,
 ) -> Result<Option<EncoderSettings>, ApiError> {

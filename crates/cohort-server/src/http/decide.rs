@@ -25,7 +25,7 @@ use crate::auth::Scopes;
 use crate::engine::request::{ForUser, Made, Offer, Pick};
 use crate::engine::{Answer, Refusal, Request};
 use crate::insight::maker;
-use crate::insight::view::ReasonsView;
+use crate::insight::view::{FeaturePart, ReasonsView};
 
 /// A candidate.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
@@ -144,18 +144,10 @@ pub struct ScoredItem {
     pub bonus: f64,
     /// Their sum, by which candidates are ranked.
     pub score: f64,
-    /// In an app that takes JSON: the features with the largest parts in what is expected.
+    /// In an app that takes JSON: what `expected` is made of, and adds up to. The features with the largest parts, the
+    /// `level`, the `item` itself, and all `other features`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub features: Vec<FeaturePart>,
-}
-
-/// A feature's part in what is expected.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-pub struct FeaturePart {
-    /// Its name.
-    pub name: String,
-    /// What it adds.
-    pub part: f64,
 }
 
 /// Decisions in the order of the users.

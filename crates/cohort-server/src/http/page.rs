@@ -18,13 +18,14 @@ const STYLE: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Address, kind and content of every file.
-const FILES: [(&str, &str, &str); 12] = [
+const FILES: [(&str, &str, &str); 13] = [
     ("/", HTML, include_str!("../page/index.html")),
     ("/page/style.css", STYLE, include_str!("../page/style.css")),
     ("/page/icon.svg", "image/svg+xml", include_str!("../page/icon.svg")),
     ("/page/main.js", SCRIPT, include_str!("../page/main.js")),
     ("/page/service.js", SCRIPT, include_str!("../page/service.js")),
     ("/page/elements.js", SCRIPT, include_str!("../page/elements.js")),
+    ("/page/features.js", SCRIPT, include_str!("../page/features.js")),
     ("/page/figures.js", SCRIPT, include_str!("../page/figures.js")),
     ("/page/map.js", SCRIPT, include_str!("../page/map.js")),
     ("/docs", HTML, include_str!("../page/docs.html")),

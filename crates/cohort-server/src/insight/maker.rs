@@ -11,9 +11,11 @@ use super::inspect;
 use super::labels::{Labels, letter};
 use super::projection::Projection;
 use super::view::{
-    AppInsight, Average, CandidateView, CohortView, Curve, CurvePoint, Distinction, Lift, MapPoint,
-    MapView, MembershipView, PopulationView, ReasonsView, RecentDecision, UserInsight,
+    AppInsight, Average, CandidateView, CohortView, Curve, CurvePoint, Distinction, FeaturePart,
+    Lift, MapPoint, MapView, MembershipView, PopulationView, ReasonsView, RecentDecision,
+    UserInsight,
 };
+use crate::engine::explained;
 use crate::engine::recent::{Reasons, Recent};
 use crate::engine::refusal::Refusal;
 use crate::engine::runtime::Handle;
@@ -303,9 +305,9 @@ impl Population {
 
     fn view(&self, labels: &[usize], users: usize) -> PopulationView {
         let average = self.average_user();
-        let cohorts = self.components.iter().skip(1).zip(labels);
+        let cohorts = self.components.iter().skip(1).zip(labels).enumerate();
         let mut cohorts: Vec<CohortView> = cohorts
-            .map(|((weight, spread, centre), label)| {
+            .map(|(number, ((weight, spread, centre), label))| {
                 let differences = centre.iter().zip(&average).map(|(own, all)| own - all);
                 let mut distinct: Vec<Distinction> = (differences.enumerate())
                     .map(|(feature, difference)| Distinction { feature, difference })
@@ -315,6 +317,7 @@ impl Population {
                 CohortView {
                     label: letter(*label),
                     colour: *label,
+                    number,
                     share: *weight,
                     users: (weight * users as f64).round() as u64,
                     spread: *spread,
@@ -436,6 +439,11 @@ pub async fn reasons(
         own: candidate.parts.map(|parts| parts.own),
         cohort: candidate.parts.map(|parts| parts.cohort),
         population: candidate.parts.map(|parts| parts.population),
+        item_effect: (candidate.features.iter().find(|one| one.name == explained::ITEM))
+            .map(|one| one.part),
+        features: (candidate.features.into_iter())
+            .map(|one| FeaturePart { name: one.name, part: one.part })
+            .collect(),
     });
     Ok(Some(ReasonsView {
         control: found.control,

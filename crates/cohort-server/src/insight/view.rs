@@ -114,6 +114,9 @@ pub struct CohortView {
     pub label: String,
     /// The label as a number, by which it is coloured.
     pub colour: usize,
+    /// Its number among the cohorts of now, by which its features are asked for.
+    #[serde(default)]
+    pub number: usize,
     /// Its share of users.
     pub share: f64,
     /// About how many users that is.
@@ -246,4 +249,20 @@ pub struct CandidateView {
     pub cohort: Option<f64>,
     /// The part that comes from the population at large.
     pub population: Option<f64>,
+    /// The part of the item itself, beyond its features; in an app that takes JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item_effect: Option<f64>,
+    /// The same by names of features, in an app that takes JSON: they add up to `expected`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub features: Vec<FeaturePart>,
+}
+
+/// A part of what is expected.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct FeaturePart {
+    /// A feature's name; `level` is what rewards are where features say nothing, `item` the item itself, and
+    /// `other features` all that are not told one by one.
+    pub name: String,
+    /// What it adds.
+    pub part: f64,
 }

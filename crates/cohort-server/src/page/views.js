@@ -2,6 +2,7 @@
 // is live, a way to end it.
 
 import { ago, dot, h, link, number } from "./elements.js";
+import { appFeatures, featuresCard, partsCard } from "./features.js";
 import { curve, estimate, figure, reasons } from "./figures.js";
 import { cohortMap } from "./map.js";
 import { appPath, download, follow, get, hasKey, post } from "./service.js";
@@ -151,6 +152,8 @@ export const app = async (name, state) => {
     },
   }, h("label", {}, "Find a user", h("input", { name: "user", autocomplete: "off", placeholder: "id" })), h("button.act", { type: "submit" }, "Open"));
   const root = h("div", { "data-tick": 0, hidden: true });
+  const takesJson = (await get(appPath(name))).features === "json";
+  const features = takesJson ? appFeatures(name) : null;
   const show = now => {
     state("live", "live");
     title.textContent = `policy ${now.policy}, ${now.dim} features`;
@@ -160,6 +163,7 @@ export const app = async (name, state) => {
     mapNote.replaceChildren(number("map.points.length", now.map.points.length), all ? " users of whom something is known" : " users, a sample of ",
       all ? "" : number("map.users", now.map.users));
     list.replaceChildren(...cohortList(now));
+    features?.cohorts(now.population?.cohorts ?? []);
     drawn.show(now.curve.points);
     curveNote.replaceChildren(number("curve.policy.count", now.curve.policy.count), " rewards of the policy, ",
       number("curve.control.count", now.curve.control.count), " of the control group (",
@@ -183,6 +187,7 @@ export const app = async (name, state) => {
           h("div.legend", {}, h("span", {}, h("i.key.policy"), "policy"), h("span", {}, h("i.key.control"), "control group"),
             h("span", {}, "average reward so far, by number of rewards; bands hold at all times with 95 %")), drawn),
         h("section.card", {}, h("header", {}, h("h2", {}, "Newest decisions"), h("p.note", {}, "a sample")), recent)),
+      ...(features ? [features] : []),
       h("section.card", {}, h("header", {}, h("h2", {}, "Look closer"),
         h("p.note", {}, "the decision log: ", file(name, "log.parquet", "Parquet"), ", ", file(name, "log.csv", "CSV"))), find),
     ],
@@ -190,7 +195,10 @@ export const app = async (name, state) => {
       map.redraw();
       drawn.redraw();
     },
-    stop: () => ended.abort(),
+    stop: () => {
+      ended.abort();
+      features?.stop();
+    },
   };
 };
 
@@ -220,6 +228,9 @@ const memberships = (list, api) => list.map((one, at) => {
 export const user = async (name, id) => {
   const found = await get(appPath(name, "users", id));
   const likeliest = found.memberships[0]?.colour ?? null;
+  const takesJson = (await get(appPath(name))).features === "json";
+  const features = takesJson ? featuresCard("Features", "what one unit of each adds to the reward that is expected of this user") : null;
+  features?.show(appPath(name, "users", id, "features")).catch(() => {});
   const drawn = figure(`What ${id} likes, feature by feature`, estimate);
   const recent = decisionsTable();
   recent.show(name, found.recent, Date.now());
@@ -237,8 +248,9 @@ export const user = async (name, id) => {
           found.estimate.length ? drawn : h("p.empty", {}, "Nothing is known yet.")),
         card("Where it belongs", "probabilities", found.memberships.length
           ? h("ul.cohorts", {}, ...memberships(found.memberships, "memberships")) : h("p.empty", {}, "No cohorts are known."))),
+      features,
       card("Its newest decisions", "of those whose reasons are kept", found.recent.length ? recent : h("p.empty", {}, "None among the newest.")),
-    ],
+    ].filter(Boolean),
   };
 };
 
@@ -249,6 +261,10 @@ export const decision = async (name, id) => {
   const parts = why && why.candidates[0]?.own !== null;
   const drawn = figure("What each candidate's score is made of", reasons);
   queueMicrotask(() => why && drawn.show(why.candidates));
+  // What the item itself adds is known of apps that take JSON.
+  const hasItems = why?.candidates.some(one => one.item_effect !== undefined);
+  const columns = [["Population", "population"], ["Cohort", "cohort"], ["Own rewards", "own"], ...(hasItems ? [["Item itself", "item_effect"]] : []),
+    ["Expected", "expected"], ["Bonus", "bonus"], ["Score", "score"]];
   const fact = (name, ...value) => h("div", {}, h("dt", {}, name), h("dd", {}, ...value));
   const keys = parts ? [["population", "the population at large"], ["cohort", "its cohort"], ["own", "its own rewards"], ["bonus", "bonus for being unsure"]]
     : [["own", "expected reward"], ["bonus", "bonus for being unsure"]];
@@ -270,9 +286,10 @@ export const decision = async (name, id) => {
         card("Where the user was thought to belong", "", why.memberships.length
           ? h("ul.cohorts", {}, ...memberships(why.memberships, "reasons.memberships")) : h("p.empty", {}, "The user was new: nothing of its own was known.")))
         : h("section.card", {}, h("p.empty", {}, "Its reasons are not kept any more: only those of a sample of the newest decisions are.")),
+      why ? partsCard(why.candidates) : null,
       why ? card("In numbers", "", h("div.scroll", {}, h("table", {},
-        h("thead", {}, h("tr", {}, ...["Candidate", "Population", "Cohort", "Own rewards", "Expected", "Bonus", "Score"].map((text, k) => h(k ? "th.right" : "th", {}, text)))),
-        h("tbody", {}, ...why.candidates.map((one, at) => h("tr", {}, h("td", {}, one.item), ...["population", "cohort", "own", "expected", "bonus", "score"].map(part =>
+        h("thead", {}, h("tr", {}, ...["Candidate", ...columns.map(([text]) => text)].map((text, k) => h(k ? "th.right" : "th", {}, text)))),
+        h("tbody", {}, ...why.candidates.map((one, at) => h("tr", {}, h("td", {}, one.item), ...columns.map(([, part]) =>
           h("td.right", {}, number(`reasons.candidates.${at}.${part}`, one[part], { digits: 3 }))))))))) : null,
     ].filter(Boolean),
   };

@@ -15,6 +15,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::engine::request::AppView;
 use crate::engine::{Answer, Request};
 use crate::http::Service;
+use crate::http::apps::{FeatureForm, encoder_settings};
 use crate::learning::{Aggregation, Learning, Mode};
 use crate::settings::AppSettings;
 use crate::trial::Trial;
@@ -79,20 +80,23 @@ impl Kept {
 }
 
 /// The app that is made for a client that expects a loop to be there, as the real service begins.
-pub(super) fn new_loop(app: &str) -> Request {
+pub(super) fn new_loop(app: &str) -> Result<Request, DialectError> {
+    let features = encoder_settings(FeatureForm::Json, None)
+        .map_err(|why| DialectError::from_api(why, "InternalServerError"))?;
     let settings = AppSettings {
         epsilon: DEFAULT_EXPLORATION,
         default_reward: Some(0.0),
+        features,
         ..AppSettings::new(DEFAULT_DIM)
     };
     let learning = Learning { wait_from_decision: true, ..Learning::default() };
-    Request::CreateApp {
+    Ok(Request::CreateApp {
         app: app.to_owned(),
         settings,
         trial: Box::default(),
         learning: Box::new(learning),
         key: None,
-    }
+    })
 }
 
 /// The configuration as it is.

@@ -8,7 +8,7 @@
 //! | `model` | how does what was learned get out and in; what is in the log? |
 //! | `evaluations` | what would others have earned? |
 //! | `error` | how is a refusal told? |
-//! | `vector` | how do features become numbers? |
+//! | `vector` | how do features become numbers, in an app that takes vectors? |
 //! | `time` | how are durations and dates written? |
 //!
 //! A loop is an app. `docs/from-personalizer.md` says what is the same and what is not.
@@ -260,7 +260,7 @@ impl Service {
 
     /// Makes the app that a client expects to be there.
     async fn create_loop(&self, app: &str, who: &Who) -> Result<(), DialectError> {
-        let request = configuration::new_loop(app);
+        let request = configuration::new_loop(app)?;
         match self.engine.ask(request).await {
             Ok(_) => {
                 who.did("app created", app, "for a client of Personalizer");

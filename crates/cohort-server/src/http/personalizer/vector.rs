@@ -1,5 +1,7 @@
-//! Features as numbers: signed hashing of names and words, and of their products with the context.
+//! Features as numbers, where the app takes vectors: signed hashing of names and words, and of their products with the
+//! context.
 
+use cohort_features::is_no_number;
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -28,12 +30,21 @@ impl Encoded {
         match value {
             Value::Null => self.add(&format!("{name}=null"), 1.0),
             Value::Bool(yes) => self.add(name, f64::from(u8::from(*yes))),
+            Value::String(word) if is_no_number(word) => {
+                return Err(format!(
+                    "`{name}` is the word \"{word}\": null says that a number is missing"
+                ));
+            }
             Value::String(word) => self.add(&format!("{name}={word}"), 1.0),
             // Magnitudes of any size, kept in their order.
             Value::Number(number) => {
                 self.add(name, number.as_f64().unwrap_or_default().asinh());
             }
             Value::Array(list) => {
+                let numbers = list.iter().filter(|one| one.is_number()).count();
+                if numbers > 0 && numbers < list.len() {
+                    return Err(format!("`{name}`: a list has words only, or numbers only"));
+                }
                 for (at, one) in list.iter().enumerate() {
                     match one {
                         Value::Number(_) => self.read(&format!("{name}[{at}]"), one, depth + 1)?,
