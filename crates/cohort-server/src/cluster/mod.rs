@@ -12,6 +12,7 @@
 //! | [`members`] | which nodes are there, and who owns what? |
 //! | [`assign`] | who should own what? |
 //! | [`control`] | what is the same in all partitions, and how do they come by it? |
+//! | `fitter` | what have users of all partitions in common? |
 //! | [`partition`] | what is a partition on its owner? |
 //! | [`replica`] | what does a node know of partitions that it does not own? |
 //! | [`node`] | how does a node live, take over, give up? |
@@ -23,6 +24,7 @@
 
 pub mod assign;
 pub mod control;
+mod fitter;
 pub mod front;
 pub mod journal;
 pub mod log;

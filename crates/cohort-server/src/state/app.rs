@@ -392,6 +392,15 @@ impl App {
         self.policy.refits()?.job()
     }
 
+    /// What fits its model to users of all partitions of a cluster. Numbers that JSON becomes are scaled by what was seen
+    /// here, and are not compared with others'.
+    pub fn shared_fits(&mut self) -> Option<&mut dyn cohort::SharedFits> {
+        if self.encoder.is_some() {
+            return None;
+        }
+        self.policy.refits()?.shared()
+    }
+
     /// Whether its policy can be kept in a snapshot.
     pub(super) fn can_be_saved(&mut self) -> bool {
         self.policy.saved().is_some()

@@ -34,6 +34,7 @@ mod online;
 mod pacing;
 mod posteriors;
 mod saved;
+mod shared;
 mod width;
 
 use rand::{RngExt, SeedableRng};

@@ -10,6 +10,7 @@
 //! | `maximise`, `fisher_scoring` | what follows for centres, weights, variances and noise? |
 //! | `fit`, `sample` | how is a population fitted, and to whom? |
 //! | [`Fitted`], [`Panel`] | do cohorts predict rewards that they were not fitted to? |
+//! | `shared` | … and to users who are in several ledgers, on machines of their own? |
 //! | `structure`, `candidates`, `proposal`, `splits` | how many cohorts are there? |
 //! | `drift` | are users still what they were? |
 //! | [`Recurrence`] | do arms come again? |
@@ -52,6 +53,7 @@ mod recurrence;
 #[allow(dead_code, unused_imports)]
 mod rows_posterior;
 mod sample;
+mod shared;
 mod spare;
 mod splits;
 mod structure;
@@ -74,4 +76,5 @@ pub use posterior::{Belief, ClassBelief, Guess};
 pub use prior::{Prior, unexplored};
 pub use recurrence::Recurrence;
 pub use sample::mean_rewards;
+pub(crate) use shared::{Counts, Told, Wanted};
 pub use sums::{ClassSums, PassSums, Sums};

@@ -5,7 +5,7 @@ use super::ledger::Ledger;
 use super::model::Population;
 
 /// How many users a sample has at most, in R^d.
-fn sample_size(features: usize, warm: Option<&Population>) -> usize {
+pub(super) fn sample_size(features: usize, warm: Option<&Population>) -> usize {
     let dim = (features + 1) as f64;
     let fewer = ((16.0 / dim).powi(2) * constants::sample_users() as f64) as usize;
     let users = fewer.clamp(constants::sample_least_users(), constants::sample_users());
@@ -23,12 +23,15 @@ pub fn sample(ledger: &Ledger, warm: Option<&Population>) -> Vec<usize> {
     sample_of(ledger, sample_size(ledger.dim(), warm))
 }
 
-/// Rewards that a user of a sample has at least: half of what those have who come often, or half the
+/// Rewards that a user of a sample has at least, where one who comes often has so many: a part of that, or of the
 /// dimension. Who came once or twice tells nothing of the structure, but where everybody did; what
 /// such users have in common with the others is learned afterwards, from sums over all.
+pub(super) fn least_rewards_of(often: f64, dim: usize) -> f64 {
+    constants::sample_least_part() * often.min(dim as f64)
+}
+
 fn least_rewards(ledger: &Ledger) -> f64 {
-    let often = ledger.count_of_rank(constants::sample_reference());
-    constants::sample_least_part() * often.min(ledger.dim() as f64)
+    least_rewards_of(ledger.count_of_rank(constants::sample_reference()), ledger.dim())
 }
 
 /// How many rewards users have, on average, of those that a sample is taken from.
@@ -38,9 +41,13 @@ pub fn mean_rewards(ledger: &Ledger) -> f64 {
 
 /// The same, of so many users at most.
 pub fn sample_of(ledger: &Ledger, most: usize) -> Vec<usize> {
+    sample_from(ledger, most, least_rewards(ledger))
+}
+
+/// The same, of users who have so many rewards at least.
+pub(super) fn sample_from(ledger: &Ledger, most: usize, least: f64) -> Vec<usize> {
     // Users that were removed have no rewards.
     let counts: Vec<f64> = ledger.counts().flatten().copied().collect();
-    let least = least_rewards(ledger);
     let tells_enough = |slot: &usize| counts[*slot] > 0.0 && counts[*slot] >= least;
     let slots: Vec<usize> = (0..counts.len()).filter(tells_enough).collect();
     if slots.len() <= most {

@@ -31,6 +31,7 @@ use crate::auth::hex;
 use crate::http::{ApiError, Service};
 pub use class::{Class, class_of};
 pub use gather::{ClusterStatus, status_of};
+pub(super) use split::encoded;
 
 /// Headers that a partition needs.
 const PASSED_ON: [&str; 5] =

@@ -353,7 +353,7 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
 }
 
 /// Text as a part of an address.
-pub(super) fn encoded(text: &str) -> String {
+pub(in crate::cluster) fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
