@@ -166,6 +166,17 @@ pub trait SharedFits {
     /// The refit of all, if one is due: asks, fits, and returns what all shall install; nothing where none is due, or where
     /// somebody did not answer. `next_look` is when users are looked at for changes, and is kept from one to the next.
     fn ask_others(&mut self, ask: AskAll, next_look: Arc<Mutex<f64>>) -> RefitJob;
+
+    /// From now on rewards that count for refits are those of the users it has: others were taken from it.
+    fn count_own(&mut self);
+
+    /// Takes in the users of another policy of the same kind and parameters ([`Saved::share`]), each under the number that `number`
+    /// gives it.
+    fn take_in(
+        &mut self,
+        other: Shared,
+        number: &mut dyn FnMut(usize) -> Option<usize>,
+    ) -> Result<(), Error>;
 }
 
 /// A refit that can run on any thread; its result is encoded in a layout of the policy's own.

@@ -18,6 +18,7 @@
 //! | [`node`] | how does a node live, take over, give up? |
 //! | [`wire`] | how do nodes ask each other? |
 //! | [`front`] | where does a request go? |
+//! | [`moving`] | how does an embedded folder become a cluster, and a cluster a folder? |
 //! | [`server`] | how does a node start and stop? |
 //!
 //! Consensus, replication and membership of servers are NATS JetStream's business.
@@ -30,6 +31,7 @@ pub mod journal;
 pub mod log;
 pub mod members;
 pub mod memory;
+pub mod moving;
 pub mod nats;
 pub mod node;
 pub mod objects;

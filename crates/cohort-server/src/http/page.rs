@@ -18,7 +18,7 @@ const STYLE: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Address, kind and content of every file.
-const FILES: [(&str, &str, &str); 12] = [
+const FILES: [(&str, &str, &str); 13] = [
     ("/", HTML, include_str!("../page/index.html")),
     ("/page/style.css", STYLE, include_str!("../page/style.css")),
     ("/page/icon.svg", "image/svg+xml", include_str!("../page/icon.svg")),
@@ -30,6 +30,7 @@ const FILES: [(&str, &str, &str); 12] = [
     ("/docs", HTML, include_str!("../page/docs.html")),
     ("/docs/docs.css", STYLE, include_str!("../page/docs.css")),
     ("/docs/docs.js", SCRIPT, include_str!("../page/docs.js")),
+    ("/page/cluster.js", SCRIPT, include_str!("../page/cluster.js")),
     ("/page/views.js", SCRIPT, include_str!("../page/views.js")),
 ];
 

@@ -252,7 +252,7 @@ impl App {
     }
 
     /// Nothing is known of a user any more.
-    fn let_go(
+    pub(super) fn let_go(
         &mut self,
         user: &str,
         forget: impl FnOnce(&mut dyn OnlinePolicy, usize) -> bool,
@@ -390,15 +390,6 @@ impl App {
     /// What its policy has to do that takes long, if anything is due.
     pub fn job(&mut self) -> Option<RefitJob> {
         self.policy.refits()?.job()
-    }
-
-    /// What fits its model to users of all partitions of a cluster. Numbers that JSON becomes are scaled by what was seen
-    /// here, and are not compared with others'.
-    pub fn shared_fits(&mut self) -> Option<&mut dyn cohort::SharedFits> {
-        if self.encoder.is_some() {
-            return None;
-        }
-        self.policy.refits()?.shared()
     }
 
     /// Whether its policy can be kept in a snapshot.

@@ -198,7 +198,7 @@ impl Population {
 }
 
 /// Packed sums with every reward larger by so much.
-fn shift(sums: &mut [f64], by: f64, dim: usize) {
+pub(super) fn shift(sums: &mut [f64], by: f64, dim: usize) {
     let (ones, ys, squares) = (packed_len(dim), packed_len(dim + 1), packed_len(dim + 2) - 1);
     let (count, total) = (sums[ys - 1], sums[ys + dim]);
     sums[squares] += by * (2.0 * total + by * count);

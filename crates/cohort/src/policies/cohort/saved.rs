@@ -196,6 +196,11 @@ impl Saved for Cohort {
     }
 }
 
+/// The statistics of what was shared.
+pub(super) fn ledger_of(shared: Shared) -> Result<Ledger, Error> {
+    shared.downcast::<Kept>().map(|kept| kept.ledger).map_err(|_| not_alike(INFO.name))
+}
+
 /// What a fit found that had seen so many rewards after so many restarts: for [`read_fitted`].
 pub(super) fn write_fitted(rewards: f64, restarts: usize, fitted: Option<&Fitted>) -> Vec<u8> {
     let write = |fitted| -> io::Result<Vec<u8>> {

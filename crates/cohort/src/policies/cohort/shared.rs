@@ -12,13 +12,13 @@ use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::layout;
-use super::{Cohort, INFO, saved};
+use super::{Cohort, FIRST_RETIRED, INFO, saved};
 use crate::population::{
     Counts, Extent, Fitted, Given, Ledger, Panel, PassSums, Population, ScoringMode, Told, Wanted,
     constants, has_jumped,
 };
 use crate::saved::{check_equal, read_array, read_count, read_header, write_count, write_header};
-use crate::{AskAll, Error, RefitJob, SharedFits};
+use crate::{AskAll, Error, RefitJob, Shared, SharedFits};
 
 /// The layout of questions and answers.
 const VERSION: u32 = 1;
@@ -323,6 +323,29 @@ impl SharedFits for Cohort {
             scoring_mode: self.settings.scoring_mode,
         };
         Box::new(move || asker.run(&mut ask, &next_look).unwrap_or_default())
+    }
+
+    fn count_own(&mut self) {
+        self.ledger.settle();
+        self.ledger.count_own();
+    }
+
+    fn take_in(
+        &mut self,
+        other: Shared,
+        number: &mut dyn FnMut(usize) -> Option<usize>,
+    ) -> Result<(), Error> {
+        let other = saved::ledger_of(other)?;
+        self.ledger.expect_like(&other, INFO.name)?;
+        self.ledger.settle();
+        let (carried, asked) = (self.carried.empty(), self.asked.empty());
+        (self.carried, self.asked) = (carried, asked);
+        // Whoever was let go has no name, and keeps its number unless another has it.
+        self.ledger.take_in(&other, |user| match user < FIRST_RETIRED {
+            true => number(user),
+            false => Some(user),
+        });
+        Ok(())
     }
 }
 
