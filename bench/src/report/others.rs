@@ -7,7 +7,7 @@ use super::markdown::Table;
 use crate::store::Store;
 
 /// File, heading and the command that makes it.
-const FILES: [(&str, &str, &str); 4] = [
+const FILES: [(&str, &str, &str); 5] = [
     ("service", "8. The service", "cargo run --release -p cohort-server --example load"),
     (
         "live",
@@ -19,6 +19,11 @@ const FILES: [(&str, &str, &str); 4] = [
         "journals",
         "11. Stores for the journal",
         "cargo run --release --manifest-path bench/peers/journals/Cargo.toml",
+    ),
+    (
+        "cluster",
+        "12. The service on several machines",
+        "cargo run --release -p cohort-server --example cluster",
     ),
 ];
 

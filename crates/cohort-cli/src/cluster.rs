@@ -7,10 +7,14 @@ use std::time::Instant;
 use clap::{Args, Subcommand};
 use cohort::cluster::{maximal_cluster, partition};
 use cohort_lab::{npy, results};
+use cohort_server::cluster::moving::{Moved, export, import};
+use cohort_server::config::Config;
+use cohort_server::server::ServeError;
 use serde_json::{Value, json};
 
 use crate::connection::Connection;
 use crate::failure::{Done, Failure, print};
+use crate::serve::Keys;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -21,7 +25,9 @@ Examples:
   cohort cluster status --url http://a:7700
       nodes and partitions of a service on several machines
   cohort cluster drain b --url http://a:7700
-      node b gives up its partitions; then it can be stopped";
+      node b gives up its partitions; then it can be stopped
+  cohort cluster import --data-dir cohort-data --nats nats://a:4222,nats://b:4222,nats://c:4222
+      moves what a single service has learned into a new cluster; export moves it back";
 
 /// Find the connected components of points: MAXIMAL-CLUSTER, Algorithm 3 of the paper; or look at a cluster of machines
 #[derive(Args)]
@@ -54,6 +60,41 @@ enum Machines {
         #[command(flatten)]
         connection: Connection,
     },
+    /// Move the data folder of a single service, which is stopped, into a cluster that has nothing yet
+    Import(Box<Moving>),
+    /// Put a cluster whose nodes are stopped together in a data folder that does not exist, for a single service
+    Export(Box<Moving>),
+}
+
+/// What is moved: the configuration says which folder (`--data-dir`) and which cluster (`--nats`, `--partitions`, …).
+#[derive(Args)]
+struct Moving {
+    /// Configuration file in TOML
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    keys: Keys,
+}
+
+impl Moving {
+    fn run(self, how: fn(&Config) -> Result<Moved, ServeError>, what: &str) -> Result<(), Failure> {
+        let config = self.keys.load(self.config.as_deref())?;
+        if config.nats.is_empty() {
+            return Err(Failure::bad_input(
+                "expected the cluster's servers: --nats nats://HOST:4222,…",
+            ));
+        }
+        let Moved { apps, users, partitions, anew } =
+            how(&config).map_err(|why| Failure::failed(why.to_string()))?;
+        print(&format!("{what}: {apps} apps, {users} users, {partitions} partitions\n"))?;
+        for app in anew {
+            print(&format!(
+                "app {app}: its model begins anew, since what partitions learned of it cannot be put together; users, decisions that \
+                 wait and counts are there\n"
+            ))?;
+        }
+        Ok(())
+    }
 }
 
 /// What MAXIMAL-CLUSTER needs.
@@ -82,9 +123,9 @@ impl Cluster {
         match (self.machines, self.points) {
             (Some(machines), _) => machines.run(),
             (None, Some(points)) => points.run(),
-            (None, None) => {
-                Err(Failure::bad_input("expected --points and --gamma, or one of: status, drain"))
-            }
+            (None, None) => Err(Failure::bad_input(
+                "expected --points and --gamma, or one of: status, drain, import, export",
+            )),
         }
     }
 }
@@ -96,6 +137,8 @@ impl Machines {
                 let status = connection.ask("GET", "/v1/cluster", None)?;
                 print(&if json { format!("{status}\n") } else { told(&status) })?;
             }
+            Self::Import(moving) => moving.run(import, "moved into the cluster")?,
+            Self::Export(moving) => moving.run(export, "moved out of the cluster")?,
             Self::Drain { node, undo, connection } => {
                 let body = json!({"node": node, "drain": !undo});
                 connection.ask("POST", "/v1/cluster/drain", Some(body))?;

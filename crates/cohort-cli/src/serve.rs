@@ -29,7 +29,15 @@ pub struct Serve {
 }
 
 /// One flag for every key of the configuration.
-struct Keys(Vec<(String, String)>);
+pub(crate) struct Keys(Vec<(String, String)>);
+
+impl Keys {
+    /// The configuration of a file, the environment and these flags.
+    pub(crate) fn load(self, file: Option<&std::path::Path>) -> Result<Config, Failure> {
+        Config::load(file, environment()?, self.0)
+            .map_err(|why| Failure::bad_input(why.to_string()))
+    }
+}
 
 impl Serve {
     /// Starts the service and runs it until it is asked to stop.
@@ -38,8 +46,7 @@ impl Serve {
             print(&example())?;
             return Ok(Done::Complete);
         }
-        let mut config = Config::load(self.config.as_deref(), environment()?, self.keys.0)
-            .map_err(|why| Failure::bad_input(why.to_string()))?;
+        let mut config = self.keys.load(self.config.as_deref())?;
         if self.demo {
             // Synthetic users must never be mixed with real ones.
             config.data_dir = config.data_dir.with_file_name(demo::FOLDER);

@@ -2,7 +2,7 @@
 //! damaged: no acknowledged reward is lost or counted twice, no decision is answered twice differently, every partition is
 //! served again within ten seconds of a node's death, and a fresh process folds the streams to the owners' states.
 //!
-//! `COHORT_CLUSTER_FAULTS` sets how many faults there are (12 here, 200 in scripts/cluster-torture).
+//! `COHORT_CLUSTER_FAULTS` sets how many faults there are (14 here, 200 in scripts/cluster-torture).
 #![allow(missing_docs)]
 
 mod machines;
@@ -231,9 +231,11 @@ enum Fault {
     Truncate,
     LeaveNode,
     RestartServerAndNode,
+    SlowServer,
+    FullDisk,
 }
 
-const FAULTS: [Fault; 12] = [
+const FAULTS: [Fault; 14] = [
     Fault::KillNode,
     Fault::KillServer,
     Fault::StopOwner,
@@ -245,6 +247,8 @@ const FAULTS: [Fault; 12] = [
     Fault::KillNode,
     Fault::RestartServerAndNode,
     Fault::CutNode,
+    Fault::SlowServer,
+    Fault::FullDisk,
     Fault::KillServer,
 ];
 
@@ -296,12 +300,32 @@ impl Cluster {
             }
             Fault::StopServer => {
                 let process = self.servers.process(server).unwrap().to_string();
-                let signal = |signal: &str| {
-                    std::process::Command::new("kill").args([signal, &process]).status().unwrap()
-                };
-                signal("-STOP");
+                signal("-STOP", &process);
                 std::thread::sleep(Duration::from_secs(3));
-                signal("-CONT");
+                signal("-CONT", &process);
+            }
+            Fault::SlowServer => {
+                // It runs a tenth of the time: all it does is slow, syncing too.
+                let process = self.servers.process(server).unwrap().to_string();
+                let until = Instant::now() + Duration::from_secs(4);
+                while Instant::now() < until {
+                    signal("-STOP", &process);
+                    std::thread::sleep(Duration::from_millis(90));
+                    signal("-CONT", &process);
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+            }
+            Fault::FullDisk => {
+                // No file may grow: every write fails, as on a disk that is full.
+                let process = self.servers.process(server).unwrap().to_string();
+                let limit = ["--pid", &process, "--fsize=0:unlimited"];
+                let limited = std::process::Command::new("prlimit").args(limit).status().unwrap();
+                assert!(limited.success());
+                std::thread::sleep(Duration::from_secs(2));
+                load.wait_for(5, Duration::from_secs(40));
+                // There is room again, and whoever looks after it starts it anew.
+                self.servers.kill(server);
+                self.servers.start_again(server);
             }
             Fault::CutNode => {
                 self.proxies[node].iter().for_each(Proxy::cut);
@@ -324,6 +348,10 @@ impl Cluster {
         }
         None
     }
+}
+
+fn signal(signal: &str, process: &str) {
+    std::process::Command::new("kill").args([signal, process]).status().unwrap();
 }
 
 /// Cuts off a quarter of a file of messages of one partition's stream.

@@ -46,6 +46,11 @@ impl Directory {
         names.next().filter(|_| names.next().is_none()).map(String::as_str)
     }
 
+    /// The names of all apps.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.apps.keys().map(String::as_str)
+    }
+
     /// One app.
     pub fn app(&self, name: &str) -> Option<&Listed> {
         self.apps.get(name)

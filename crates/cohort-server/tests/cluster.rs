@@ -3,6 +3,7 @@
 #![allow(missing_docs)]
 
 mod nats;
+mod nodes;
 
 use std::time::{Duration, Instant};
 
@@ -15,110 +16,8 @@ use cohort_server::config::Config;
 use cohort_server::snapshot::Snapshots;
 use cohort_server::snapshot::disk::MemoryFolder;
 use nats::Servers;
+use nodes::{Node, config, items};
 use serde_json::{Value, json};
-
-/// A node, stopped when dropped.
-struct Node {
-    url: String,
-    stop: Option<tokio::sync::oneshot::Sender<()>>,
-    thread: Option<std::thread::JoinHandle<()>>,
-}
-
-fn config(servers: &Servers, name: &str, partitions: u32) -> Config {
-    Config {
-        listen: "127.0.0.1:0".to_owned(),
-        log_level: "error".to_owned(),
-        shutdown_ms: 3000,
-        nats: servers.url(),
-        nats_monitor: servers.monitor(),
-        node_name: name.to_owned(),
-        partitions,
-        ..Config::default()
-    }
-}
-
-impl Node {
-    fn start(config: Config) -> Self {
-        let server = ClusterServer::open(config).unwrap();
-        let url = format!("http://{}", server.address());
-        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-        let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Runtime::new().unwrap();
-            let stopped = async { stopped.await.unwrap_or_default() };
-            runtime.block_on(server.serve(stopped)).unwrap();
-        });
-        Self { url, stop: Some(stop), thread: Some(thread) }
-    }
-
-    fn send(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
-        let config = ureq::Agent::config_builder()
-            .http_status_as_error(false)
-            .timeout_global(Some(Duration::from_secs(30)))
-            .build();
-        let agent = ureq::Agent::new_with_config(config);
-        let request = ureq::http::Request::builder()
-            .method(method)
-            .uri(format!("{}{path}", self.url))
-            .header("Content-Type", "application/json");
-        let mut response = match body {
-            Value::Null => agent.run(request.body(()).unwrap()).unwrap(),
-            body => agent.run(request.body(body.to_string()).unwrap()).unwrap(),
-        };
-        let text = response.body_mut().read_to_string().unwrap();
-        (response.status().as_u16(), serde_json::from_str(&text).unwrap_or(Value::String(text)))
-    }
-
-    fn get(&self, path: &str) -> Value {
-        let (status, said) = self.send("GET", path, &Value::Null);
-        assert_eq!(status, 200, "{path}: {said}");
-        said
-    }
-
-    fn post(&self, path: &str, body: &Value) -> Value {
-        let (status, said) = self.send("POST", path, body);
-        assert!(status < 300, "{path}: {status} {said}");
-        said
-    }
-
-    /// Waits until every partition has an owner, and each node about as many.
-    fn wait_until_even(&self, nodes: usize) {
-        let started = Instant::now();
-        loop {
-            let status = self.get("/v1/cluster");
-            let living =
-                status["nodes"].as_array().unwrap().iter().filter(|node| node["lives"] == true);
-            let owns: Vec<u64> = living.map(|node| node["owns"].as_u64().unwrap()).collect();
-            let owned =
-                status["owners"].as_array().unwrap().iter().all(|one| !one["owner"].is_null());
-            let all: u64 = owns.iter().sum();
-            let even = owns.iter().all(|own| own.abs_diff(all / owns.len() as u64) <= 1);
-            let served = self.send("GET", "/healthz", &Value::Null).0 == 200;
-            if owns.len() == nodes
-                && owned
-                && even
-                && served
-                && all == status["owners"].as_array().unwrap().len() as u64
-            {
-                return;
-            }
-            assert!(started.elapsed() < Duration::from_secs(60), "{status}");
-            std::thread::sleep(Duration::from_millis(100));
-        }
-    }
-}
-
-impl Drop for Node {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-fn items() -> Value {
-    json!([{"id": "tea", "features": [0.9, 0.1]}, {"id": "coffee", "features": [0.1, 0.9]}])
-}
 
 #[test]
 fn any_node_answers_any_request_while_nodes_come_and_go() {
@@ -131,6 +30,7 @@ fn any_node_answers_any_request_while_nodes_come_and_go() {
     // Made at one node, it is there at the other, which is asked at once.
     a.post("/v1/apps", &json!({"name": "shop", "dim": 2, "window_ms": 86_400_000}));
     assert_eq!(a.send("PUT", "/v1/apps/shop/items", &json!({"items": items()})).0 / 100, 2);
+    a.post("/v1/apps", &json!({"name": "probe", "dim": 2}));
     let nodes = [&a, &b];
     for turn in 0..24 {
         let (here, there) = (nodes[turn % 2], nodes[(turn + 1) % 2]);
@@ -218,7 +118,7 @@ fn any_node_answers_any_request_while_nodes_come_and_go() {
     };
     for node in nodes {
         assert_eq!(counted(&node.get("/v1/apps/shop")), expected);
-        assert_eq!(counted(&node.get("/v1/apps")["apps"][0]), expected);
+        assert_eq!(counted(&node.get("/v1/apps")["apps"][1]), expected);
         let insight = node.get("/v1/apps/shop/insight");
         assert_eq!((insight["users"].as_u64(), insight["rewards"].as_u64()), (Some(20), Some(87)));
         assert_eq!(insight["curve"]["policy"]["count"].as_u64(), Some(87));
@@ -226,6 +126,34 @@ fn any_node_answers_any_request_while_nodes_come_and_go() {
         let (status, log) = node.send("GET", "/v1/apps/shop/log.csv", &Value::Null);
         assert_eq!((status, log.as_str().unwrap().lines().count()), (200, 88));
     }
+    // Several places at once, and decisions of the past.
+    let slots = json!([{"id": "top"}, {"id": "side"}]);
+    for (turn, id) in [None, Some("mine")].into_iter().enumerate() {
+        let mut slate = json!({"user": "u5", "slots": slots, "items": items()});
+        if let Some(id) = id {
+            slate["slate_id"] = id.into();
+        }
+        let said = nodes[turn].post("/v1/apps/probe/slate", &slate);
+        let shown: Vec<&str> = said["slots"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["item"].as_str().unwrap())
+            .collect();
+        assert!(shown.len() == 2 && shown[0] != shown[1], "{said}");
+        let rewards = json!([{"slot": "top", "reward": 1}, {"slot": "side", "reward": 0.5}]);
+        let rewards = json!({"slate_id": said["slate_id"], "rewards": rewards});
+        let outcomes = nodes[1 - turn].post("/v1/apps/probe/slate-rewards", &rewards);
+        assert_eq!(outcomes["outcomes"][1]["outcome"], "learned", "{outcomes}");
+    }
+    let past: Vec<Value> = (0..20)
+        .map(|at| json!({"user": format!("p{at}"), "item": "tea", "features": [0.9, 0.1], "reward": 1, "decision_id": format!("past-{}", at / 2)}))
+        .collect();
+    let said = a.post("/v1/apps/probe/history", &json!({"decisions": past}));
+    let others = said["others"].as_array().unwrap();
+    // An id that two users have is noticed where they are in one partition.
+    assert_eq!(said["learned"].as_u64().unwrap() as usize + others.len(), 20, "{said}");
+    assert!(others.iter().all(|other| other["at"].as_u64().unwrap() % 2 == 1), "{said}");
     // Errors are those of the service.
     assert_eq!(b.send("POST", "/v1/apps/shop/decide", &json!({"items": items()})).0, 400);
     assert_eq!(

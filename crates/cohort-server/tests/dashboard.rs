@@ -5,6 +5,8 @@
 
 #[path = "../../cohort-lab/tests/browser/mod.rs"]
 mod browser;
+mod nats;
+mod nodes;
 mod running;
 
 use std::path::{Path, PathBuf};
@@ -76,16 +78,20 @@ fn differences(page: &Value, api: &Value) -> Vec<String> {
 /// The page and the API at the same moment say the same. The demo goes on meanwhile, so a moment is
 /// looked for in which nothing changed between the two.
 fn compare(browser: &Browser, service: &Running, api: &str, at_least: usize) {
+    compare_with(browser, || service.get(api), at_least);
+}
+
+fn compare_with(browser: &Browser, api: impl Fn() -> Value, at_least: usize) {
     let started = Instant::now();
     loop {
         let page = browser.run(NUMBERS);
-        let wrong = differences(&page, &service.get(api));
+        let wrong = differences(&page, &api());
         let count = page.as_array().unwrap().len();
         if wrong.is_empty() && count >= at_least {
             return;
         }
         let waited = started.elapsed() < Duration::from_secs(30);
-        assert!(waited, "{api}: {count} numbers, of which {wrong:#?}");
+        assert!(waited, "{count} numbers, of which {wrong:#?}");
         std::thread::sleep(Duration::from_millis(70));
         // Pages that are not live are opened anew.
         if browser.run("return !document.querySelector('[data-tick]')") == true {
@@ -449,4 +455,33 @@ fn a_full_map_is_drawn_smoothly() {
     let median = gaps[gaps.len() / 2].as_f64().unwrap();
     println!("a full map: a frame every {median:.1} ms (median of {})", gaps.len());
     assert!(median < 50.0, "{median} ms between frames, drawn without a graphics card");
+}
+
+#[test]
+fn a_cluster_is_on_the_page() {
+    let servers = nats::Servers::start(1);
+    let a = nodes::Node::start(nodes::config(&servers, "a", 4));
+    let b = nodes::Node::start(nodes::config(&servers, "b", 4));
+    b.wait_until_even(2);
+    a.post("/v1/apps", &serde_json::json!({"name": "shop", "dim": 2}));
+    for user in 0..20 {
+        let decide = serde_json::json!({"user": format!("u{user}"), "items": nodes::items()});
+        b.post("/v1/apps/shop/decide", &decide);
+    }
+    let browser = Browser::start();
+    browser.resize(1400, 1000);
+    browser.open(&a.url);
+    let link = "return document.getElementById('cluster').hidden === false";
+    browser.wait_for("a link to the cluster", 20, link);
+    browser.click("#cluster");
+    let rows = "return document.querySelectorAll('[data-partition]').length === 5 \
+                && document.querySelectorAll('[data-node]').length === 2";
+    browser.wait_for("all partitions", 20, rows);
+    // Sizes are looked at every ten seconds.
+    compare_with(&browser, || a.get("/v1/cluster"), 5 * 5 + 2);
+    pictures(&browser, "cluster");
+    drop(b);
+    let alone = "return document.querySelectorAll('[data-node]').length === 1 \
+                 && [...document.querySelectorAll('[data-partition] td:nth-child(2)')].every(one => one.textContent === 'a')";
+    browser.wait_for("the other node's partitions", 30, alone);
 }

@@ -103,7 +103,9 @@ mod simd;
 pub use contexts::{Arm, Contexts};
 pub use error::{Error, nearest};
 pub use pieces::Pieces;
-pub use policy::{Frozen, OnlinePolicy, Order, Policy, RefitJob, Refits, Saved, Score, Shared};
+pub use policy::{
+    AskAll, Frozen, OnlinePolicy, Order, Policy, RefitJob, Refits, Saved, Score, Shared, SharedFits,
+};
 pub use problem::{Law, Problem, Truth};
 
 /// Compiles and runs the code of docs/add-a-policy.md.

@@ -3,6 +3,7 @@
 
 use std::any::Any;
 use std::io::{self, Read, Write};
+use std::sync::{Arc, Mutex};
 
 use crate::insight::Insight;
 use crate::search::ScoreForm;
@@ -143,6 +144,39 @@ pub trait Refits {
     /// Installs the result of a [`RefitJob`]. Invalid bytes are rejected and leave the policy
     /// unchanged.
     fn install(&mut self, found: &[u8]) -> Result<(), Error>;
+
+    /// Fits to users who are with several policies; `None` where each fits its own.
+    fn shared(&mut self) -> Option<&mut dyn SharedFits> {
+        None
+    }
+}
+
+/// Asks all policies that have users something, and returns what each answers; `None` where one does not answer.
+pub type AskAll = Box<dyn FnMut(&[u8]) -> Option<Vec<Vec<u8>>> + Send>;
+
+/// One model for users who are with several policies of the same kind, on machines of their own: one that has no users asks all others
+/// for statistics and sums, and what it finds all of them [`Refits::install`].
+pub trait SharedFits {
+    /// How many rewards its users gave: what a refit is due by.
+    fn rewards(&self) -> f64;
+
+    /// Answers a question of [`SharedFits::ask_others`], on a copy of the present state. An empty answer is none.
+    fn answer(&mut self, question: &[u8]) -> Result<RefitJob, Error>;
+
+    /// The refit of all, if one is due: asks, fits, and returns what all shall install; nothing where none is due, or where
+    /// somebody did not answer. `next_look` is when users are looked at for changes, and is kept from one to the next.
+    fn ask_others(&mut self, ask: AskAll, next_look: Arc<Mutex<f64>>) -> RefitJob;
+
+    /// From now on rewards that count for refits are those of the users it has: others were taken from it.
+    fn count_own(&mut self);
+
+    /// Takes in the users of another policy of the same kind and parameters ([`Saved::share`]), each under the number that `number`
+    /// gives it.
+    fn take_in(
+        &mut self,
+        other: Shared,
+        number: &mut dyn FnMut(usize) -> Option<usize>,
+    ) -> Result<(), Error>;
 }
 
 /// A refit that can run on any thread; its result is encoded in a layout of the policy's own.

@@ -9,18 +9,24 @@ use serde_json::{Map, Value, json};
 pub type Figure = (&'static str, f64, &'static str);
 
 /// Shows the figures of a section and keeps them, in place of those of an earlier run.
+#[allow(dead_code)]
 pub fn keep(section: &str, figures: &[Figure]) {
+    keep_in("service", section, figures);
+}
+
+/// The same in another file beside it.
+pub fn keep_in(file: &str, section: &str, figures: &[Figure]) {
     println!("\n| {section} | measured | held to |\n| --- | --- | --- |");
     for (name, value, bound) in figures {
         println!("| {} | {} | {bound} |", name.replace('_', " "), shown(*value));
     }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/results/service.json");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/results");
+    let path = folder.join(format!("{file}.json"));
     let kept = std::fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok());
     let mut sections: Map<String, Value> = kept.unwrap_or_default();
     let values = figures.iter().map(|(name, value, _)| ((*name).to_owned(), json!(value)));
     sections.insert(section.to_owned(), Value::Object(values.collect()));
     let text = serde_json::to_string_pretty(&sections).expect("figures are JSON");
-    let folder = path.parent().expect("it is in a folder");
     let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, text + "\n"));
     if let Err(why) = written {
         eprintln!("{} is not written: {why}", path.display());

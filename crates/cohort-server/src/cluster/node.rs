@@ -107,6 +107,7 @@ impl Node {
             tokio::spawn(self.clone().beat()),
             tokio::spawn(self.clone().manage()),
             tokio::spawn(self.clone().measure()),
+            tokio::spawn(super::fitter::run(self.clone())),
         ])
     }
 

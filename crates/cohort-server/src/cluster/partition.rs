@@ -127,7 +127,9 @@ impl Partition {
         let rng = ChaCha12Rng::try_from_rng(&mut SysRng)
             .map_err(|why| OpenError::Machine(std::io::Error::other(why.to_string())))?;
         let followed = journal.control();
-        let engine = Engine::new(recovered.state, limits, rng).in_cluster(followed, !is_control);
+        // One partition has all users, and does what a single service does.
+        let fits = !is_control && shape.partitions == 1;
+        let engine = Engine::new(recovered.state, limits, rng).in_cluster(followed, fits);
         let stop = log.stop_flag();
         let mut options = config.options();
         // Partitions that are behind still have to follow what is in the control stream.
@@ -144,6 +146,10 @@ impl Partition {
             let (feed, handle) = (ground.feed.clone(), handle.clone());
             ground.threads.spawn(follow(feed, handle, followed, name.clone()))
         });
+        if !is_control && !fits {
+            let (client, prefix) = (nats.client().clone(), config.nats_prefix.clone());
+            ground.threads.spawn(super::fitter::tell(client, prefix, index, handle.clone()));
+        }
         let seconds = started.elapsed().as_secs_f64();
         let from_snapshot = recovered.snapshot_event;
         tracing::info!(partition = name, epoch, events, from_snapshot, followed, seconds, "owned");

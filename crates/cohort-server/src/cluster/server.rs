@@ -59,6 +59,17 @@ impl Config {
         }
     }
 
+    /// On how many servers everything is kept.
+    pub(super) fn replicas(&self, nats: &Nats) -> usize {
+        let several =
+            self.nats.split(',').count().max(nats.client().server_info().connect_urls.len());
+        match self.nats_replicas {
+            0 if several >= 3 => 3,
+            0 => 1,
+            given => given,
+        }
+    }
+
     /// The node's name: as configured, or by machine and port.
     fn node(&self, address: SocketAddr) -> String {
         if !self.node_name.is_empty() {
@@ -88,13 +99,7 @@ impl ClusterServer {
         let nats = Nats::connect(&config.nats_options(), &name)?;
         let wants_sync = config.durability != "replicated";
         let promise = promise::look(&nats, &config.nats, &config.nats_monitor, wants_sync)?;
-        let several =
-            config.nats.split(',').count().max(nats.client().server_info().connect_urls.len());
-        let replicas = match config.nats_replicas {
-            0 if several >= 3 => 3,
-            0 => 1,
-            given => given,
-        };
+        let replicas = config.replicas(&nats);
         let bucket = Bucket::open(&nats, replicas)?;
         let wanted = Shape { partitions: config.partitions, replicas };
         let shape = nats.wait(bucket.shape(&wanted))?;

@@ -2,9 +2,14 @@
 //! control stream. A partition writes down in its own journal what it takes over, so that its journal alone gives its
 //! state; every frame says up to which event of the control stream it had come.
 
+use std::sync::{Arc, Mutex};
+
 use super::{Answer, Engine, Refusal};
 use crate::event::{Event, What};
 use crate::journal::Group;
+
+/// Growth of the rewards of a partition that whoever fits for all is told of.
+const TELLING_GROWTH: f64 = 1.02;
 
 impl Engine {
     /// A partition of a cluster, which had come so far. `fits` says whether it fits what users have in common by
@@ -20,8 +25,36 @@ impl Engine {
 
     /// Whether the model of an app is fitted here. Numbers that JSON becomes are scaled by what each partition has
     /// seen, and so are not compared across partitions.
-    pub(super) fn fits_here(&self, app: &str) -> Result<bool, Refusal> {
-        Ok(self.fits || self.app(app)?.encoder().is_some())
+    pub(super) fn fits_here(&mut self, app: &str) -> Result<bool, Refusal> {
+        Ok(self.fits || self.app_mut(app)?.shared_fits().is_none())
+    }
+
+    /// Says how many rewards an app has, where that is worth a look of whoever fits for all partitions.
+    pub(super) fn tell_rewards(&mut self, app: &str) -> Result<(), Refusal> {
+        let rewards = self.app_mut(app)?.shared_fits().map_or(0.0, |fits| fits.rewards());
+        let told = self.refits.told.get(app).copied().unwrap_or(0.0);
+        if rewards < told || rewards > told && rewards >= told * TELLING_GROWTH {
+            self.refits.told.insert(app.to_owned(), rewards);
+            self.refits.to_tell.push((app.to_owned(), rewards));
+        }
+        Ok(())
+    }
+
+    /// Has the model of an app fitted for all partitions, if that is due and nobody is at it.
+    pub(super) fn fit_together(
+        &mut self,
+        app: &str,
+        ask: cohort::AskAll,
+        next_look: Arc<Mutex<f64>>,
+    ) -> Result<Answer, Refusal> {
+        if self.refits.under_way.contains_key(app) {
+            return Err(Refusal::Overloaded);
+        }
+        let job = self.app_mut(app)?.shared_fits().map(|fits| fits.ask_others(ask, next_look));
+        if let Some(job) = job {
+            self.begin_refit(app, job);
+        }
+        Ok(Answer::Done)
     }
 
     pub(super) fn follow(
@@ -88,6 +121,7 @@ impl Engine {
         if ends {
             self.troubles.forget(&app);
             self.refits.put_off.remove(&app);
+            self.refits.told.remove(&app);
         }
         Ok(())
     }

@@ -107,6 +107,10 @@ struct Refits {
     put_off: BTreeMap<String, u64>,
     /// Those that nobody has taken yet.
     waiting: Vec<Refit>,
+    /// How many rewards whoever fits for all partitions was told of, app by app …
+    told: BTreeMap<String, f64>,
+    /// … and what is still to be told.
+    to_tell: Vec<(String, f64)>,
 }
 
 impl Engine {
@@ -137,6 +141,12 @@ impl Engine {
     /// them.
     pub fn take_refits(&mut self) -> Vec<Refit> {
         std::mem::take(&mut self.refits.waiting)
+    }
+
+    /// Apps that have clearly more rewards than when this was last taken, of those that are fitted for all partitions of a
+    /// cluster together.
+    pub fn take_learned(&mut self) -> Vec<(String, f64)> {
+        std::mem::take(&mut self.refits.to_tell)
     }
 
     /// The state.
@@ -271,10 +281,15 @@ impl Engine {
                 Ok(Answer::Done)
             }
             Request::ShowDecision { app, decision } => self.show_decision(&app, decision),
+            Request::FitTogether { app, ask, next_look } => self.fit_together(&app, ask, next_look),
             Request::Refitted { app, ticket, found } => {
                 // An app that was deleted meanwhile waits for nothing, nor does its successor.
                 if self.refits.under_way.get(&app) == Some(&ticket) {
                     self.refits.under_way.remove(&app);
+                    if found.is_empty() {
+                        // Nothing was due in the cluster, or a partition did not answer.
+                        return Ok(Answer::Done);
+                    }
                     let at_ms = self.advance(now_ms, &app, group)?;
                     if let Err(why) = self.record(group, &app, at_ms, What::Refitted(found)) {
                         tracing::error!(app, %why, "what a refit found cannot be used");
@@ -394,7 +409,7 @@ impl Engine {
 
     fn start_job_if_due(&mut self, app: &str) -> Result<(), Refusal> {
         if !self.fits_here(app)? {
-            return Ok(());
+            return self.tell_rewards(app);
         }
         let waits = |until: &u64| self.app(app).is_ok_and(|app| app.counts().learned() < *until);
         if self.refits.under_way.contains_key(app)
@@ -403,12 +418,16 @@ impl Engine {
             return Ok(());
         }
         if let Some(job) = self.app_mut(app)?.job() {
-            self.refits.begun += 1;
-            let ticket = self.refits.begun;
-            self.refits.under_way.insert(app.to_owned(), ticket);
-            self.refits.waiting.push(Refit { app: app.to_owned(), ticket, job });
+            self.begin_refit(app, job);
         }
         Ok(())
+    }
+
+    fn begin_refit(&mut self, app: &str, job: RefitJob) {
+        self.refits.begun += 1;
+        let ticket = self.refits.begun;
+        self.refits.under_way.insert(app.to_owned(), ticket);
+        self.refits.waiting.push(Refit { app: app.to_owned(), ticket, job });
     }
 
     /// The same fit would fail again: the next one has a quarter more to go by.

@@ -1,8 +1,8 @@
 //! What can be asked of the engine, and what it answers.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use cohort::Score;
+use cohort::{AskAll, Score};
 use cohort_features::{Contribution, Features};
 
 use super::Refusal;
@@ -185,6 +185,15 @@ pub enum Request {
         /// The decision's id.
         decision: String,
     },
+    /// Look whether what users of all partitions of a cluster have in common is to be fitted, and do so.
+    FitTogether {
+        /// The app.
+        app: String,
+        /// Asks all partitions.
+        ask: AskAll,
+        /// When users are looked at for changes.
+        next_look: Arc<Mutex<f64>>,
+    },
     /// A [`super::Refit`] is done.
     Refitted {
         /// The app.
@@ -241,6 +250,7 @@ impl Request {
             | Self::Reward { app, .. }
             | Self::ReplaceModel { app, .. }
             | Self::ForgetUser { app, .. }
+            | Self::FitTogether { app, .. }
             | Self::Refitted { app, .. }
             | Self::RefitFailed { app, .. } => Some(app),
             Self::CreateApp { .. }

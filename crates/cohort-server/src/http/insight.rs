@@ -29,6 +29,9 @@ pub struct ServiceStatus {
     pub demo: bool,
     /// Whether requests need keys.
     pub needs_keys: bool,
+    /// Whether this is a node of a cluster: `GET /v1/cluster`.
+    #[serde(default)]
+    pub cluster: bool,
 }
 
 /// The service itself: its version, whether it is a demo, whether it needs keys.
@@ -39,6 +42,7 @@ pub async fn status(State(service): Shared) -> Json<ServiceStatus> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         demo: service.demo,
         needs_keys: service.config.needs_keys(),
+        cluster: !service.config.nats.is_empty(),
     })
 }
 

@@ -29,6 +29,7 @@ mod described;
 mod error;
 mod features;
 mod filter;
+mod fits;
 mod history;
 mod insight;
 mod items;
@@ -222,6 +223,10 @@ fn router_with(more: Router<Arc<Service>>, service: Arc<Service>) -> Router {
 pub(crate) fn partition_router(service: Arc<Service>) -> Router {
     let more = Router::new()
         .route("/internal/outcomes/{app}", axum::routing::get(insight::outcomes))
+        .route(
+            "/internal/fit/{app}",
+            axum::routing::post(fits::answer).layer(axum::extract::DefaultBodyLimit::disable()),
+        )
         .route("/internal/digest", axum::routing::get(operations::digest))
         .route("/internal/knows/{app}/{id}", axum::routing::get(decide::knows));
     layered(more, service, |router| router, false)

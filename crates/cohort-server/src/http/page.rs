@@ -31,6 +31,7 @@ const FILES: [(&str, &str, &str); 13] = [
     ("/docs", HTML, include_str!("../page/docs.html")),
     ("/docs/docs.css", STYLE, include_str!("../page/docs.css")),
     ("/docs/docs.js", SCRIPT, include_str!("../page/docs.js")),
+    ("/page/cluster.js", SCRIPT, include_str!("../page/cluster.js")),
     ("/page/views.js", SCRIPT, include_str!("../page/views.js")),
 ];
 

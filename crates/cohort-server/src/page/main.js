@@ -2,6 +2,7 @@
 
 import { h } from "./elements.js";
 import { Refused, get, setKey } from "./service.js";
+import { cluster } from "./cluster.js";
 import * as views from "./views.js";
 
 const main = document.getElementById("main");
@@ -15,6 +16,7 @@ const state = (kind, text) => {
 
 const open = words => {
   const [what, app, kind, id] = words;
+  if (what === "cluster") return cluster();
   if (what !== "app" || !app) return views.apps();
   if (kind === "user" && id) return views.user(app, id);
   if (kind === "decision" && id) return views.decision(app, id);
@@ -74,5 +76,8 @@ document.getElementById("theme").addEventListener("click", () => {
 });
 
 addEventListener("hashchange", route);
-get("/v1/status").then(status => { document.getElementById("demo").hidden = !status.demo; }).catch(() => {});
+get("/v1/status").then(status => {
+  document.getElementById("demo").hidden = !status.demo;
+  document.getElementById("cluster").hidden = !status.cluster;
+}).catch(() => {});
 route();

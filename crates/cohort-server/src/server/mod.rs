@@ -268,7 +268,7 @@ async fn stop_when(stop: impl Future<Output = ()>, engine: Handle, patience: Dur
 }
 
 /// Takes a folder for this process alone, as long as the file is open.
-fn lock(folder: &Path) -> Result<File, ServeError> {
+pub(crate) fn lock(folder: &Path) -> Result<File, ServeError> {
     let name = || folder.display().to_string();
     let fails = |why| ServeError::Folder { folder: name(), why };
     let file = File::open(folder).map_err(fails)?;

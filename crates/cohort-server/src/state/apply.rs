@@ -164,7 +164,7 @@ impl App {
     }
 
     /// Nothing is known of a user any more.
-    fn let_go(
+    pub(super) fn let_go(
         &mut self,
         user: &str,
         forget: impl FnOnce(&mut dyn OnlinePolicy, usize) -> bool,

@@ -11,6 +11,7 @@
 //! | [`catalogue`] | which items of a catalogue are meant, and which are best? |
 //! | [`Decisions`] | which decisions wait for a reward, and until when? |
 //! | `sharded`, `sorted` | how can a snapshot hold a table while that changes? |
+//! | `split` | how do users go to partitions of a cluster, and come together again? |
 //! | `import` | what of a policy that was trained outside? |
 //! | `model` | how does what was learned go to another app, or away? |
 //! | `saved` | how does all this become a snapshot and come back? |
@@ -31,6 +32,7 @@ mod saved;
 mod seen;
 mod sharded;
 mod sorted;
+mod split;
 
 use std::collections::{BTreeMap, BTreeSet};
 

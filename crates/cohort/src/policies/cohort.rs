@@ -33,6 +33,7 @@ mod pacing;
 mod posteriors;
 mod saved;
 mod settings;
+mod shared;
 mod width;
 
 use rand::{RngExt, SeedableRng};

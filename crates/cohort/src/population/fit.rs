@@ -105,11 +105,21 @@ impl Population {
         if sample.len() == ledger.answered() {
             return;
         }
-        let Some(mut scales) = DataScales::of(&ledger.moments_of(sample)) else { return };
+        self.polish_by(&ledger.moments_of(sample), given, |population| population.sums(ledger));
+    }
+
+    /// The same after a fit to users with these statistics; `sums` says what everybody says about a population.
+    pub(super) fn polish_by(
+        &mut self,
+        sample: &[Moments],
+        given: &FitOptions,
+        mut sums: impl FnMut(&Self) -> PassSums,
+    ) {
+        let Some(mut scales) = DataScales::of(sample) else { return };
         scales.floor = given.least_noise;
         let stays = Stays { noise: given.sigma.is_some(), at_large: false };
         for _ in 0..constants::polishing_passes() {
-            let sums = self.sums(ledger);
+            let sums = sums(self);
             let certainty = self.certainty;
             self.maximise(&sums, &scales, stays);
             // The certainty of the structure is that of the sample.

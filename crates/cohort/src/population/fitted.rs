@@ -23,6 +23,7 @@ use super::fit::{FitOptions, Fitting};
 use super::inference::ScoringMode;
 use super::ledger::Ledger;
 use super::model::Population;
+use super::moments::Moments;
 use super::panel::Panel;
 use super::recurrence::Recurrence;
 
@@ -60,6 +61,21 @@ pub struct Fitted {
     /// How often arms recur.
     pub recurrence: Recurrence,
 }
+
+/// Users whom the structure is looked for in.
+pub(crate) struct Sampled {
+    /// d + 1.
+    pub dim: usize,
+    /// Their statistics.
+    pub users: Vec<Moments>,
+    /// What rewards count from.
+    pub origin: f64,
+    /// How many rewards they gave.
+    pub seen: f64,
+}
+
+/// Takes over what everybody says about a population.
+pub(crate) type Polish<'a> = dyn FnMut(&mut Population, &FitOptions) + 'a;
 
 /// How much better one population predicts than another.
 #[derive(Clone, Copy, Debug, Default)]
@@ -170,15 +186,41 @@ impl Fitted {
         scoring_mode: ScoringMode,
         extent: Extent,
     ) -> Option<Self> {
+        let slots = sample(ledger, before.map(|before| &before.found));
+        let asked = Sampled {
+            dim: ledger.dim() + 1,
+            users: ledger.moments_of(&slots),
+            origin: ledger.origin(),
+            seen: slots.iter().map(|slot| ledger.count(*slot)).sum(),
+        };
+        let polish = &mut |population: &mut Population, given: &FitOptions| {
+            population.polish(ledger, &slots, given);
+        };
+        let polish: Option<&mut Polish> = match extent {
+            Extent::Sample => None,
+            Extent::AllUsers => Some(polish),
+        };
+        Self::fit_to(asked, before, panel, given, scoring_mode, polish)
+    }
+
+    /// The same from statistics of a sample of users, wherever they are. `polish` takes over what everybody says, after the fit to the
+    /// sample.
+    pub(crate) fn fit_to(
+        asked: Sampled,
+        before: Option<&Self>,
+        panel: Option<&Panel>,
+        given: &FitOptions,
+        scoring_mode: ScoringMode,
+        polish: Option<&mut Polish>,
+    ) -> Option<Self> {
+        let Sampled { dim, users, origin, seen } = asked;
         let warm = before.map(|before| &before.found);
         let warm_plain = before.and_then(|before| match &before.plain {
             None if before.found.components.len() > 1 => None,
             None => Some(&before.found),
             plain => plain.as_ref(),
         });
-        let slots = sample(ledger, warm);
-        let users = ledger.moments_of(&slots);
-        let (origin, alone) = (ledger.origin(), FitOptions { cohorts: false, ..*given });
+        let alone = FitOptions { cohorts: false, ..*given };
         let mut given = *given;
         let sure = before.is_some_and(Self::is_settled);
         let warm = warm.filter(|warm| warm.components.len() > 1);
@@ -218,8 +260,7 @@ impl Fitted {
             let mut verdict = fitted.verdict;
             verdict.hear(held_out, || {
                 // The in-sample gain that is due to the number of parameters alone.
-                let seen: f64 = slots.iter().map(|slot| ledger.count(*slot)).sum();
-                let (cohorts, dim) = (fitted.found.cohorts().len(), ledger.dim() + 1);
+                let cohorts = fitted.found.cohorts().len();
                 let rewards = panel.rewards() as f64 / every as f64;
                 let leak = 2.0 * (cohorts * dim) as f64 * rewards / seen;
                 let gain = fitted.gain(panel, every, scoring_mode);
@@ -228,11 +269,12 @@ impl Fitted {
             fitted.verdict = verdict;
             fitted.recurrence.hear(panel);
         }
-        match &mut fitted.plain {
-            _ if extent == Extent::Sample => {}
-            None => fitted.found.polish(ledger, &slots, &alone),
-            Some(plain) if fitted.verdict.against => plain.polish(ledger, &slots, &alone),
-            Some(_) => fitted.found.polish(ledger, &slots, &given),
+        if let Some(polish) = polish {
+            match &mut fitted.plain {
+                None => polish(&mut fitted.found, &alone),
+                Some(plain) if fitted.verdict.against => polish(plain, &alone),
+                Some(_) => polish(&mut fitted.found, &given),
+            }
         }
         fitted.used().is_usable().then_some(fitted)
     }

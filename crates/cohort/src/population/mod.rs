@@ -10,6 +10,7 @@
 //! | `maximise`, `fisher_scoring` | what follows for centres, weights, variances and noise? |
 //! | `fit`, `sample` | how is a population fitted, and to whom? |
 //! | [`Fitted`], [`Panel`] | do cohorts predict rewards that they were not fitted to? |
+//! | `shared` | … and to users who are in several ledgers, on machines of their own? |
 //! | `structure`, `candidates`, `proposal`, `splits` | how many cohorts are there? |
 //! | `drift` | are users still what they were? |
 //! | [`Recurrence`] | do arms come again? |
@@ -50,6 +51,7 @@ mod prior;
 mod proposal;
 mod recurrence;
 mod sample;
+mod shared;
 mod splits;
 mod structure;
 mod sums;
@@ -71,4 +73,5 @@ pub use posterior::{Belief, ClassBelief, Guess};
 pub use prior::{Prior, unexplored};
 pub use recurrence::Recurrence;
 pub use sample::mean_rewards;
+pub(crate) use shared::{Counts, Told, Wanted};
 pub use sums::{ClassSums, PassSums, Sums};

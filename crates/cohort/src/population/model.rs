@@ -151,6 +151,13 @@ impl Population {
         self.basis.as_ref().map_or_else(|| mean.to_vec(), |basis| basis.from(mean))
     }
 
+    /// The same population where rewards count from elsewhere.
+    pub(crate) fn count_from(&mut self, origin: f64) {
+        let (by, level) = (self.origin - origin, self.features());
+        self.components.iter_mut().for_each(|component| component.mean[level] += by);
+        self.origin = origin;
+    }
+
     /// What a component's users reward where features say nothing.
     pub fn level(&self, component: usize) -> f64 {
         self.components[component].mean[self.features()] + self.origin

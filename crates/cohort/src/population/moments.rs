@@ -77,6 +77,21 @@ impl Moments {
         Self { numbers, ..*self }
     }
 
+    /// Adds a number to every reward. Statistics are as the ledger has them.
+    pub fn raise(&mut self, by: f64) {
+        let d = self.dim - 1;
+        let (ones, ys, squares) =
+            (packed_len(d), packed_len(self.dim), packed_len(self.dim + 1) - 1);
+        for lane in 0..LANES {
+            let (count, total) = (self.numbers[ys - 1][lane], self.numbers[ys + d][lane]);
+            self.numbers[squares][lane] += by * (2.0 * total + by * count);
+            for j in 0..=d {
+                let x = self.numbers[ones + j][lane];
+                self.numbers[ys + j][lane] += by * x;
+            }
+        }
+    }
+
     /// Multiplies every user's statistics by a weight: σ² over its own noise.
     pub fn weigh(&mut self, weights: &F64x8) {
         for number in &mut self.numbers {

@@ -65,15 +65,19 @@ impl Panel {
 
     /// A new panel of users with rewards. Settle the ledger first.
     pub fn new(ledger: &Ledger) -> Self {
-        let dim = ledger.dim();
-        let each = size_of::<f64>() * (packed_len(dim + 2) + constants::panel_rows() * (dim + 2));
-        let most = (BYTES / each).clamp(constants::panel_least_users(), constants::panel_users());
+        let (dim, most) = (ledger.dim(), Self::most_users(ledger.dim()));
         let member = |slot: usize| {
             let mut before = vec![0.0; ledger.packed_len()];
             ledger.packed_of(slot, &mut before);
             Member { user: ledger.user_of(slot), before, since: VecDeque::new() }
         };
         Self::of(dim, sample_of(ledger, most).into_iter().map(member).collect())
+    }
+
+    /// How many users a panel has at most.
+    pub(super) fn most_users(dim: usize) -> usize {
+        let each = size_of::<f64>() * (packed_len(dim + 2) + constants::panel_rows() * (dim + 2));
+        (BYTES / each).clamp(constants::panel_least_users(), constants::panel_users())
     }
 
     /// d.

@@ -6,7 +6,7 @@ use super::ledger::Ledger;
 use super::model::Population;
 
 /// The largest sample size in R^d.
-fn sample_size(features: usize, warm: Option<&Population>) -> usize {
+pub(super) fn sample_size(features: usize, warm: Option<&Population>) -> usize {
     let dim = (features + 1) as f64;
     let fewer = ((16.0 / dim).powi(2) * constants::sample_users() as f64) as usize;
     let users = fewer.clamp(constants::sample_least_users(), constants::sample_users());
@@ -28,9 +28,12 @@ pub fn sample(ledger: &Ledger, warm: Option<&Population>) -> Vec<usize> {
 /// The fewest rewards of a user in a sample: a fraction (`sample_least_part`) of what frequent
 /// users have, or of the dimension. Users with one or two rewards do not inform the structure
 /// unless all users are like that; they take part in the sums over all users afterwards.
+pub(super) fn least_rewards_of(often: f64, dim: usize) -> f64 {
+    constants::sample_least_part() * often.min(dim as f64)
+}
+
 fn least_rewards(ledger: &Ledger) -> f64 {
-    let often = ledger.count_of_rank(constants::sample_reference());
-    constants::sample_least_part() * often.min(ledger.dim() as f64)
+    least_rewards_of(ledger.count_of_rank(constants::sample_reference()), ledger.dim())
 }
 
 /// The mean number of rewards of the users a sample is taken from.
@@ -40,9 +43,13 @@ pub fn mean_rewards(ledger: &Ledger) -> f64 {
 
 /// The same, of at most `most` users.
 pub fn sample_of(ledger: &Ledger, most: usize) -> Vec<usize> {
+    sample_from(ledger, most, least_rewards(ledger))
+}
+
+/// The same, of users who have so many rewards at least.
+pub(super) fn sample_from(ledger: &Ledger, most: usize, least: f64) -> Vec<usize> {
     // Users that were removed have no rewards.
     let counts: Vec<f64> = ledger.counts().flatten().copied().collect();
-    let least = least_rewards(ledger);
     let tells_enough = |slot: &usize| counts[*slot] > 0.0 && counts[*slot] >= least;
     let slots: Vec<usize> = (0..counts.len()).filter(tells_enough).collect();
     if slots.len() <= most {

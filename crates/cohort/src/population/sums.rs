@@ -110,6 +110,19 @@ impl PassSums {
         }
     }
 
+    /// All of its numbers, in an order that follows from the population.
+    pub(crate) fn numbers(&mut self) -> Vec<&mut [f64]> {
+        let one = std::slice::from_mut;
+        let mut all = vec![one(&mut self.evidence), one(&mut self.users), one(&mut self.certain)];
+        for sums in &mut self.components {
+            all.extend([one(&mut sums.users), one(&mut sums.rewards), &mut sums.message[..]]);
+        }
+        for class in &mut self.classes {
+            all.extend([&mut class.outer[..], &mut class.pairs[..], &mut class.trace[..]]);
+        }
+        all
+    }
+
     /// Adds the sums of other users.
     pub fn add(&mut self, other: &Self) {
         for (a, b) in self.components.iter_mut().zip(&other.components) {

@@ -10,6 +10,7 @@
 
 mod class;
 mod gather;
+mod several;
 mod split;
 
 use std::sync::Arc;
@@ -31,6 +32,7 @@ use crate::auth::hex;
 use crate::http::{ApiError, Service};
 pub use class::{Class, class_of};
 pub use gather::{ClusterStatus, status_of};
+pub(super) use split::encoded;
 
 /// Headers that a partition needs.
 const PASSED_ON: [&str; 5] =
@@ -80,6 +82,8 @@ fn new_id(partition: u32) -> Option<String> {
 /// The partition that an id names, if it was made by [`new_id`].
 fn partition_in(id: &str, partitions: u32) -> Option<u32> {
     let (partition, rest) = id.split_once('-')?;
+    // A place of a slate: `SLATE_ID/SLOT`.
+    let rest = rest.split('/').next().unwrap_or_default();
     let is_ours = rest.len() == 32 && rest.bytes().all(|byte| byte.is_ascii_hexdigit());
     let partition = u32::from_str_radix(partition, 16).ok()?;
     (is_ours && partition < partitions).then_some(partition)
@@ -130,6 +134,10 @@ pub async fn dispatch(State(front): State<Arc<Front>>, request: Request, next: N
         Class::Activate => front.activate(asked).await,
         Class::Reward => front.reward(asked).await,
         Class::Rewards => front.rewards(asked).await,
+        Class::Slate => front.slate(asked).await,
+        Class::SlateRewards => front.slate_rewards(asked).await,
+        Class::SlotEvents => front.slot_events(name("event").unwrap_or_default(), asked).await,
+        Class::History => front.history(asked).await,
         Class::Apps => front.apps(asked).await,
         Class::App => front.app(asked).await,
         Class::Insight => front.insight(asked).await,

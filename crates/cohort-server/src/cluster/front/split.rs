@@ -45,7 +45,7 @@ fn several(id: &str) -> Response {
 }
 
 /// Adds an id to a decide that has none, so that asking twice is asking once.
-fn with_id(body: &Bytes, key: &str, partition: u32) -> Option<Bytes> {
+pub(super) fn with_id(body: &Bytes, key: &str, partition: u32) -> Option<Bytes> {
     let text = std::str::from_utf8(body).ok()?;
     let at = text.find('{')? + 1;
     let id = new_id(partition)?;
@@ -196,7 +196,7 @@ impl Front {
     }
 
     /// Sends what is about one decision to where that is.
-    async fn send_to(
+    pub(super) async fn send_to(
         &self,
         id: &str,
         user: Option<&str>,
@@ -303,7 +303,11 @@ impl Front {
     }
 
     /// The same with the name of its app: an address without one means the key's, or the only one.
-    async fn with_loop(&self, mut asked: Asked, headers: &HeaderMap) -> Result<Asked, Response> {
+    pub(super) async fn with_loop(
+        &self,
+        mut asked: Asked,
+        headers: &HeaderMap,
+    ) -> Result<Asked, Response> {
         if !asked.app.is_empty() {
             return Ok(asked);
         }
@@ -329,7 +333,7 @@ impl Front {
     }
 }
 
-fn header_map(headers: &[(String, String)]) -> HeaderMap {
+pub(super) fn header_map(headers: &[(String, String)]) -> HeaderMap {
     let parsed = headers.iter().filter_map(|(name, value)| {
         Some((axum::http::HeaderName::try_from(name).ok()?, value.parse().ok()?))
     });
@@ -337,7 +341,7 @@ fn header_map(headers: &[(String, String)]) -> HeaderMap {
 }
 
 /// A refusal as an answer, and as a part of one.
-async fn told(partition: u32, reply: Reply) -> (Response, Value) {
+pub(super) async fn told(partition: u32, reply: Reply) -> (Response, Value) {
     let (parts, body) = answer_of(partition, reply).into_parts();
     let body = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
     let error = serde_json::from_slice::<Value>(&body)
@@ -353,7 +357,7 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
 }
 
 /// Text as a part of an address.
-pub(super) fn encoded(text: &str) -> String {
+pub(in crate::cluster) fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {

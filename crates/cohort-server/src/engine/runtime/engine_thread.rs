@@ -246,6 +246,10 @@ impl EngineThread {
 
     /// What is due and takes long is done elsewhere.
     fn hand_out_refits(&mut self) {
+        let learned = self.engine.take_learned();
+        if !learned.is_empty() {
+            self.shared.learned.send_modify(|known| known.extend(learned));
+        }
         for refit in self.engine.take_refits() {
             // Without that thread the model stays as it is, and decisions go on.
             if let Err(gone) = self.refits.send(refit) {

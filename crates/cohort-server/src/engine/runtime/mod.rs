@@ -33,7 +33,7 @@ mod queue;
 mod refit_thread;
 mod snapshot_thread;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
@@ -122,6 +122,8 @@ struct Shared {
     stopping: AtomicBool,
     /// Up to which event of a cluster's control stream the engine has come, and the journal with it.
     followed: tokio::sync::watch::Sender<u64>,
+    /// How many rewards apps have that are fitted for all partitions of a cluster together, about.
+    learned: tokio::sync::watch::Sender<BTreeMap<String, f64>>,
     /// The last event that is as safe as was asked for.
     last_event: AtomicU64,
     /// Users of all apps, as of a moment ago.
@@ -275,6 +277,11 @@ impl Handle {
         self.shared.followed.subscribe()
     }
 
+    /// How many rewards apps have that are fitted for all partitions of a cluster together, about.
+    pub(crate) fn learned(&self) -> tokio::sync::watch::Receiver<BTreeMap<String, f64>> {
+        self.shared.learned.subscribe()
+    }
+
     /// How many requests wait for the engine.
     pub fn waiting(&self) -> usize {
         self.queue.len()
@@ -308,6 +315,7 @@ impl Runtime {
             snapshot_at: Mutex::new(None),
             stopping: AtomicBool::new(false),
             followed: tokio::sync::watch::Sender::new(engine.followed()),
+            learned: tokio::sync::watch::Sender::default(),
             last_event: AtomicU64::new(engine.state().last_event()),
             users: AtomicU64::new(users_of(&engine)),
         });

@@ -31,7 +31,7 @@ impl Cohort {
     }
 
     /// Resets to the state before any reward.
-    fn restart(&mut self) {
+    pub(super) fn restart(&mut self) {
         let dim = self.ledger.dim();
         self.ledger = Ledger::new(dim, memory_of(self.settings.half_life));
         (self.fitted, self.prior, self.panel, self.refit) = (None, None, None, None);

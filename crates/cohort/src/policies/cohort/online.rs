@@ -9,7 +9,7 @@ use super::{Cohort, DRAWS, FIRST_RETIRED, RETIRED_BYTES, saved};
 use crate::linear::argmax;
 use crate::population::{Belief, Extent, Fitted, mean_rewards};
 use crate::search::ScoreForm;
-use crate::{Arm, Contexts, Error, OnlinePolicy, RefitJob, Refits, Score};
+use crate::{Arm, Contexts, Error, OnlinePolicy, RefitJob, Refits, Score, SharedFits};
 
 impl Cohort {
     /// The belief about a user with rewards that comes one at a time; computed if it is not cached.
@@ -202,30 +202,14 @@ impl Cohort {
 
     /// Whether a refit is due, and whom it asks.
     pub(super) fn due(&self) -> Option<Extent> {
-        let rewards = self.ledger.rewards();
-        if self.refit.is_some() || rewards == 0.0 {
+        if self.refit.is_some() {
             return None;
         }
-        // Before the first fit arms are chosen in turn: a fit to too few rewards would make all
-        // users choose the same one.
-        let first = constants::first_rewards().min((self.ledger.dim() + 1) as f64);
-        if self.fitted.is_none() && rewards < first {
-            return None;
-        }
-        let settled = self.fitted.as_ref().is_some_and(Fitted::is_settled);
-        let ratio =
-            self.settings.refit_ratio.powf(if settled { constants::settled_power() } else { 1.0 });
-        // A refit costs as much as some decisions for every user, the more the larger the dimension. While users come
-        // for the first time there is no waiting for them to come again: newcomers need what others have just told.
-        let spared = constants::refit_spacing() * self.ledger.dim() as f64;
-        let next = |fitted: f64, spared: f64| (fitted * ratio).max(fitted + spared);
-        let answered = self.ledger.answered() as f64;
-        let again = answered.min(rewards - answered).max(0.0);
-        if self.fitted_rewards == 0.0 || rewards >= next(self.fitted_rewards, spared * again) {
-            return Some(Extent::AllUsers);
-        }
-        // A few users who come often beside very many who came once are soon worth a refit of their own.
-        (mean_rewards(&self.ledger) >= next(self.fitted_each, spared)).then_some(Extent::Sample)
+        let (rewards, answered) = (self.ledger.rewards(), self.ledger.answered() as f64);
+        let (dim, ratio) = (self.ledger.dim(), self.settings.refit_ratio);
+        let last = [self.fitted_rewards, self.fitted_each];
+        let seen = Progress { rewards, answered };
+        due_at(dim, ratio, self.fitted.as_ref(), last, seen, || mean_rewards(&self.ledger))
     }
 
     /// The value of `fitted_rewards` after a refit that begins now.
@@ -235,6 +219,46 @@ impl Cohort {
             Extent::Sample => self.fitted_rewards,
         }
     }
+}
+
+/// What was seen so far.
+pub(super) struct Progress {
+    /// Rewards.
+    pub rewards: f64,
+    /// Users who gave any.
+    pub answered: f64,
+}
+
+/// Whether a refit is due in R^d, and whom it asks: after a fit at which there were so many rewards, and so many of each of those who
+/// come often, who have so many each by now.
+pub(super) fn due_at(
+    dim: usize,
+    refit_ratio: f64,
+    fitted: Option<&Fitted>,
+    [fitted_rewards, fitted_each]: [f64; 2],
+    Progress { rewards, answered }: Progress,
+    each: impl FnOnce() -> f64,
+) -> Option<Extent> {
+    if rewards == 0.0 {
+        return None;
+    }
+    // Before that arms are chosen in turn: all users would choose the same one, and be told the same.
+    let first = constants::first_rewards().min((dim + 1) as f64);
+    if fitted.is_none() && rewards < first {
+        return None;
+    }
+    let settled = fitted.is_some_and(Fitted::is_settled);
+    let ratio = refit_ratio.powf(if settled { constants::settled_power() } else { 1.0 });
+    // A refit costs as much as some decisions for every user, the more the larger the dimension. While users come
+    // for the first time there is no waiting for them to come again: newcomers need what others have just told.
+    let spared = constants::refit_spacing() * dim as f64;
+    let next = |fitted: f64, spared: f64| (fitted * ratio).max(fitted + spared);
+    let again = answered.min(rewards - answered).max(0.0);
+    if fitted_rewards == 0.0 || rewards >= next(fitted_rewards, spared * again) {
+        return Some(Extent::AllUsers);
+    }
+    // A few users who come often beside very many who came once are soon worth a refit of their own.
+    (each() >= next(fitted_each, spared)).then_some(Extent::Sample)
 }
 
 impl Refits for Cohort {
@@ -260,7 +284,14 @@ impl Refits for Cohort {
         }))
     }
 
+    fn shared(&mut self) -> Option<&mut dyn SharedFits> {
+        Some(self)
+    }
+
     fn install(&mut self, found: &[u8]) -> Result<(), Error> {
+        if found.starts_with(&saved::FITTED_VERSION_SHARED.to_le_bytes()) {
+            return self.install_shared(found);
+        }
         let (rewards, fitted) = saved::read_fitted(found, &self.ledger, self.watch.restarts)?;
         if rewards == 0.0 {
             return Ok(());

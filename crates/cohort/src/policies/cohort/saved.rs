@@ -38,6 +38,8 @@ const VERSION_UNWATCHED: u32 = 4;
 const VERSION_OF_ONE: u32 = 3;
 /// The layout of what a fit found.
 const FITTED_VERSION: u32 = 5;
+/// That of a fit to users who are with several policies (`shared`).
+pub(super) const FITTED_VERSION_SHARED: u32 = 6;
 /// The version before the recurrence of arms was saved.
 const FITTED_VERSION_ARMS: u32 = 4;
 /// That before everything could be forgotten meanwhile.
@@ -194,6 +196,11 @@ impl Saved for Cohort {
     }
 }
 
+/// The statistics of what was shared.
+pub(super) fn ledger_of(shared: Shared) -> Result<Ledger, Error> {
+    shared.downcast::<SavedState>().map(|kept| kept.ledger).map_err(|_| not_alike(INFO.name))
+}
+
 /// Encodes the result of a fit, with its numbers of rewards and restarts: for [`read_fitted`].
 pub(super) fn write_fitted(rewards: f64, restarts: usize, fitted: Option<&Fitted>) -> Vec<u8> {
     let write = |fitted| -> io::Result<Vec<u8>> {
@@ -251,7 +258,7 @@ pub(super) fn read_fitted(
     Ok(found)
 }
 
-fn write_learned(out: &mut dyn Write, learned: Option<&Fitted>) -> io::Result<()> {
+pub(super) fn write_learned(out: &mut dyn Write, learned: Option<&Fitted>) -> io::Result<()> {
     write_population(out, learned.map(|learned| &learned.found))?;
     let Some(Fitted { plain, verdict, recurrence, .. }) = learned else { return Ok(()) };
     write_population(out, plain.as_ref())?;
@@ -259,7 +266,11 @@ fn write_learned(out: &mut dyn Write, learned: Option<&Fitted>) -> io::Result<()
     codec::recurrence(&mut Writer(out), &mut { *recurrence })
 }
 
-fn read_learned(from: &mut dyn Read, dim: usize, arms: bool) -> Result<Option<Fitted>, Error> {
+pub(super) fn read_learned(
+    from: &mut dyn Read,
+    dim: usize,
+    arms: bool,
+) -> Result<Option<Fitted>, Error> {
     let Some(found) = read_population(from, dim)? else { return Ok(None) };
     let mut learned = Fitted { plain: read_population(from, dim)?, ..Fitted::only(found) };
     codec::verdict(&mut Reader(from), &mut learned.verdict)?;
@@ -269,7 +280,10 @@ fn read_learned(from: &mut dyn Read, dim: usize, arms: bool) -> Result<Option<Fi
     Ok(Some(learned))
 }
 
-fn write_population(out: &mut dyn Write, population: Option<&Population>) -> io::Result<()> {
+pub(super) fn write_population(
+    out: &mut dyn Write,
+    population: Option<&Population>,
+) -> io::Result<()> {
     write_count(out, population.iter().len())?;
     let Some(mut population) = population.cloned() else { return Ok(()) };
     if !codec::is_sound(&population) {
@@ -278,7 +292,10 @@ fn write_population(out: &mut dyn Write, population: Option<&Population>) -> io:
     codec::population(&mut Writer(out), &mut population)
 }
 
-fn read_population(from: &mut dyn Read, dim: usize) -> Result<Option<Population>, Error> {
+pub(super) fn read_population(
+    from: &mut dyn Read,
+    dim: usize,
+) -> Result<Option<Population>, Error> {
     if read_count(from, INFO.name)? == 0 {
         return Ok(None);
     }

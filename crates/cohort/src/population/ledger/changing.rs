@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::{Home, LANES, Ledger, NONE};
+use crate::algebra::packed_len;
 use crate::population::lanes::ZERO;
+use crate::population::shared::shift;
 use crate::simd::flat_mut;
 
 impl Ledger {
@@ -96,6 +98,36 @@ impl Ledger {
             self.owners.set(place as usize, slot as u32);
         }
         self.set_count(slot, count);
+    }
+
+    /// Rewards are those of the users there are.
+    pub fn count_own(&mut self) {
+        self.rewards = self.counts.pieces().flatten().sum();
+    }
+
+    /// Takes in the users of another ledger, which is settled, under other numbers; those who have none, or one that
+    /// somebody has, are left out. Settle first.
+    pub fn take_in(&mut self, other: &Self, mut number: impl FnMut(usize) -> Option<usize>) {
+        if other.answered > 0 {
+            self.begin_at(other.origin());
+        }
+        self.rewards += other.rewards;
+        let by = other.origin() - self.origin();
+        let mut sums = vec![0.0; self.packed_len()];
+        for slot in (0..other.slots()).filter(|slot| other.homes.value(*slot) != Home::Gone) {
+            let Some(user) = number(other.user_of(slot)) else { continue };
+            if self.slot_of(user).is_some() {
+                continue;
+            }
+            other.packed_of(slot, &mut sums);
+            shift(&mut sums, by, self.dim);
+            let slot = self.new_slot(user);
+            let place = self.take_lane(slot);
+            self.write_lane(place, &sums);
+            self.homes.set(slot, Home::Packed(place));
+            let count = sums[packed_len(self.dim + 1) - 1];
+            self.set_count(slot, count);
+        }
     }
 
     /// Frees a slot.

@@ -59,6 +59,11 @@ impl Histogram {
         })
     }
 
+    /// Counts and how many users have each, from the smallest.
+    pub fn iter(&self) -> impl Iterator<Item = (f64, usize)> {
+        self.users.iter().map(|(count, users)| (f64::from_bits(*count), *users))
+    }
+
     /// Bytes taken, roughly.
     pub fn memory_bytes(&self) -> usize {
         24 * self.users.len()

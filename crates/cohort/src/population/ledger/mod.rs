@@ -37,7 +37,6 @@ mod tests;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use self::histogram::Histogram;
 use self::index::{NONE, SlotIndex};
 use self::learning::PendingRound;
 use self::rows::{RowPool, RowRing};
@@ -45,6 +44,7 @@ use super::lanes::{F64x8, LANES};
 use crate::algebra::packed_len;
 use crate::pieces::Pieces;
 
+pub use histogram::Histogram;
 pub use rows::Rows;
 
 /// The statistics of all users who have rewards.
@@ -196,6 +196,16 @@ impl Ledger {
     pub fn mean_count_from(&self, least: f64) -> f64 {
         let (users, total) = self.histogram.from(least);
         total / users.max(1) as f64 + self.waiting.len() as f64
+    }
+
+    /// How many users have how many rewards. Rounds that wait do not count.
+    pub fn histogram(&self) -> &Histogram {
+        &self.histogram
+    }
+
+    /// What rewards count from, where none was seen yet.
+    pub fn begin_at(&mut self, origin: f64) {
+        self.origin.get_or_insert(origin);
     }
 
     /// Bytes taken, with those that the allocator and the index take; shared ones count in full.
