@@ -47,6 +47,7 @@ def test_a_context_and_a_user_interact_with_items():
 
 def test_tables_are_rows_of_features():
     pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(
         {
             "genre": pandas.Categorical(["drama", "comedy", "drama"]),
@@ -128,3 +129,12 @@ def test_what_is_no_feature_is_refused_with_a_sentence():
         with pytest.raises(cohort.BadInput, match=sentence):
             refused()
     assert features.seen() == []
+
+
+def test_words_given_to_a_policy_are_told_where_to_go():
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"genre": ["drama", "war"], "year": [1957, 1959]})
+    policy = cohort.Cohort(dim=2)
+    for bad in (table, FILMS, [["drama", 1.0]]):
+        with pytest.raises(cohort.BadInput, match=r"cohort\.Features"):
+            policy.decide("ann", bad)

@@ -422,7 +422,11 @@ def load(path: str | os.PathLike[str], app: str | None = None) -> Policy:
 
 def _numbers(array: npt.ArrayLike) -> _Array:
     """Float64 in C order; what already is so is not copied."""
-    return np.ascontiguousarray(array, dtype=np.float64)
+    try:
+        return np.ascontiguousarray(array, dtype=np.float64)
+    except (TypeError, ValueError) as why:
+        hint = "cohort.Features makes them of words, categories, tables and dictionaries"
+        raise BadInput(f"found what is no number ({why}), expected numbers: {hint}") from None
 
 
 def _whole(what: str, array: npt.ArrayLike) -> npt.NDArray[np.int64]:
