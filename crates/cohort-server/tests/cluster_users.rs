@@ -157,8 +157,7 @@ fn a_folder_moves_into_a_cluster_and_back() {
 fn the_events_of_a_single_service_in_a_stream_give_its_state() {
     let folder = tempfile::tempdir().unwrap();
     let single = Running::start_with(|config| config.data_dir = folder.path().into());
-    single
-        .post("/v1/apps", json!({"name": "shop", "dim": 2, "window_ms": 60_000, "control": 0.1}));
+    single.post("/v1/apps", json!({"name": "shop", "dim": 2, "window_ms": 60_000, "control": 0.1}));
     teach(20, 0..15, |path, body| single.post(path, body.clone()));
     drop(single);
     let embedded = SegmentJournal::open(&folder.path().join("journal")).unwrap();
