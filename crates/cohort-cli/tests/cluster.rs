@@ -111,6 +111,7 @@ impl Cluster {
 struct Load {
     stop: Arc<AtomicBool>,
     progress: Arc<AtomicU64>,
+    learned: Arc<AtomicU64>,
     working: Vec<std::thread::JoinHandle<Client>>,
 }
 
@@ -123,8 +124,9 @@ impl Load {
         }
         let stop = Arc::new(AtomicBool::new(false));
         let progress = Arc::<AtomicU64>::default();
+        let learned = Arc::<AtomicU64>::default();
         let working = (0..CLIENTS).map(|name| {
-            let mut client = Client::new(name, progress.clone());
+            let mut client = Client::new(name, progress.clone(), learned.clone());
             let (addresses, stop) = (cluster.addresses.clone(), stop.clone());
             std::thread::spawn(move || {
                 client.work(&addresses, &stop);
@@ -132,7 +134,7 @@ impl Load {
             })
         });
         let working = working.collect();
-        Self { stop, progress, working }
+        Self { stop, progress, learned, working }
     }
 
     /// Waits until clients have come further.
@@ -285,9 +287,9 @@ impl Cluster {
                 self.servers.kill(server);
                 self.servers.kill(other);
                 std::thread::sleep(Duration::from_secs(2));
-                let before = load.progress.load(Ordering::Relaxed);
+                let before = load.learned.load(Ordering::Relaxed);
                 std::thread::sleep(Duration::from_secs(2));
-                let after = load.progress.load(Ordering::Relaxed);
+                let after = load.learned.load(Ordering::Relaxed);
                 assert_eq!(before, after, "a reward was acknowledged without a quorum");
                 self.servers.start_again(server);
                 self.servers.start_again(other);

@@ -154,11 +154,14 @@ pub struct Client {
     pub reward_sum: u64,
     pub retried: u64,
     pub progress: Arc<AtomicU64>,
+    /// Rewards that were acknowledged for the first time.
+    pub learned: Arc<AtomicU64>,
 }
 
 impl Client {
-    pub fn new(name: usize, progress: Arc<AtomicU64>) -> Self {
-        Self { name, decision: 0, item: None, rewards: 0, reward_sum: 0, retried: 0, progress }
+    pub fn new(name: usize, progress: Arc<AtomicU64>, learned: Arc<AtomicU64>) -> Self {
+        let (decision, item, retried) = (0, None, 0);
+        Self { name, decision, item, rewards: 0, reward_sum: 0, retried, progress, learned }
     }
 
     pub fn id(&self, decision: u64) -> String {
@@ -237,6 +240,10 @@ impl Client {
         self.decision += 1;
         self.item = None;
         self.progress.fetch_add(1, Ordering::Relaxed);
+        // One that was safe before, and is asked for again, may be answered without servers.
+        if said["outcome"] == "learned" {
+            self.learned.fetch_add(1, Ordering::Relaxed);
+        }
         Some(())
     }
 

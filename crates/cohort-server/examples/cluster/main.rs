@@ -100,6 +100,7 @@ fn node(nats: &str, monitor: &str, name: &str, partitions: &str) {
 /// A process of this program, which ends with the measurement, also where that fails.
 pub struct Running {
     child: Child,
+    /// Where it listens.
     pub address: String,
 }
 
@@ -117,10 +118,12 @@ impl Running {
         Self { child, address: line.trim().to_owned() }
     }
 
+    /// The embedded service.
     pub fn embedded(folder: &std::path::Path) -> Self {
         Self::start(&["embedded", &folder.display().to_string()])
     }
 
+    /// A node.
     pub fn node(servers: &Servers, name: &str, partitions: usize) -> Self {
         let partitions = partitions.to_string();
         Self::start(&["node", &servers.url(), &servers.monitor(), name, &partitions])

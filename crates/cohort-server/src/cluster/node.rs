@@ -193,8 +193,10 @@ impl Node {
     }
 
     async fn measure(self: Arc<Self>) {
+        let mut pause = LOOK * 20;
         while !self.stopping.load(Ordering::Relaxed) {
-            tokio::time::sleep(SIZES).await;
+            tokio::time::sleep(pause).await;
+            pause = SIZES;
             let partitions = self.partitions();
             let look = move || partitions.iter().for_each(|partition| partition.look());
             let _ = tokio::task::spawn_blocking(look).await;

@@ -29,6 +29,9 @@ use crate::server::{Listening, ServeError};
 use crate::snapshot::Snapshots;
 use crate::snapshot::disk::MemoryFolder;
 
+/// How long a node waits for servers that answer and are not ready.
+const START: Duration = Duration::from_secs(10);
+
 /// A node that listens and has not begun to serve.
 pub struct ClusterServer {
     listening: Listening,
@@ -83,6 +86,20 @@ impl Config {
     }
 }
 
+/// Servers that have just started, or a stream that was just made, have no leader for a moment: asks again for a while.
+fn patiently<T>(mut ask: impl FnMut() -> Result<T, NatsError>) -> Result<T, NatsError> {
+    let started = Instant::now();
+    loop {
+        match ask() {
+            Err(why) if started.elapsed() < START => {
+                tracing::warn!(%why, "NATS is not ready; it is asked again");
+                std::thread::sleep(START / 50);
+            }
+            asked => return asked,
+        }
+    }
+}
+
 impl ClusterServer {
     /// Connects to NATS, makes the cluster where there is none, and listens.
     pub fn open(config: Config) -> Result<Self, ServeError> {
@@ -100,11 +117,11 @@ impl ClusterServer {
         let wants_sync = config.durability != "replicated";
         let promise = promise::look(&nats, &config.nats, &config.nats_monitor, wants_sync)?;
         let replicas = config.replicas(&nats);
-        let bucket = Bucket::open(&nats, replicas)?;
+        let bucket = patiently(|| Bucket::open(&nats, replicas))?;
         let wanted = Shape { partitions: config.partitions, replicas };
-        let shape = nats.wait(bucket.shape(&wanted))?;
+        let shape = patiently(|| nats.wait(bucket.shape(&wanted)))?;
         // The stream is there before anybody follows it.
-        nats.open_log(CONTROL, shape.replicas)?;
+        patiently(|| nats.open_log(CONTROL, shape.replicas))?;
         Ok(Self {
             listening,
             config: Config { node_name: name, ..config },
@@ -146,7 +163,7 @@ impl ClusterServer {
         let threads = tokio::runtime::Handle::current();
         let store = tokio::task::spawn_blocking({
             let (nats, replicas) = (nats.clone(), shape.replicas);
-            move || open_store(&nats, replicas)
+            move || patiently(|| open_store(&nats, replicas))
         });
         let store = store.await.map_err(|why| failed(why.to_string()))??;
         let feed = ControlFeed::new(&nats);
