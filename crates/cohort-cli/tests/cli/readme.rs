@@ -1,9 +1,10 @@
-//! The commands of README.md and docs/command-line.md run as printed.
+//! The commands of README.md and docs/command-line.md run as printed; ARCHITECTURE.md names what exists.
 
 use crate::command::{called, cohort, command};
 
 const README: &str = include_str!("../../../../README.md");
 const COMMAND_LINE: &str = include_str!("../../../../docs/command-line.md");
+const ARCHITECTURE: &str = include_str!("../../../../ARCHITECTURE.md");
 
 /// The arguments of every line of a page that begins with `prompt`.
 fn commands<'a>(page: &'a str, prompt: &str) -> Vec<Vec<&'a str>> {
@@ -38,5 +39,18 @@ fn the_commands_of_the_readme_are_understood() {
         arguments.push("--help");
         let called = cohort(&arguments);
         assert_eq!(called.code, 0, "{arguments:?}\n{}", called.err);
+    }
+}
+
+#[test]
+fn every_path_of_the_architecture_exists() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let tops = ["crates/", "docs/", "bench/", "experiments/", "fuzz/", "scripts/"];
+    let quoted = ARCHITECTURE.split('`').skip(1).step_by(2);
+    let paths = quoted.filter(|text| tops.iter().any(|top| text.starts_with(top)));
+    let paths: Vec<&str> = paths.filter(|path| !path.contains(['*', ' '])).collect();
+    assert!(paths.len() > 50, "the document names {} paths", paths.len());
+    for path in paths {
+        assert!(root.join(path).exists(), "ARCHITECTURE.md names {path}, which does not exist");
     }
 }

@@ -14,7 +14,7 @@
 //! Users that are served in rounds have stored posteriors, which every reward updates
 //! (`posteriors`). Of users that come one at a time (`online`) only sufficient statistics are
 //! stored; their posterior is computed on demand (`Prior`), and stored only for the ten thousand or
-//! so with recent rewards (`beliefs`). So a million users take the memory of their statistics, and
+//! so with recent rewards (`store`). So a million users take the memory of their statistics, and
 //! a refit, which can run in parallel with decisions, changes all posteriors at once. Users without
 //! rewards take no memory.
 //!
@@ -23,7 +23,7 @@
 //! Nothing depends on the horizon, and no parameter has to be set. `mixture`, `labels`, `doubt` and
 //! `sigma` remove parts of the model, for ablations.
 
-mod beliefs;
+mod belief_cache;
 mod codec;
 mod drift;
 mod insight;
@@ -34,6 +34,7 @@ mod posteriors;
 mod saved;
 mod settings;
 mod shared;
+mod store;
 mod width;
 
 use rand::{RngExt, SeedableRng};
@@ -51,10 +52,10 @@ use crate::population::{
 };
 use crate::registry::PolicyInfo;
 use crate::{Arm, Contexts, Error, OnlinePolicy, Policy, Problem, Refits, Saved};
-use beliefs::Beliefs;
 use drift::Watch;
 use posteriors::Posteriors;
 use settings::CohortSettings;
+use store::Store;
 use width::Widths;
 
 /// Static metadata of the policy: name, summary, reference, parameters.
@@ -73,10 +74,6 @@ builder! {
 
 /// The number of draws by which propensities are estimated for Thompson sampling.
 const DRAWS: usize = 128;
-
-/// Memory for posteriors that are updated by rewards, and for those computed on demand.
-const CARRIED_BYTES: usize = 32 << 20;
-const ASKED_BYTES: usize = 8 << 20;
 
 /// Memory for the statistics of retired users, and the first of the anonymous ids they get: they
 /// still inform the population model.
@@ -104,13 +101,8 @@ pub struct Cohort {
     fitted_each: f64,
     /// A refit in progress, for users that come one at a time.
     refit: Option<pacing::Refit>,
-    /// Posteriors of users that are served in rounds.
-    posteriors: Option<Posteriors>,
-    /// Of users that come one at a time: posteriors that rewards have updated since the last refit
-    /// …
-    carried: Beliefs,
-    /// … and a cache of some that follow from statistics and population alone.
-    asked: Beliefs,
+    /// The posteriors of users.
+    store: Store,
     /// Drift detection.
     watch: Watch,
     /// The number of Thompson draws so far, for one user or for all in a round.
@@ -132,9 +124,7 @@ impl Cohort {
             fitted_rewards: 0.0,
             fitted_each: 0.0,
             refit: None,
-            posteriors: None,
-            carried: Beliefs::new(problem.dim, CARRIED_BYTES),
-            asked: Beliefs::new(problem.dim, ASKED_BYTES),
+            store: Store::new(problem.dim),
             watch: Watch::default(),
             draws: 0,
             seed: problem.seed,
@@ -163,7 +153,7 @@ impl Cohort {
 
     /// Adds users that are served in rounds.
     fn grow(&mut self, users: usize) {
-        let Some(posteriors) = &mut self.posteriors else { return };
+        let Some(posteriors) = &mut self.store.rounds else { return };
         let known = posteriors.users();
         if users <= known {
             return;
@@ -174,7 +164,7 @@ impl Cohort {
         self.ledger.settle();
         for user in known..users {
             let Some(slot) = self.ledger.slot_of(user) else { continue };
-            let belief = self.carried.take(slot);
+            let belief = self.store.updated.take(slot);
             let belief = belief.unwrap_or_else(|| prior.infer(&self.ledger, slot));
             posteriors.set_belief(user, belief, self.ledger.count(slot));
         }
@@ -196,10 +186,9 @@ impl Cohort {
     fn take_on(&mut self, fitted: Fitted) {
         self.refit = None;
         self.ledger.settle();
-        self.carried.clear();
-        self.asked.clear();
+        self.store.clear_online();
         let population = fitted.used().clone();
-        if let Some(posteriors) = &mut self.posteriors {
+        if let Some(posteriors) = &mut self.store.rounds {
             posteriors.take_on(&population, &self.ledger, self.settings.scoring_mode);
         }
         self.prior = Some(self.prior_of(&fitted));
@@ -227,7 +216,7 @@ impl Cohort {
 
     /// Stores posteriors from now on: users are served in rounds.
     fn serve_in_rounds(&mut self, users: usize) {
-        if self.posteriors.is_some() {
+        if self.store.rounds.is_some() {
             return;
         }
         let mut posteriors = Posteriors::new(self.ledger.dim());
@@ -235,31 +224,25 @@ impl Cohort {
         if let Some(prior) = &self.prior {
             self.ledger.settle();
             posteriors.take_on(prior.population(), &self.ledger, self.settings.scoring_mode);
-            self.carried.clear();
-            self.asked.clear();
+            self.store.clear_online();
         }
-        self.posteriors = Some(posteriors);
-    }
-
-    /// The stored posteriors, if this user is served in rounds.
-    fn in_rounds(&self, user: usize) -> Option<&Posteriors> {
-        self.posteriors.as_ref().filter(|posteriors| user < posteriors.users())
+        self.store.rounds = Some(posteriors);
     }
 
     /// The belief about one user; that about new users if it has no rewards.
     fn belief(&self, user: usize) -> Option<Belief> {
         let prior = self.prior.as_ref()?;
-        if let Some(posteriors) = self.in_rounds(user) {
+        if let Some(posteriors) = self.store.in_rounds(user) {
             return Some(posteriors.belief(user));
         }
         let Some(slot) = self.ledger.slot_of(user) else { return Some(prior.newcomer().clone()) };
-        let carried = self.carried.get(slot).cloned();
-        Some(carried.unwrap_or_else(|| prior.infer(&self.ledger.settled(), slot)))
+        let updated = self.store.updated.get(slot).cloned();
+        Some(updated.unwrap_or_else(|| prior.infer(&self.ledger.settled(), slot)))
     }
 
     /// The width of a user's bonus, in standard deviations.
     fn width(&self, user: usize) -> f64 {
-        match (self.in_rounds(user), self.ledger.rewards_of(user)) {
+        match (self.store.in_rounds(user), self.ledger.rewards_of(user)) {
             (Some(posteriors), _) => self.widths.of(posteriors.rewards(user)),
             // New users are spread over arms, whether arms recur or not.
             (None, 0.0) => self.settings.exploration,
@@ -287,14 +270,14 @@ impl Cohort {
         let slots = self.ledger.slots();
         let known = (0..slots).map(|slot| self.ledger.user_of(slot));
         let last = known.filter(|user| *user < FIRST_RETIRED).max();
-        let in_rounds = self.posteriors.as_ref().map_or(0, Posteriors::users);
+        let in_rounds = self.store.users_in_rounds();
         let users = last.map_or(0, |last| last + 1).max(in_rounds);
         (users <= GAPS * (slots + in_rounds)).then_some(users)
     }
 
     /// Whether a user has rewards or is served in rounds.
     fn knows(&self, user: usize) -> bool {
-        self.in_rounds(user).is_some() || self.ledger.rewards_of(user) > 0.0
+        self.store.in_rounds(user).is_some() || self.ledger.rewards_of(user) > 0.0
     }
 }
 
@@ -316,7 +299,7 @@ impl Policy for Cohort {
                 }
             });
             self.draws += 1;
-        } else if let Some(posteriors) = &mut self.posteriors {
+        } else if let Some(posteriors) = &mut self.store.rounds {
             posteriors.choose(contexts, &self.widths, arms);
         }
     }
@@ -327,13 +310,12 @@ impl Policy for Cohort {
             panel.see_round(contexts, arms, rewards, &self.ledger);
         }
         self.ledger.learn(contexts, arms, rewards);
-        match &mut self.posteriors {
+        match &mut self.store.rounds {
             Some(posteriors) if self.prior.is_some() => posteriors.learn(contexts, arms, rewards),
             Some(_) => {}
             None => {
                 self.ledger.settle();
-                self.carried.clear();
-                self.asked.clear();
+                self.store.clear_online();
             }
         }
         self.look_for_drift();
@@ -344,7 +326,7 @@ impl Policy for Cohort {
     /// sparse ids.
     fn clusters(&self) -> Option<Vec<usize>> {
         let count = self.population()?.components.len();
-        let component = |user: usize| match self.in_rounds(user) {
+        let component = |user: usize| match self.store.in_rounds(user) {
             Some(posteriors) => posteriors.component(user),
             None => self.belief(user).map_or(0, |belief| belief.likeliest().component),
         };

@@ -36,9 +36,8 @@ impl Cohort {
         self.ledger = Ledger::new(dim, memory_of(self.settings.half_life));
         (self.fitted, self.prior, self.panel, self.refit) = (None, None, None, None);
         (self.fitted_rewards, self.fitted_each) = (0.0, 0.0);
-        self.carried.clear();
-        self.asked.clear();
-        if let Some(posteriors) = &mut self.posteriors {
+        self.store.clear_online();
+        if let Some(posteriors) = &mut self.store.rounds {
             let users = posteriors.users();
             *posteriors = Posteriors::new(dim);
             posteriors.grow(users);

@@ -5,21 +5,40 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
+use super::posteriors::Posteriors;
 use super::{Cohort, DRAWS, FIRST_RETIRED, RETIRED_BYTES, saved};
 use crate::linear::argmax;
 use crate::population::{Belief, Extent, Fitted, mean_rewards};
 use crate::search::ScoreForm;
 use crate::{Arm, Contexts, Error, OnlinePolicy, RefitJob, Refits, Score, SharedFits};
 
+/// The posterior of a user.
+enum UserPosterior<'a> {
+    /// It is served in rounds.
+    InRounds(&'a mut Posteriors),
+    /// It has rewards and comes one at a time.
+    Alone(&'a Belief),
+    /// It has no rewards yet.
+    New,
+}
+
 impl Cohort {
     /// The belief about a user with rewards that comes one at a time; computed if it is not cached.
     fn ask(&mut self, user: usize) -> Option<&Belief> {
         let (prior, slot) = (self.prior.as_ref()?, self.ledger.slot_of(user)?);
-        if self.carried.get(slot).is_some() {
-            return self.carried.get(slot);
+        if self.store.updated.get(slot).is_none() {
+            self.ledger.settle();
         }
-        self.ledger.settle();
-        Some(self.asked.get_or(slot, || prior.infer(&self.ledger, slot)))
+        self.store.get_or_infer(slot, || prior.infer(&self.ledger, slot))
+    }
+
+    /// The posterior of a user, wherever it is stored.
+    fn posterior(&mut self, user: usize) -> UserPosterior<'_> {
+        if self.store.in_rounds(user).is_some() {
+            let posteriors = self.store.rounds.as_mut().expect("the user is served in rounds");
+            return UserPosterior::InRounds(posteriors);
+        }
+        self.ask(user).map_or(UserPosterior::New, UserPosterior::Alone)
     }
 
     /// The scores of every arm for a new user, rewards counted from the origin.
@@ -51,18 +70,14 @@ impl OnlinePolicy for Cohort {
             return arm;
         }
         let width = self.width(user);
-        match &mut self.posteriors {
-            Some(posteriors) if user < posteriors.users() => {
-                posteriors.choose_one(user, contexts, width)
+        match self.posterior(user) {
+            UserPosterior::InRounds(posteriors) => posteriors.choose_one(user, contexts, width),
+            UserPosterior::Alone(belief) => belief.choose(contexts, width),
+            UserPosterior::New => {
+                let mut scores = vec![Score::default(); contexts.arms()];
+                self.score_newcomer(user, contexts, &mut scores);
+                argmax(scores.iter().map(Score::total))
             }
-            _ => match self.ask(user) {
-                Some(belief) => belief.choose(contexts, width),
-                None => {
-                    let mut scores = vec![Score::default(); contexts.arms()];
-                    self.score_newcomer(user, contexts, &mut scores);
-                    argmax(scores.iter().map(Score::total))
-                }
-            },
         }
     }
 
@@ -72,14 +87,10 @@ impl OnlinePolicy for Cohort {
         scores.fill(Score::default());
         let width = self.width(user);
         let Some(origin) = self.population().map(|population| population.origin) else { return };
-        match &mut self.posteriors {
-            Some(posteriors) if user < posteriors.users() => {
-                posteriors.score(user, contexts, width, scores);
-            }
-            _ => match self.ask(user) {
-                Some(belief) => belief.score(contexts, width, scores),
-                None => self.score_newcomer(user, contexts, scores),
-            },
+        match self.posterior(user) {
+            UserPosterior::InRounds(posteriors) => posteriors.score(user, contexts, width, scores),
+            UserPosterior::Alone(belief) => belief.score(contexts, width, scores),
+            UserPosterior::New => self.score_newcomer(user, contexts, scores),
         }
         for score in scores {
             score.expected += origin;
@@ -91,12 +102,10 @@ impl OnlinePolicy for Cohort {
         let Some(origin) = self.population().map(|population| population.origin) else {
             return Some(ScoreForm::flat(self.ledger.dim()));
         };
-        let mut form = match &self.posteriors {
-            Some(posteriors) if user < posteriors.users() => posteriors.belief(user).form(width),
-            _ => match self.ask(user) {
-                Some(belief) => belief.form(width),
-                None => self.prior.as_ref()?.newcomer_form(width, self.normal_of(user)),
-            },
+        let mut form = match self.posterior(user) {
+            UserPosterior::InRounds(posteriors) => posteriors.belief(user).form(width),
+            UserPosterior::Alone(belief) => belief.form(width),
+            UserPosterior::New => self.prior.as_ref()?.newcomer_form(width, self.normal_of(user)),
         };
         form.offset += origin;
         Some(form)
@@ -106,7 +115,7 @@ impl OnlinePolicy for Cohort {
         if let Some(panel) = &mut self.panel {
             panel.see(user, context, reward, &self.ledger);
         }
-        match (&self.prior, &mut self.posteriors) {
+        match (&self.prior, &mut self.store.rounds) {
             (None, _) => {}
             (Some(_), Some(posteriors)) if user < posteriors.users() => {
                 posteriors.learn_one(user, context, reward);
@@ -117,14 +126,12 @@ impl OnlinePolicy for Cohort {
                 // The posterior of a new user is computed on demand.
                 if let Some(slot) = ledger.slot_of(user) {
                     let origin = prior.population().origin;
-                    let asked = self.asked.take(slot);
-                    let infer = || asked.unwrap_or_else(|| prior.infer(ledger, slot));
-                    let belief = self.carried.get_or(slot, infer);
+                    let belief = self.store.updated_or_infer(slot, || prior.infer(ledger, slot));
                     let mut x = context.to_vec();
                     x.push(1.0);
                     belief.learn(&x, reward - origin);
                     if !belief.is_finite() {
-                        self.carried.take(slot);
+                        self.store.updated.take(slot);
                     }
                 }
             }
@@ -181,13 +188,12 @@ impl Cohort {
     /// Nothing but statistics is known of a user any more; `false` where it cannot be let go.
     fn part_from(&mut self, user: usize) -> bool {
         // In rounds every user has a place that cannot be given up.
-        if self.posteriors.is_some() {
+        if self.store.rounds.is_some() {
             return false;
         }
         self.ledger.settle();
         if let Some(slot) = self.ledger.slot_of(user) {
-            self.carried.take(slot);
-            self.asked.take(slot);
+            self.store.remove(slot);
         }
         if let Some(panel) = &mut self.panel {
             panel.forget(user);

@@ -28,7 +28,7 @@ impl Cohort {
             let dim = (self.ledger.dim() + 1) as f64;
             let small = self.ledger.answered() as f64 * dim.powi(3) < AT_ONCE;
             match self.due() {
-                Some(extent) if !small && self.posteriors.is_none() => self.begin_refit(extent),
+                Some(extent) if !small && self.store.rounds.is_none() => self.begin_refit(extent),
                 _ => return self.refit_if_due(),
             }
         }

@@ -14,7 +14,7 @@
 
 use std::io::{self, Read, Write};
 
-use super::beliefs::Beliefs;
+use super::belief_cache::BeliefCache;
 use super::codec::{self, Codec, Reader, Writer};
 use super::drift::Watch;
 use super::posteriors::Posteriors;
@@ -56,8 +56,8 @@ struct SavedState {
     learned: Option<Fitted>,
     panel: Option<Panel>,
     watch: Watch,
-    carried: Beliefs,
-    posteriors: Option<Posteriors>,
+    updated: BeliefCache,
+    rounds: Option<Posteriors>,
 }
 
 impl Cohort {
@@ -69,22 +69,21 @@ impl Cohort {
             learned: self.fitted.clone(),
             panel: self.panel.clone(),
             watch: self.watch,
-            carried: self.carried.clone(),
-            posteriors: self.posteriors.clone(),
+            updated: self.store.updated.clone(),
+            rounds: self.store.rounds.clone(),
         }
     }
 
     /// Knows this and nothing else.
     fn take(&mut self, kept: SavedState) {
         self.refit = None;
-        let SavedState { ledger, fitted, draws, learned, panel, watch, carried, posteriors } = kept;
+        let SavedState { ledger, fitted, draws, learned, panel, watch, updated, rounds } = kept;
         [self.fitted_rewards, self.fitted_each] = fitted;
         (self.ledger, self.draws) = (ledger, draws);
         self.prior = learned.as_ref().map(|learned| self.prior_of(learned));
         self.widths = self.widths_of(learned.as_ref());
         (self.fitted, self.panel, self.watch) = (learned, panel, watch);
-        (self.carried, self.posteriors) = (carried, posteriors);
-        self.asked.clear();
+        self.store.restore(updated, rounds);
     }
 
     fn load_present(&self, from: &mut dyn Read, version: u32) -> Result<SavedState, Error> {
@@ -106,39 +105,39 @@ impl Cohort {
             codec::watch(&mut Reader(from), &mut watch)?;
         }
         let components = learned.as_ref().map_or(0, |learned| learned.used().components.len());
-        let mut carried = self.carried.empty();
+        let mut updated = self.store.updated.empty();
         for _ in 0..read_count(from, what)? {
             let slot = read_count(from, what)?;
             check_equal(what, "a user that is known", slot < ledger.slots(), true)?;
             if let Some(belief) = codec::read_belief(from, dim, components)? {
-                carried.get_or(slot, || belief);
+                updated.get_or(slot, || belief);
             }
         }
-        let posteriors = match read_count(from, what)? {
+        let rounds = match read_count(from, what)? {
             0 => None,
             _ => Some(read_posteriors(from, dim, components)?),
         };
-        Ok(SavedState { ledger, fitted, draws, learned, panel, watch, carried, posteriors })
+        Ok(SavedState { ledger, fitted, draws, learned, panel, watch, updated, rounds })
     }
 
     fn load_old_layout(&self, from: &mut dyn Read) -> Result<SavedState, Error> {
         let ledger = self.ledger.load_old(from, INFO.name)?;
         let old_layouts::OldState { fitted_rewards, population, draws, in_rounds } =
             old_layouts::read(from, ledger.dim())?;
-        let mut posteriors = None;
+        let mut rounds = None;
         if let Some(users) = in_rounds {
             let mut all = Posteriors::new(ledger.dim());
             all.grow(users);
             if let Some(population) = &population {
                 all.take_on(population, &ledger, self.settings.scoring_mode);
             }
-            posteriors = Some(all);
+            rounds = Some(all);
         }
-        let carried = self.carried.empty();
+        let updated = self.store.updated.empty();
         let fitted = [fitted_rewards, mean_rewards(&ledger)];
         let learned = population.map(Fitted::only);
         let (panel, watch) = (None, Watch::default());
-        Ok(SavedState { ledger, fitted, draws, learned, panel, watch, carried, posteriors })
+        Ok(SavedState { ledger, fitted, draws, learned, panel, watch, updated, rounds })
     }
 }
 
@@ -150,13 +149,13 @@ fn write(kept: &SavedState, out: &mut dyn Write) -> io::Result<()> {
     write_learned(out, kept.learned.as_ref())?;
     codec::write_panel(out, kept.panel.as_ref())?;
     codec::watch(&mut Writer(out), &mut { kept.watch })?;
-    write_count(out, kept.carried.iter().count())?;
-    for (slot, belief) in kept.carried.iter() {
+    write_count(out, kept.updated.iter().count())?;
+    for (slot, belief) in kept.updated.iter() {
         write_count(out, slot)?;
         codec::write_belief(out, Some(belief))?;
     }
-    write_count(out, kept.posteriors.iter().len())?;
-    kept.posteriors.as_ref().map_or(Ok(()), |posteriors| write_posteriors(out, posteriors))
+    write_count(out, kept.rounds.iter().len())?;
+    kept.rounds.as_ref().map_or(Ok(()), |posteriors| write_posteriors(out, posteriors))
 }
 
 impl Saved for Cohort {

@@ -11,12 +11,12 @@ const MOST: usize = 1 << 15;
 /// Beliefs by ledger slot modulo the number of places; a later slot replaces an earlier one. A copy
 /// shares all beliefs until they change.
 #[derive(Clone)]
-pub(super) struct Beliefs {
+pub(super) struct BeliefCache {
     places: Vec<Option<(usize, Arc<Belief>)>>,
     most: usize,
 }
 
-impl Beliefs {
+impl BeliefCache {
     /// For beliefs in R^d, within roughly `bytes`.
     pub fn new(dim: usize, bytes: usize) -> Self {
         let belief = 8 * (packed_len(dim) + dim) + 160;
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn the_last_to_come_has_the_place() {
-        let mut beliefs = Beliefs::new(1, 0);
+        let mut beliefs = BeliefCache::new(1, 0);
         let other = beliefs.most + 3;
         beliefs.get_or(3, || belief(1.0));
         let copy = beliefs.clone();
