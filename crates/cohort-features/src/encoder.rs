@@ -113,6 +113,8 @@ pub(crate) struct Active {
     pub side: Side,
     pub space: u64,
     pub value: f64,
+    /// Its number among those that were seen.
+    number: Option<u32>,
     /// Of which object, which of its features, which number of a list: for its name.
     of: (u32, u32),
 }
@@ -358,7 +360,10 @@ impl Encoder {
 
     fn add_all(&self, active: &[Active], row: &mut [f64]) {
         for one in active {
-            let (place, sign) = self.place_of(one.hash, false);
+            let (place, sign) = match one.number {
+                Some(number) => self.places.get(number as usize).place_and_sign(),
+                None => self.places.of_stranger(one.hash, false),
+            };
             row[place] += WEIGHT * sign * one.value;
         }
     }
@@ -386,20 +391,23 @@ impl Encoder {
         let Some(features) = features else { return };
         for (at, atom) in features.atoms().iter().enumerate() {
             let (space, of) = (atom.space, (of, at as u32));
-            let known = || self.places.find(atom.hash).map(|number| self.places.get(number));
+            let number = self.places.find(atom.hash);
+            let known = number.map(|number| self.places.get(number));
             let value = match atom.kind {
                 Kind::Category | Kind::Flag => atom.value,
-                Kind::Number => match known() {
+                Kind::Number => match known {
                     Some(known) => known.moments.standardise(atom.value),
                     None => atom.value / (1.0 + atom.value.abs()),
                 },
                 Kind::List => {
-                    let size = known().map_or(atom.value, |known| known.moments.size());
+                    let size = known.map_or(atom.value, |known| known.moments.size());
                     let scale = if size > 0.0 { 1.0 / size } else { 0.0 };
                     for (index, number) in features.list(atom).iter().enumerate() {
                         let (hash, value) = (member(atom.hash, index), f64::from(*number) * scale);
+                        let number = self.places.find(hash).map(|number| number as u32);
                         active.push(Active {
                             hash,
+                            number,
                             side,
                             space,
                             value: value.clamp(-1e3, 1e3),
@@ -409,7 +417,8 @@ impl Encoder {
                     continue;
                 }
             };
-            active.push(Active { hash: atom.hash, side, space, value, of });
+            let number = number.map(|number| number as u32);
+            active.push(Active { hash: atom.hash, number, side, space, value, of });
         }
     }
 

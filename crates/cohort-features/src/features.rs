@@ -137,10 +137,22 @@ impl Features {
 
     /// Adds one.
     pub(crate) fn push(&mut self, name: &str, space: u64, kind: Kind, value: f64, list: &[f32]) {
+        self.push_hashed((name, hash_of(name)), space, kind, value, list);
+    }
+
+    /// Adds one, the hash of whose name is known.
+    pub(crate) fn push_hashed(
+        &mut self,
+        (name, hash): (&str, u64),
+        space: u64,
+        kind: Kind,
+        value: f64,
+        list: &[f32],
+    ) {
         let at = (self.names.len() as u32, name.len() as u32);
         let of_list = (self.numbers.len() as u32, list.len() as u32);
         self.names.push_str(name);
         self.numbers.extend_from_slice(list);
-        self.atoms.push(Atom { hash: hash_of(name), space, kind, value, name: at, list: of_list });
+        self.atoms.push(Atom { hash, space, kind, value, name: at, list: of_list });
     }
 }

@@ -13,6 +13,7 @@
 //!
 //! A list of objects is all of them together, as other services write it.
 
+use std::cell::Cell;
 use std::fmt;
 
 use serde::Deserialize;
@@ -135,12 +136,27 @@ impl Features {
     }
 }
 
+/// Memory that is used again, and how large the object before was: objects of a request are much alike.
+#[derive(Default)]
+struct Scratch {
+    path: String,
+    keys: Vec<u64>,
+    features: usize,
+    names: usize,
+}
+
+thread_local! {
+    static SCRATCH: Cell<Option<Scratch>> = const { Cell::new(None) };
+}
+
 /// What is being read.
 struct Reader {
     features: Features,
     side: Side,
     /// The name of what is read, with all that it is inside of.
     path: String,
+    /// The hash of it, where it is that of a value.
+    hash: u64,
     /// The hash of the namespace.
     space: u64,
     depth: usize,
@@ -152,23 +168,41 @@ struct Reader {
 
 impl Reader {
     fn new(side: Side) -> Self {
-        let (features, path) = (Features::default(), side.name().to_owned());
-        Self {
-            features,
-            side,
-            space: hash_of(&path),
-            path,
-            depth: 0,
-            keys: Vec::new(),
-            innermost: 0,
-        }
+        let Scratch { mut path, keys, features, names } = SCRATCH.take().unwrap_or_default();
+        path.push_str(side.name());
+        let features = Features {
+            names: String::with_capacity(names),
+            atoms: Vec::with_capacity(features),
+            numbers: Vec::new(),
+        };
+        let space = hash_of(&path);
+        Self { features, side, space, path, hash: space, depth: 0, keys, innermost: 0 }
+    }
+
+    /// What was read.
+    fn done(mut self) -> Features {
+        let (features, names) = (self.features.atoms.len(), self.features.names.len());
+        self.path.clear();
+        self.keys.clear();
+        SCRATCH.set(Some(Scratch { path: self.path, keys: self.keys, features, names }));
+        self.features
     }
 
     fn push<E: de::Error>(&mut self, kind: Kind, value: f64, list: &[f32]) -> Result<(), E> {
+        self.push_as(self.hash, kind, value, list)
+    }
+
+    fn push_as<E: de::Error>(
+        &mut self,
+        hash: u64,
+        kind: Kind,
+        value: f64,
+        list: &[f32],
+    ) -> Result<(), E> {
         if self.features.atoms.len() >= MAX_FEATURES {
             return Err(E::custom(Unreadable::Many));
         }
-        self.features.push(&self.path, self.space, kind, value, list);
+        self.features.push_hashed((&self.path, hash), self.space, kind, value, list);
         Ok(())
     }
 
@@ -200,7 +234,7 @@ impl Reader {
             Some(first) if self.features.atoms[first..].iter().any(|known| known.hash == hash) => {
                 Ok(())
             }
-            _ => self.push(Kind::Category, 1.0, &[]),
+            _ => self.push_as(hash, Kind::Category, 1.0, &[]),
         };
         self.path.truncate(length);
         pushed
@@ -235,6 +269,10 @@ impl Reader {
 
 /// Words that programs write where they have no number.
 pub fn is_no_number(word: &str) -> bool {
+    // Most words are told by their first letter.
+    if !matches!(word.as_bytes().first(), Some(b'-' | b'+' | b'n' | b'N' | b'i' | b'I')) {
+        return false;
+    }
     let bare = word.trim_start_matches(['-', '+']);
     ["nan", "inf", "infinity"].iter().any(|none| bare.eq_ignore_ascii_case(none))
 }
@@ -259,25 +297,26 @@ impl Visitor<'_> for Key<'_> {
 
     fn visit_str<E: de::Error>(self, name: &str) -> Result<bool, E> {
         let reader = self.0;
-        let hash = hash_of(name);
-        let known = &reader.keys[reader.innermost..];
-        if known.contains(&hash) {
-            return Err(E::custom(Unreadable::Twice { name: name.to_owned() }));
-        }
         // Names that are ignored are counted too: looking through them takes time.
-        if known.len() >= 2 * MAX_FEATURES {
+        let known = reader.keys.len() - reader.innermost;
+        if known >= 2 * MAX_FEATURES {
             return Err(E::custom(Unreadable::Many));
         }
-        reader.keys.push(hash);
-        if name.starts_with('_') {
-            return Ok(true);
-        }
-        if reader.path.len() + name.len() >= MAX_NAME {
+        let (is_ignored, length) = (name.starts_with('_'), reader.path.len());
+        if !is_ignored && length + name.len() >= MAX_NAME {
             return Err(reader.long(name));
         }
         reader.path.push('.');
         reader.path.push_str(name);
-        Ok(false)
+        reader.hash = hash_of(&reader.path);
+        if reader.keys[reader.innermost..].contains(&reader.hash) {
+            return Err(E::custom(Unreadable::Twice { name: name.to_owned() }));
+        }
+        reader.keys.push(reader.hash);
+        if is_ignored {
+            reader.path.truncate(length);
+        }
+        Ok(is_ignored)
     }
 }
 
@@ -417,7 +456,7 @@ impl<'de> Visitor<'de> for Whole {
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Given, A::Error> {
         let mut reader = Reader::new(self.0);
         reader.object(map)?;
-        Ok(Given::Json(reader.features))
+        Ok(Given::Json(reader.done()))
     }
 
     fn visit_unit<E: de::Error>(self) -> Result<Given, E> {
@@ -435,7 +474,7 @@ impl<'de> Visitor<'de> for Whole {
                 return Err(de::Error::custom("a list of numbers, or of objects, not of both"));
             }
         }
-        Ok(if objects > 0 { Given::Json(reader.features) } else { Given::Vector(vector) })
+        Ok(if objects > 0 { Given::Json(reader.done()) } else { Given::Vector(vector) })
     }
 }
 
