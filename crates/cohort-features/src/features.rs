@@ -85,6 +85,23 @@ pub fn hash_of(name: &str) -> u64 {
     xxh3_64(name.as_bytes())
 }
 
+/// The hash of a number of a list.
+pub(crate) fn member(list: u64, index: usize) -> u64 {
+    mix(list ^ (index as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+}
+
+/// The hash of an interaction.
+pub(crate) fn crossed(one: u64, other: u64) -> u64 {
+    mix(one.rotate_left(23) ^ mix(other))
+}
+
+/// A bijection of 64 bits in which every bit depends on every other (the end of MurmurHash3).
+fn mix(mut bits: u64) -> u64 {
+    bits = (bits ^ (bits >> 33)).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
+    bits = (bits ^ (bits >> 33)).wrapping_mul(0xC4CE_B9FE_1A85_EC53);
+    bits ^ (bits >> 33)
+}
+
 impl Features {
     /// All of them.
     pub fn atoms(&self) -> &[Atom] {
