@@ -14,7 +14,7 @@
 
 use hashbrown::HashMap;
 
-use crate::features::{Atom, Features, Kind, Side, hash_of};
+use crate::features::{Atom, Features, Kind, Side, crossed, hash_of, member};
 use crate::moments::Moments;
 use crate::places::{Named, Places};
 
@@ -113,6 +113,8 @@ pub(crate) struct Active {
     pub side: Side,
     pub space: u64,
     pub value: f64,
+    /// Its number among those that were seen.
+    number: Option<u32>,
     /// Of which object, which of its features, which number of a list: for its name.
     of: (u32, u32),
 }
@@ -293,6 +295,9 @@ impl Encoder {
 
     /// Refuses an offer with more interactions than are worked out.
     pub fn check(&self, offer: &Offer) -> Result<(), TooManyPairs> {
+        if offer.context.is_none() && offer.user.is_none() && self.pairs_need_more() {
+            return Ok(());
+        }
         let longest = offer.items.iter().map(|item| item.len()).max().unwrap_or(0);
         let shared = offer.context.map_or(0, Features::len) + offer.user.map_or(0, Features::len);
         let most = (longest + shared).saturating_mul(longest + shared);
@@ -358,7 +363,10 @@ impl Encoder {
 
     fn add_all(&self, active: &[Active], row: &mut [f64]) {
         for one in active {
-            let (place, sign) = self.place_of(one.hash, false);
+            let (place, sign) = match one.number {
+                Some(number) => self.places.get(number as usize).place_and_sign(),
+                None => self.places.of_stranger(one.hash, false),
+            };
             row[place] += WEIGHT * sign * one.value;
         }
     }
@@ -386,20 +394,23 @@ impl Encoder {
         let Some(features) = features else { return };
         for (at, atom) in features.atoms().iter().enumerate() {
             let (space, of) = (atom.space, (of, at as u32));
-            let known = || self.places.find(atom.hash).map(|number| self.places.get(number));
+            let number = self.places.find(atom.hash);
+            let known = number.map(|number| self.places.get(number));
             let value = match atom.kind {
                 Kind::Category | Kind::Flag => atom.value,
-                Kind::Number => match known() {
+                Kind::Number => match known {
                     Some(known) => known.moments.standardise(atom.value),
                     None => atom.value / (1.0 + atom.value.abs()),
                 },
                 Kind::List => {
-                    let size = known().map_or(atom.value, |known| known.moments.size());
+                    let size = known.map_or(atom.value, |known| known.moments.size());
                     let scale = if size > 0.0 { 1.0 / size } else { 0.0 };
                     for (index, number) in features.list(atom).iter().enumerate() {
                         let (hash, value) = (member(atom.hash, index), f64::from(*number) * scale);
+                        let number = self.places.find(hash).map(|number| number as u32);
                         active.push(Active {
                             hash,
+                            number,
                             side,
                             space,
                             value: value.clamp(-1e3, 1e3),
@@ -409,7 +420,8 @@ impl Encoder {
                     continue;
                 }
             };
-            active.push(Active { hash: atom.hash, side, space, value, of });
+            let number = number.map(|number| number as u32);
+            active.push(Active { hash: atom.hash, number, side, space, value, of });
         }
     }
 
@@ -455,23 +467,6 @@ fn side_hash(side: Side) -> u64 {
         [Side::Item, Side::Context, Side::User].map(|side| hash_of(side.name()))
     });
     HASHES[side as usize]
-}
-
-/// The hash of a number of a list.
-fn member(list: u64, index: usize) -> u64 {
-    mix(list ^ (index as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15))
-}
-
-/// The hash of an interaction.
-pub(crate) fn crossed(one: u64, other: u64) -> u64 {
-    mix(one.rotate_left(23) ^ mix(other))
-}
-
-/// A bijection of 64 bits in which every bit depends on every other (the end of MurmurHash3).
-fn mix(mut bits: u64) -> u64 {
-    bits = (bits ^ (bits >> 33)).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
-    bits = (bits ^ (bits >> 33)).wrapping_mul(0xC4CE_B9FE_1A85_EC53);
-    bits ^ (bits >> 33)
 }
 
 /// What an active feature is called.

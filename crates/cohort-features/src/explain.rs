@@ -1,8 +1,8 @@
 //! What does each feature add to a prediction? A prediction is linear in the vector, the vector is a sum over
 //! features: so both can be taken apart exactly, also where features share a coordinate.
 
-use crate::encoder::{Active, Encoder, Offer, crossed, name_of};
-use crate::features::Features;
+use crate::encoder::{Active, Encoder, Offer, name_of};
+use crate::features::{Features, crossed};
 
 /// A feature's part of ⟨x, θ⟩.
 #[derive(Clone, Debug, PartialEq)]

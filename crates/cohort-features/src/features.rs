@@ -85,6 +85,23 @@ pub fn hash_of(name: &str) -> u64 {
     xxh3_64(name.as_bytes())
 }
 
+/// The hash of a number of a list.
+pub(crate) fn member(list: u64, index: usize) -> u64 {
+    mix(list ^ (index as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+}
+
+/// The hash of an interaction.
+pub(crate) fn crossed(one: u64, other: u64) -> u64 {
+    mix(one.rotate_left(23) ^ mix(other))
+}
+
+/// A bijection of 64 bits in which every bit depends on every other (the end of MurmurHash3).
+fn mix(mut bits: u64) -> u64 {
+    bits = (bits ^ (bits >> 33)).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
+    bits = (bits ^ (bits >> 33)).wrapping_mul(0xC4CE_B9FE_1A85_EC53);
+    bits ^ (bits >> 33)
+}
+
 impl Features {
     /// All of them.
     pub fn atoms(&self) -> &[Atom] {
@@ -137,10 +154,22 @@ impl Features {
 
     /// Adds one.
     pub(crate) fn push(&mut self, name: &str, space: u64, kind: Kind, value: f64, list: &[f32]) {
+        self.push_hashed((name, hash_of(name)), space, kind, value, list);
+    }
+
+    /// Adds one, the hash of whose name is known.
+    pub(crate) fn push_hashed(
+        &mut self,
+        (name, hash): (&str, u64),
+        space: u64,
+        kind: Kind,
+        value: f64,
+        list: &[f32],
+    ) {
         let at = (self.names.len() as u32, name.len() as u32);
         let of_list = (self.numbers.len() as u32, list.len() as u32);
         self.names.push_str(name);
         self.numbers.extend_from_slice(list);
-        self.atoms.push(Atom { hash: hash_of(name), space, kind, value, name: at, list: of_list });
+        self.atoms.push(Atom { hash, space, kind, value, name: at, list: of_list });
     }
 }

@@ -4,7 +4,8 @@
 //! | file | question it answers |
 //! | --- | --- |
 //! | [`Features`] | which features does an object have? |
-//! | `reading` | how is JSON read, and what is refused? |
+//! | `reading` | how is JSON read? |
+//! | `unreadable` | what is refused, and in which words? |
 //! | [`Encoder`] | which vector do they become? |
 //! | [`places`](Places) | which coordinate does a feature have, and with which sign? |
 //! | [`Moments`] | how large is a number usually? |
@@ -41,6 +42,7 @@ mod features;
 mod moments;
 mod places;
 mod reading;
+mod unreadable;
 
 pub use effects::ItemEffects;
 pub use encoder::{Encoder, EncoderSettings, Offer, Seen, SeenName, TooManyPairs};
@@ -48,4 +50,5 @@ pub use explain::Contribution;
 pub use features::{Atom, Features, Kind, Side};
 pub use moments::Moments;
 pub use places::{Named, Places};
-pub use reading::{ContextFeatures, Given, ItemFeatures, Unreadable, UserFeatures, is_no_number};
+pub use reading::{ContextFeatures, Given, ItemFeatures, UserFeatures, is_no_number};
+pub use unreadable::Unreadable;

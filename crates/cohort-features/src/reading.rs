@@ -13,67 +13,16 @@
 //!
 //! A list of objects is all of them together, as other services write it.
 
+use std::cell::Cell;
 use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::features::{Features, Kind, Side, hash_of};
-
-/// Objects inside objects.
-const MAX_DEPTH: usize = 8;
-/// Features of one object; a list of numbers counts as one.
-const MAX_FEATURES: usize = 1024;
-/// Bytes of a name with all that it is inside of.
-const MAX_NAME: usize = 512;
-/// Bytes of a word.
-const MAX_WORD: usize = 1024;
-/// Numbers of a list.
-const MAX_LIST: usize = 4096;
-/// The largest magnitude: squares of it can be summed.
-const MAX_NUMBER: f64 = 1e30;
-
-/// Why JSON is not taken as features.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum Unreadable {
-    /// Deeper than is read.
-    #[error("`{name}`: objects inside objects are read {MAX_DEPTH} deep; put it further up")]
-    Deep {
-        /// The object.
-        name: String,
-    },
-    /// More than are read.
-    #[error("more than {MAX_FEATURES} features in one object; send fewer, or a list of numbers")]
-    Many,
-    /// A name twice in one object.
-    #[error("`{name}` is there twice in one object; which one is meant?")]
-    Twice {
-        /// The name.
-        name: String,
-    },
-    /// A name or a word that is too long.
-    #[error("`{name}…`: names are read to {MAX_NAME} bytes, words to {MAX_WORD}")]
-    Long {
-        /// How it begins.
-        name: String,
-    },
-    /// A number that cannot be used.
-    #[error(
-        "`{name}` is {found}: numbers are finite and within ±{MAX_NUMBER:e}; null says that one is missing"
-    )]
-    Number {
-        /// Its name.
-        name: String,
-        /// As it was found.
-        found: String,
-    },
-    /// A list of something else.
-    #[error("`{name}`: a list has words only (a set), or numbers only, at most {MAX_LIST} of them")]
-    List {
-        /// Its name.
-        name: String,
-    },
-}
+use crate::unreadable::{
+    MAX_DEPTH, MAX_FEATURES, MAX_LIST, MAX_NAME, MAX_NUMBER, MAX_WORD, Unreadable,
+};
 
 /// The features of an item: numbers that a policy takes as they are, or JSON.
 #[derive(Clone, Debug, PartialEq)]
@@ -135,12 +84,27 @@ impl Features {
     }
 }
 
+/// Memory that is used again, and how large the object before was: objects of a request are much alike.
+#[derive(Default)]
+struct Scratch {
+    path: String,
+    keys: Vec<u64>,
+    features: usize,
+    names: usize,
+}
+
+thread_local! {
+    static SCRATCH: Cell<Option<Scratch>> = const { Cell::new(None) };
+}
+
 /// What is being read.
 struct Reader {
     features: Features,
     side: Side,
     /// The name of what is read, with all that it is inside of.
     path: String,
+    /// The hash of it, where it is that of a value.
+    hash: u64,
     /// The hash of the namespace.
     space: u64,
     depth: usize,
@@ -152,23 +116,41 @@ struct Reader {
 
 impl Reader {
     fn new(side: Side) -> Self {
-        let (features, path) = (Features::default(), side.name().to_owned());
-        Self {
-            features,
-            side,
-            space: hash_of(&path),
-            path,
-            depth: 0,
-            keys: Vec::new(),
-            innermost: 0,
-        }
+        let Scratch { mut path, keys, features, names } = SCRATCH.take().unwrap_or_default();
+        path.push_str(side.name());
+        let features = Features {
+            names: String::with_capacity(names),
+            atoms: Vec::with_capacity(features),
+            numbers: Vec::new(),
+        };
+        let space = hash_of(&path);
+        Self { features, side, space, path, hash: space, depth: 0, keys, innermost: 0 }
+    }
+
+    /// What was read.
+    fn done(mut self) -> Features {
+        let (features, names) = (self.features.atoms.len(), self.features.names.len());
+        self.path.clear();
+        self.keys.clear();
+        SCRATCH.set(Some(Scratch { path: self.path, keys: self.keys, features, names }));
+        self.features
     }
 
     fn push<E: de::Error>(&mut self, kind: Kind, value: f64, list: &[f32]) -> Result<(), E> {
+        self.push_as(self.hash, kind, value, list)
+    }
+
+    fn push_as<E: de::Error>(
+        &mut self,
+        hash: u64,
+        kind: Kind,
+        value: f64,
+        list: &[f32],
+    ) -> Result<(), E> {
         if self.features.atoms.len() >= MAX_FEATURES {
             return Err(E::custom(Unreadable::Many));
         }
-        self.features.push(&self.path, self.space, kind, value, list);
+        self.features.push_hashed((&self.path, hash), self.space, kind, value, list);
         Ok(())
     }
 
@@ -200,7 +182,7 @@ impl Reader {
             Some(first) if self.features.atoms[first..].iter().any(|known| known.hash == hash) => {
                 Ok(())
             }
-            _ => self.push(Kind::Category, 1.0, &[]),
+            _ => self.push_as(hash, Kind::Category, 1.0, &[]),
         };
         self.path.truncate(length);
         pushed
@@ -235,6 +217,10 @@ impl Reader {
 
 /// Words that programs write where they have no number.
 pub fn is_no_number(word: &str) -> bool {
+    // Most words are told by their first letter.
+    if !matches!(word.as_bytes().first(), Some(b'-' | b'+' | b'n' | b'N' | b'i' | b'I')) {
+        return false;
+    }
     let bare = word.trim_start_matches(['-', '+']);
     ["nan", "inf", "infinity"].iter().any(|none| bare.eq_ignore_ascii_case(none))
 }
@@ -259,25 +245,26 @@ impl Visitor<'_> for Key<'_> {
 
     fn visit_str<E: de::Error>(self, name: &str) -> Result<bool, E> {
         let reader = self.0;
-        let hash = hash_of(name);
-        let known = &reader.keys[reader.innermost..];
-        if known.contains(&hash) {
-            return Err(E::custom(Unreadable::Twice { name: name.to_owned() }));
-        }
         // Names that are ignored are counted too: looking through them takes time.
-        if known.len() >= 2 * MAX_FEATURES {
+        let known = reader.keys.len() - reader.innermost;
+        if known >= 2 * MAX_FEATURES {
             return Err(E::custom(Unreadable::Many));
         }
-        reader.keys.push(hash);
-        if name.starts_with('_') {
-            return Ok(true);
-        }
-        if reader.path.len() + name.len() >= MAX_NAME {
+        let (is_ignored, length) = (name.starts_with('_'), reader.path.len());
+        if !is_ignored && length + name.len() >= MAX_NAME {
             return Err(reader.long(name));
         }
         reader.path.push('.');
         reader.path.push_str(name);
-        Ok(false)
+        reader.hash = hash_of(&reader.path);
+        if reader.keys[reader.innermost..].contains(&reader.hash) {
+            return Err(E::custom(Unreadable::Twice { name: name.to_owned() }));
+        }
+        reader.keys.push(reader.hash);
+        if is_ignored {
+            reader.path.truncate(length);
+        }
+        Ok(is_ignored)
     }
 }
 
@@ -417,7 +404,7 @@ impl<'de> Visitor<'de> for Whole {
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Given, A::Error> {
         let mut reader = Reader::new(self.0);
         reader.object(map)?;
-        Ok(Given::Json(reader.features))
+        Ok(Given::Json(reader.done()))
     }
 
     fn visit_unit<E: de::Error>(self) -> Result<Given, E> {
@@ -435,7 +422,7 @@ impl<'de> Visitor<'de> for Whole {
                 return Err(de::Error::custom("a list of numbers, or of objects, not of both"));
             }
         }
-        Ok(if objects > 0 { Given::Json(reader.features) } else { Given::Vector(vector) })
+        Ok(if objects > 0 { Given::Json(reader.done()) } else { Given::Vector(vector) })
     }
 }
 

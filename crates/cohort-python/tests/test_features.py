@@ -47,7 +47,6 @@ def test_a_context_and_a_user_interact_with_items():
 
 def test_tables_are_rows_of_features():
     pandas = pytest.importorskip("pandas")
-    pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(
         {
             "genre": pandas.Categorical(["drama", "comedy", "drama"]),

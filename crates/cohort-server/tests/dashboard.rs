@@ -356,6 +356,7 @@ fn features_of_an_app_that_takes_json_are_told_by_name() {
     let text = text.as_str().unwrap();
     assert!(text.contains("level") && text.contains("item.genre="), "{text}");
     pictures(&browser, "decision-features");
+    assert!(browser.run("return document.querySelector('.key.item') !== null") == true);
     let reasons = &service.get("/v1/apps/films/decisions/d399")["reasons"];
     for candidate in reasons["candidates"].as_array().unwrap() {
         let parts = candidate["features"].as_array().unwrap();

@@ -101,14 +101,17 @@ export const estimate = ({ values, deviations, average, names, index }, width) =
 export const PARTS = [["population", "stone"], ["cohort", "green"], ["own", "blue"], ["bonus", "orange"]];
 
 export const reasons = (candidates, width) => {
-  const lane = 7, row = PARTS.length * lane + 20, top = 4, bottom = 26;
+  // What the item itself adds is known of apps that take JSON.
+  const hasItems = candidates.some(candidate => candidate.item_effect !== undefined);
+  const told = hasItems ? [...PARTS.slice(0, -1), ["item_effect", "purple"], ...PARTS.slice(-1)] : PARTS;
+  const lane = 7, row = told.length * lane + 20, top = 4, bottom = 26;
   const longest = Math.max(...candidates.map(candidate => candidate.item.length));
   const left = Math.min(width * .34, 24 + 7.4 * longest), right = 58;
   const height = top + bottom + row * candidates.length;
   const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, height });
   const steps = candidates.map(candidate => {
     const parts = candidate.own === null ? [["expected", "blue", candidate.expected], ["bonus", "orange", candidate.bonus]]
-      : PARTS.map(([part, name]) => [part, name, candidate[part]]);
+      : told.map(([part, name]) => [part, name, candidate[part] ?? 0]);
     let sum = 0;
     return parts.map(([part, name, value]) => ({ part, name, from: sum, to: sum += value }));
   });
@@ -122,7 +125,7 @@ export const reasons = (candidates, width) => {
   }
   candidates.forEach((candidate, k) => {
     const y = top + row * k + 8;
-    const label = s("text", { x: left - 12, y: y + PARTS.length * lane / 2 + 4, "text-anchor": "end", fill: "currentColor", "font-size": 13, "font-weight": k ? 400 : 650 });
+    const label = s("text", { x: left - 12, y: y + told.length * lane / 2 + 4, "text-anchor": "end", fill: "currentColor", "font-size": 13, "font-weight": k ? 400 : 650 });
     const fits = Math.floor((left - 24) / 7.2);
     label.textContent = candidate.item.length > fits ? `${candidate.item.slice(0, fits - 1)}…` : candidate.item;
     svg.append(label);

@@ -261,12 +261,12 @@ export const decision = async (name, id) => {
   const parts = why && why.candidates[0]?.own !== null;
   const drawn = figure("What each candidate's score is made of", reasons);
   queueMicrotask(() => why && drawn.show(why.candidates));
+  const fact = (name, ...value) => h("div", {}, h("dt", {}, name), h("dd", {}, ...value));
   // What the item itself adds is known of apps that take JSON.
   const hasItems = why?.candidates.some(one => one.item_effect !== undefined);
   const columns = [["Population", "population"], ["Cohort", "cohort"], ["Own rewards", "own"], ...(hasItems ? [["Item itself", "item_effect"]] : []),
     ["Expected", "expected"], ["Bonus", "bonus"], ["Score", "score"]];
-  const fact = (name, ...value) => h("div", {}, h("dt", {}, name), h("dd", {}, ...value));
-  const keys = parts ? [["population", "the population at large"], ["cohort", "its cohort"], ["own", "its own rewards"], ["bonus", "bonus for being unsure"]]
+  const keys = parts ? [["population", "the population at large"], ["cohort", "its cohort"], ["own", "its own rewards"], ...(hasItems ? [["item", "the item itself"]] : []), ["bonus", "bonus for being unsure"]]
     : [["own", "expected reward"], ["bonus", "bonus for being unsure"]];
   return {
     path: [[name, link("app", name)], [id.length > 12 ? `${id.slice(0, 8)}…` : id]],
@@ -290,7 +290,7 @@ export const decision = async (name, id) => {
       why ? card("In numbers", "", h("div.scroll", {}, h("table", {},
         h("thead", {}, h("tr", {}, ...["Candidate", ...columns.map(([text]) => text)].map((text, k) => h(k ? "th.right" : "th", {}, text)))),
         h("tbody", {}, ...why.candidates.map((one, at) => h("tr", {}, h("td", {}, one.item), ...columns.map(([, part]) =>
-          h("td.right", {}, number(`reasons.candidates.${at}.${part}`, one[part], { digits: 3 }))))))))) : null,
+          h("td.right", {}, one[part] === undefined ? "–" : number(`reasons.candidates.${at}.${part}`, one[part], { digits: 3 }))))))))) : null,
     ].filter(Boolean),
   };
 };

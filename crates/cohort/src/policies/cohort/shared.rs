@@ -338,8 +338,7 @@ impl SharedFits for Cohort {
         let other = saved::ledger_of(other)?;
         self.ledger.expect_like(&other, INFO.name)?;
         self.ledger.settle();
-        let (carried, asked) = (self.carried.empty(), self.asked.empty());
-        (self.carried, self.asked) = (carried, asked);
+        self.store.clear_online();
         // Whoever was let go has no name, and keeps its number unless another has it.
         self.ledger.take_in(&other, |user| match user < FIRST_RETIRED {
             true => number(user),
