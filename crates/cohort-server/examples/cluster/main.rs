@@ -64,6 +64,11 @@ fn block_on(measure: impl Future<Output = ()>) {
     runtime.expect("a runtime").block_on(tokio::task::LocalSet::new().run_until(measure));
 }
 
+/// What blocks is done on a thread of its own: the client of NATS brings a runtime.
+pub fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    std::thread::spawn(work).join().expect("it does not panic")
+}
+
 fn config() -> Config {
     Config {
         listen: "127.0.0.1:0".to_owned(),

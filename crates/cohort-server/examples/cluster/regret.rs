@@ -96,7 +96,7 @@ async fn play(world: &World, app: &str, addresses: &[String], seed: u64) -> f64 
 /// Plays so many streams at a cluster of nodes and at the embedded service.
 pub async fn measure(world: &World, seeds: usize, partitions: usize, nodes: usize) {
     let folder = tempfile::tempdir_in(".").expect("a folder");
-    let servers = Servers::start(1);
+    let servers = crate::aside(|| Servers::start(1));
     let embedded = Running::embedded(folder.path());
     let cluster: Vec<Running> =
         (0..nodes).map(|node| Running::node(&servers, &format!("n{node}"), partitions)).collect();

@@ -5,12 +5,13 @@ use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
 use cohort_server::cluster::log::Log;
+use cohort_server::cluster::nats::Nats;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::client::{Connection, Step, Workload, closed_loop, post};
 use crate::nats::Servers;
-use crate::{Running, ask, figures, wait_until_served};
+use crate::{Running, aside, ask, figures, wait_until_served};
 
 const DIM: usize = 15;
 const ITEMS: usize = 25;
@@ -83,7 +84,7 @@ async fn prepare(address: &str, count: usize) {
 /// Measures with so many NATS servers and partitions.
 pub async fn measure(servers: usize, partitions: usize) {
     let folder = tempfile::tempdir_in(".").expect("a folder");
-    let nats = Servers::start(servers);
+    let nats = aside(move || Servers::start(servers));
     let embedded = Running::embedded(folder.path());
     let a = Running::node(&nats, "a", partitions);
     wait_until_served(&a.address, 1).await;
@@ -113,16 +114,16 @@ pub async fn measure(servers: usize, partitions: usize) {
     }
     let [embedded_rate, one, forwarded] = rates.map(|rates| of_rank(rates, 0.5));
     prepare(&a.address, 40_000).await;
-    let raw = nats.connect().open_log("raw", servers.min(3)).expect("a stream");
     let given = Cell::new(0);
     let (mut acknowledged, mut published) = (Vec::new(), Vec::new());
     for _ in 0..TURNS {
         acknowledged.extend(rewards(&a.address, 0, 2.0, &given).await);
-        let took = tokio::task::spawn_blocking({
-            let raw = raw.clone();
-            move || publishes(&raw, Duration::from_secs(2))
-        });
-        published.extend(took.await.expect("publishes"));
+        let options = nats.options();
+        published.extend(aside(move || {
+            let nats = Nats::connect(&options, "raw").expect("NATS answers");
+            let log = nats.open_log("raw", servers.min(3)).expect("a stream");
+            publishes(&log, Duration::from_secs(2))
+        }));
     }
     let (reward_p50, reward_p99) =
         (of_rank(acknowledged.clone(), 0.5), of_rank(acknowledged, 0.99));

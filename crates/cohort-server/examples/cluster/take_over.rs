@@ -54,7 +54,7 @@ async fn teach(address: &str, users: usize) {
 pub async fn measure(sizes: &[usize]) {
     let mut figures = Vec::new();
     for users in sizes {
-        let servers = Servers::start(1);
+        let servers = crate::aside(|| Servers::start(1));
         let mut a = Running::node(&servers, "a", 1);
         wait_until_served(&a.address, 1).await;
         let b = Running::node(&servers, "b", 1);

@@ -169,8 +169,9 @@ async fn begin(node: Arc<Node>, control: Arc<Partition>, ends: Ends, next_look: 
         let (asking, asked, ends) = (node.clone(), app.clone(), ends.clone());
         let ask = move |question: &[u8]| {
             let _until_dropped = &ends;
-            let threads = asking.ground.threads.clone();
-            threads.block_on(ask_all(&asking, &asked, Bytes::copy_from_slice(question)))
+            // The client's threads are there as long as the node is, those of requests end before.
+            let nats = asking.ground.nats.clone();
+            nats.wait(ask_all(&asking, &asked, Bytes::copy_from_slice(question)))
         };
         let request = Request::FitTogether {
             app: app.clone(),

@@ -382,7 +382,7 @@ impl Node {
                         self.view().owner(call.partition, Instant::now()).map(|o| o.node.clone());
                     match owner.filter(|owner| *owner != self.name()) {
                         Some(owner) => {
-                            self.wire.ask(&owner, &call, left.min(self.patience())).await
+                            self.ask_owner(&owner, &call, left.min(self.patience())).await
                         }
                         None => Reply::NotMine,
                     }
@@ -412,6 +412,23 @@ impl Node {
                 _ => {}
             }
             tokio::time::sleep(AGAIN).await;
+        }
+    }
+
+    /// Asks another node as long as it owns the partition: one that died will not answer, and whoever asks need not wait
+    /// for that longer than others need to notice.
+    async fn ask_owner(&self, owner: &str, call: &Call, patience: Duration) -> Reply {
+        let mut asking = std::pin::pin!(self.wire.ask(owner, call, patience));
+        loop {
+            if let Ok(reply) = tokio::time::timeout(LOOK, &mut asking).await {
+                return reply;
+            }
+            let owns =
+                |view: &View| view.owner(call.partition, Instant::now()).map(|o| o.node == owner);
+            if owns(&self.view()) != Some(true) {
+                // What it answered before it gave the partition up may be under way.
+                return tokio::time::timeout(3 * LOOK, asking).await.unwrap_or(Reply::Lost);
+            }
         }
     }
 

@@ -192,6 +192,15 @@ impl<K: std::hash::Hash + Eq + Clone> Gathering<K> {
 
 type Waiting = Mutex<HashMap<u64, oneshot::Sender<Reply>>>;
 
+/// Somebody waits for an answer, until this is dropped.
+struct Waits<'a>(&'a Waiting, u64);
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        locked(self.0).remove(&self.1);
+    }
+}
+
 /// Asks other nodes, and lets them ask this one. Clones are the same.
 #[derive(Clone)]
 pub struct Wire {
@@ -249,6 +258,8 @@ impl Wire {
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
         let (send, receive) = oneshot::channel();
         locked(&self.waiting).insert(id, send);
+        // Whoever does not want the answer any more drops this.
+        let _waits = Waits(&self.waiting, id);
         let subject = format!("{}.ask.{node}", self.prefix);
         let answer_to = format!("{}.answer.{}.{id}", self.prefix, self.node);
         let mut sent = true;
@@ -261,7 +272,6 @@ impl Wire {
             true => tokio::time::timeout(patience, receive).await,
             false => Ok(Ok(Reply::Lost)),
         };
-        locked(&self.waiting).remove(&id);
         reply.ok().and_then(Result::ok).unwrap_or(Reply::Lost)
     }
 
