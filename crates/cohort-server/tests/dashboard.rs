@@ -381,6 +381,24 @@ fn a_service_with_keys_asks_for_one() {
     browser.type_into("input[name=key]", "a key of sixteen and more");
     browser.click("button.act");
     browser.wait_for("the apps", 10, "return document.querySelector('input[name=dim]') !== null");
+
+    // The log is fetched with the key, which the browser would not send by itself.
+    let app = serde_json::json!({"name": "shop", "dim": 2});
+    let key = "a key of sixteen and more";
+    assert_eq!(service.send_with_key("POST", "/v1/apps", &app, key).0, 201);
+    browser.run("location.hash = '#/app/shop'");
+    let link = "a[href='/v1/apps/shop/log.csv']";
+    browser.wait_for("a link", 20, &format!("return document.querySelector(\"{link}\") !== null"));
+    browser.run(
+        "window.saved = []; HTMLAnchorElement.prototype.click = () => {}; \
+         URL.createObjectURL = file => { file.text().then(text => window.saved.push(text)); return ''; }",
+    );
+    browser.run(&format!("document.querySelector(\"{link}\").dispatchEvent(new MouseEvent('click', {{bubbles: true, cancelable: true}}))"));
+    browser.wait_for(
+        "the log",
+        20,
+        "return window.saved.some(text => text.startsWith('decision_id'))",
+    );
 }
 
 /// With 100,000 users a map still has 1,500 dots: what the browser draws does not grow with them.

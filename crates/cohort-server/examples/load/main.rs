@@ -10,7 +10,8 @@
 //! cargo run --release -p cohort-server --example load pauses N    how long the engine stands still, N users
 //! cargo run --release -p cohort-server --example load hostile R   R decides/s of one app among bad clients;
 //!                       behind R, which batches another app sends: wide, long, many; else such as mean much work
-//! cargo run --release -p cohort-server --example load soak M R    M minutes at R decides/s, everything active
+//! cargo run --release -p cohort-server --example load soak M R    M minutes at R decides/s, everything active;
+//!                       without R at half of saturation, which is looked for first
 //! cargo run --release -p cohort-server --example load binaries target/release/cohort target/dist/cohort
 //!                                                                 how large they are, and how fast
 //! ```
@@ -84,9 +85,9 @@ fn main() {
             let shape = hostile::Shape::named(shape.first().unwrap_or(&"hostile"));
             run("hostile", async move |address, _| hostile::measure(&address, rate, shape).await);
         }
-        ["soak", minutes, rate] => {
+        ["soak", minutes, ref rate @ ..] => {
             let minutes = minutes.parse().expect("minutes");
-            let rate = rate.parse().expect("decides a second");
+            let rate = rate.first().map(|rate| rate.parse().expect("decides a second"));
             run("soak", async move |address, folder| {
                 soak::measure(&address, &folder, minutes, rate).await
             });

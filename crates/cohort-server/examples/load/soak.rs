@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use cohort_server::config::Config;
 
-use super::client::{self, Connection, open_loop};
+use super::client::{self, Connection, Measured, Workload, closed_loop, open_loop};
 use super::clocks::PACE;
 use super::{DIM, figures, refits};
 
@@ -17,6 +17,9 @@ const MOST_USERS: usize = 20_000;
 /// How long one look takes.
 const LOOK_SECONDS: f64 = 10.0;
 const JOURNAL_BYTES: u64 = 256 << 20;
+/// How long saturation is looked for: until all users have come and been fitted, then while it counts.
+const WARM_SECONDS: f64 = 40.0;
+const SATURATED_SECONDS: f64 = 20.0;
 
 /// The service that is soaked: hours pass in minutes.
 pub fn configure(config: &mut Config) {
@@ -37,7 +40,8 @@ struct Look {
     p99_ms: f64,
 }
 
-pub async fn measure(address: &str, folder: &Path, minutes: f64, rate: f64) {
+/// At `rate` decides a second, each followed by its reward, or at half of what the service can.
+pub async fn measure(address: &str, folder: &Path, minutes: f64, rate: Option<f64>) {
     let mut admin = Connection::open(address).await;
     // Windows of twenty seconds of ours.
     let window_ms = 20_000 * PACE;
@@ -46,6 +50,10 @@ pub async fn measure(address: &str, folder: &Path, minutes: f64, rate: f64) {
     );
     assert_eq!(admin.ask(&client::post("/v1/apps", &app)).await, 201);
     let workload = refits::decide_and_reward("soak", USERS);
+    let rate = match rate {
+        Some(rate) => rate,
+        None => saturation(address, &workload).await / 2.0,
+    };
     let (started, mut looks, mut answered) = (Instant::now(), Vec::new(), 0);
     while started.elapsed().as_secs_f64() < minutes * 60.0 {
         let measured = open_loop(address, CLIENTS, LOOK_SECONDS, rate, &workload).await;
@@ -68,6 +76,9 @@ pub async fn measure(address: &str, folder: &Path, minutes: f64, rate: f64) {
         );
         looks.push(look);
         tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    if looks.is_empty() {
+        return;
     }
     let mut admin = Connection::open(address).await;
     // After the first five minutes, or the first third of a shorter run: the first half against the second.
@@ -99,6 +110,17 @@ pub async fn measure(address: &str, folder: &Path, minutes: f64, rate: f64) {
             ("disk_second_half_against_first", growth(|look| look.disk), "about 1"),
         ],
     );
+}
+
+/// How many decides a second, each followed by its reward, there can be.
+async fn saturation(address: &str, workload: &Workload) -> f64 {
+    closed_loop(address, CLIENTS, WARM_SECONDS, workload).await;
+    let Measured { rate, p99_ms, .. } =
+        closed_loop(address, CLIENTS, SATURATED_SECONDS, workload).await;
+    let figures =
+        [("clients", CLIENTS as f64, ""), ("decides_per_second", rate, ""), ("p99_ms", p99_ms, "")];
+    figures::keep("saturation_of_the_soak", &figures);
+    rate
 }
 
 fn mean(looks: &[&Look], of: fn(&Look) -> f64) -> f64 {

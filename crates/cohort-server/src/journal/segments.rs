@@ -44,6 +44,8 @@ struct Shared {
     pruning: Mutex<()>,
     /// Whether the next group begins a segment.
     begins_another: AtomicBool,
+    /// The first event of a segment that was read to its end, and when its last one happened.
+    ended: Mutex<Option<(u64, u64)>>,
 }
 
 /// A segment.
@@ -183,6 +185,7 @@ impl SegmentJournal {
             pieces: Mutex::new(pieces),
             pruning: Mutex::default(),
             begins_another: AtomicBool::new(false),
+            ended: Mutex::default(),
         });
         let (last, file_bytes) = (next - 1, bytes);
         let (record, failed) = (Vec::new(), None);
@@ -355,6 +358,23 @@ impl Reader {
             Some(at_ms) => Ok(Some(at_ms)),
             None => seen.map(|_| None),
         }
+    }
+
+    /// When the last event of a segment that nothing is added to happened; nothing if it has none. It is read for that, and
+    /// not again while the same one is asked for.
+    pub fn end_of(&self, piece: &Piece) -> Result<Option<u64>, JournalError> {
+        if let Some((first, at_ms)) = *locked(&self.0.ended)
+            && first == piece.first
+        {
+            return Ok(Some(at_ms));
+        }
+        let mut last_ms = None;
+        self.0.read(&[*piece], 0, &mut |_, bytes| {
+            last_ms = last_ms.max(crate::event::time_of(bytes).ok());
+            Ok(())
+        })?;
+        *locked(&self.0.ended) = last_ms.map(|at_ms| (piece.first, at_ms));
+        Ok(last_ms)
     }
 
     /// When a segment was last written to, by the calendar.

@@ -165,13 +165,18 @@ fn retain(
     let span_ms = age_ms / AGE_PARTS;
     let mut before = 0;
     for pair in pieces.windows(2) {
-        // All of a file is older than its end, which is where the next begins; where that has nothing yet,
-        // it ended when it was last written to.
+        // All of a file is older than where the next begins; where that has nothing yet, it ended when it was last
+        // written to.
         let ended_ms = match journal.time_of(&pair[1])? {
             Some(at_ms) => at_ms,
             None => journal.changed_ms(&pair[0])?,
         };
-        let is_old = age_ms > 0 && ended_ms < now_ms.saturating_sub(age_ms - span_ms);
+        let oldest_ms = now_ms.saturating_sub(age_ms - span_ms);
+        let is_before = |at_ms: Option<u64>| at_ms.is_some_and(|at_ms| at_ms < oldest_ms);
+        // Where nothing happened for long between the two, only its own last event tells.
+        let is_old = age_ms > 0
+            && (ended_ms < oldest_ms
+                || is_before(journal.time_of(&pair[0])?) && is_before(journal.end_of(&pair[0])?));
         if pair[1].first > needed || (surplus == 0 && !is_old) {
             break;
         }

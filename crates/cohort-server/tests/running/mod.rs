@@ -60,6 +60,11 @@ impl Running {
         Self::on(folder, config, open)
     }
 
+    /// How many files its journal has.
+    pub fn journal_files(&self) -> usize {
+        std::fs::read_dir(self.config.data_dir.join("journal/segments")).unwrap().count()
+    }
+
     /// Stops it, and starts it again on what is on disk.
     pub fn restart(mut self) -> Self {
         let (folder, config) = (self.folder.take().unwrap(), self.config.clone());
