@@ -12,13 +12,15 @@ use crate::engine::recent::Recent;
 use crate::priority;
 use crate::state::App;
 
-/// The thread on which answers are worked out, for all partitions of this process: others go first.
+/// The thread on which answers are worked out, for all partitions of this process. Others go first, but not everybody: one that
+/// never came to it would keep the whole cluster from what users have in common.
 fn thread() -> Option<&'static rayon::ThreadPool> {
     static THREAD: OnceLock<Option<rayon::ThreadPool>> = OnceLock::new();
     let start = || {
         let named = rayon::ThreadPoolBuilder::new().num_threads(1);
         let named = named.thread_name(|_| "statistics".to_owned());
-        named.start_handler(|_| priority::run_when_idle()).build().ok()
+        let steps_back = |_| priority::lower_priority(priority::LARGE_BODIES);
+        named.start_handler(steps_back).build().ok()
     };
     THREAD.get_or_init(start).as_ref()
 }
