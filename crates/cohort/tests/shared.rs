@@ -63,7 +63,8 @@ fn scores(policy: &mut Box<dyn Policy>, user: usize) -> [Score; 2] {
     scores
 }
 
-fn compare(users: usize, turns: usize, parts: usize, tolerance: f64) {
+/// Scores agree; so does the number of cohorts where all users are in the sample of both.
+fn compare(users: usize, turns: usize, parts: usize, tolerance: f64, same_sample: bool) {
     let mut one = policy();
     let mut several = Several::new(parts);
     for turn in 0..turns {
@@ -92,21 +93,23 @@ fn compare(users: usize, turns: usize, parts: usize, tolerance: f64) {
     assert!(worst < tolerance, "{worst} with {users} users");
     let cohorts =
         |policy: &Box<dyn Policy>| policy.insight().unwrap().population().unwrap().cohorts().len();
-    assert_eq!(cohorts(&one), cohorts(&several.parts.lock().unwrap()[0]));
+    if same_sample {
+        assert_eq!(cohorts(&one), cohorts(&several.parts.lock().unwrap()[0]));
+    }
 }
 
 /// Statistics of all users are told: sums in another order, counted from elsewhere, are all that differs.
 #[test]
 fn few_users_of_several_are_fitted_as_those_of_one() {
-    compare(60, 30, 1, 1e-9);
-    compare(60, 30, 4, 1e-4);
+    compare(60, 30, 1, 1e-9, true);
+    compare(60, 30, 4, 1e-4, true);
 }
 
 /// More users than a sample has: what the others say is added up.
 #[test]
 fn many_users_of_several_are_fitted_as_those_of_one() {
-    // Samples are of other users.
-    compare(10_000, 6, 3, 0.1);
+    // Samples are of other users, so that users at a boundary may be in another cohort.
+    compare(10_000, 6, 3, 0.1, false);
 }
 
 #[test]
