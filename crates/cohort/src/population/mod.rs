@@ -73,5 +73,5 @@ pub use posterior::{Belief, ClassBelief, Guess};
 pub use prior::{Prior, unexplored};
 pub use recurrence::Recurrence;
 pub use sample::mean_rewards;
-pub(crate) use shared::{Counts, Told, Wanted};
+pub(crate) use shared::{Counts, SampleRequest, SampleStatistics};
 pub use sums::{ClassSums, PassSums, Sums};

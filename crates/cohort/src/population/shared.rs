@@ -61,7 +61,7 @@ impl Counts {
 
 /// Which users a ledger is asked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Wanted {
+pub(crate) struct SampleRequest {
     /// Rewards that each has at least.
     pub least: f64,
     /// The share of those users that a sample has.
@@ -72,7 +72,7 @@ pub(crate) struct Wanted {
     pub since: f64,
 }
 
-impl Wanted {
+impl SampleRequest {
     /// For a fit that goes on from another, of ledgers that tell these counts and have them together.
     pub fn of(
         parts: &[Counts],
@@ -98,7 +98,7 @@ impl Wanted {
 
 /// What a ledger tells of some of its users.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct SampleStatistics {
     /// What rewards count from.
     pub origin: f64,
     /// How many users have rewards.
@@ -109,9 +109,9 @@ pub(crate) struct Told {
     pub panel: Vec<Member>,
 }
 
-impl Told {
+impl SampleStatistics {
     /// What is wanted of a ledger, which is settled, and a panel of its users.
-    pub fn of(ledger: &Ledger, panel: Option<&Panel>, wanted: &Wanted) -> Self {
+    pub fn of(ledger: &Ledger, panel: Option<&Panel>, wanted: &SampleRequest) -> Self {
         let there = ledger.histogram().from(wanted.least).0 as f64;
         let most = (wanted.share * there).ceil() as usize;
         let packed = |slot: usize| {

@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::codec;
 use super::{Cohort, FIRST_RETIRED, INFO, saved};
 use crate::population::{
-    Counts, Extent, FitOptions, Fitted, Ledger, Panel, PassSums, Population, ScoringMode, Told,
-    Wanted, constants, has_jumped,
+    Counts, Extent, FitOptions, Fitted, Ledger, Panel, PassSums, Population, SampleRequest,
+    SampleStatistics, ScoringMode, constants, has_jumped,
 };
 use crate::saved::{check_equal, read_array, read_count, read_header, write_count, write_header};
 use crate::{AskAll, Error, RefitJob, Shared, SharedFits};
@@ -27,7 +27,7 @@ const VERSION: u32 = 1;
 #[derive(Clone, Debug)]
 enum Question {
     Counts,
-    Some(Wanted),
+    Some(SampleRequest),
     Sums(Population),
 }
 
@@ -36,7 +36,7 @@ impl Question {
         let mut out = Vec::new();
         let written = write_header(&mut out, VERSION).and_then(|()| match self {
             Self::Counts => write_count(&mut out, 0),
-            Self::Some(Wanted { least, share, panel, since }) => {
+            Self::Some(SampleRequest { least, share, panel, since }) => {
                 write_count(&mut out, 1)?;
                 numbers(&mut out, &[*least, *share, *panel, *since])
             }
@@ -57,7 +57,7 @@ impl Question {
                 let mut four = [0.0; 4];
                 crate::saved::read_numbers(from, INFO.name, &mut four)?;
                 let [least, share, panel, since] = four;
-                Self::Some(Wanted { least, share, panel, since })
+                Self::Some(SampleRequest { least, share, panel, since })
             }
             kind => {
                 check_equal(INFO.name, "a question that is known", kind, 2)?;
@@ -109,7 +109,7 @@ fn read_counts(mut from: &[u8]) -> Result<Counts, Error> {
     Ok(counts)
 }
 
-fn write_told(told: Told, dim: usize) -> io::Result<Vec<u8>> {
+fn write_told(told: SampleStatistics, dim: usize) -> io::Result<Vec<u8>> {
     let mut out = Vec::new();
     write_header(&mut out, VERSION)?;
     numbers(&mut out, &[told.origin])?;
@@ -120,12 +120,12 @@ fn write_told(told: Told, dim: usize) -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
-fn read_told(mut from: &[u8], ledger: &Ledger) -> Result<Told, Error> {
+fn read_told(mut from: &[u8], ledger: &Ledger) -> Result<SampleStatistics, Error> {
     let from = &mut from;
     read_header(from, INFO.name, VERSION)?;
     let mut origin = [0.0];
     crate::saved::read_numbers(from, INFO.name, &mut origin)?;
-    let mut told = Told { origin: origin[0], ..Told::default() };
+    let mut told = SampleStatistics { origin: origin[0], ..SampleStatistics::default() };
     told.answered = read_count(from, INFO.name)?;
     for _ in 0..read_count(from, INFO.name)? {
         let mut sums = vec![0.0; ledger.packed_len()];
@@ -211,8 +211,8 @@ impl Asker {
         let each = all.mean_rewards(dim);
         let warm = self.before.as_ref().map(|before| &before.found);
         let origin = warm.map(|warm| warm.origin).or(all.origin)?;
-        let wanted = Wanted::of(&counts, &all, dim, warm, self.last[0]);
-        let mut tell = |wanted: Wanted| -> Option<Vec<Told>> {
+        let wanted = SampleRequest::of(&counts, &all, dim, warm, self.last[0]);
+        let mut tell = |wanted: SampleRequest| -> Option<Vec<SampleStatistics>> {
             ask(Question::Some(wanted))?
                 .iter()
                 .map(|bytes| read_told(bytes, &self.ledger).ok())
@@ -223,8 +223,8 @@ impl Asker {
             && let Some(population) = self.before.as_ref().and_then(Fitted::without_cohorts)
         {
             let some = constants::drift_users() as f64 / counts.len().max(1) as f64;
-            let fewer = Wanted { share: 0.0, panel: wanted.panel.min(some), ..wanted };
-            let (_, panel, _) = Told::together(tell(fewer)?, population.origin, dim);
+            let fewer = SampleRequest { share: 0.0, panel: wanted.panel.min(some), ..wanted };
+            let (_, panel, _) = SampleStatistics::together(tell(fewer)?, population.origin, dim);
             if has_jumped(&panel, population, self.scoring_mode) {
                 return Found { rewards: 0.0, each: 0.0, what: None }.write().ok();
             }
@@ -238,7 +238,7 @@ impl Asker {
             seen,
             || each,
         )?;
-        let (sampled, panel, is_everybody) = Told::together(tell(wanted)?, origin, dim);
+        let (sampled, panel, is_everybody) = SampleStatistics::together(tell(wanted)?, origin, dim);
         let sample = sampled.users.clone();
         let mut answered = true;
         let mut polish = |population: &mut Population, given: &FitOptions| {
@@ -303,7 +303,7 @@ impl SharedFits for Cohort {
             let told = match question {
                 Question::Counts => write_counts(&Counts::of(&ledger)),
                 Question::Some(wanted) => {
-                    write_told(Told::of(&ledger, panel.as_ref(), &wanted), dim)
+                    write_told(SampleStatistics::of(&ledger, panel.as_ref(), &wanted), dim)
                 }
                 Question::Sums(population) => write_sums(population.sums_of(&ledger)),
             };
