@@ -32,6 +32,8 @@ use serde_json::{Value, json};
 const CLIENTS: usize = 64;
 const TURNS: usize = 10;
 const PREPARED: usize = 1000;
+/// How large files of a journal become, where that can be said: small, so that some can be removed.
+const FILE_BYTES: u64 = 4 << 20;
 const LIMITS: Limits = Limits {
     apps: 10,
     dim: 16,
@@ -56,7 +58,7 @@ struct Store {
 const STORES: [Store; 3] = [
     Store {
         name: "segments",
-        open: |path| Box::new(SegmentJournal::open(path).expect("it opens")),
+        open: |path| Box::new(SegmentJournal::open_with(path, FILE_BYTES).expect("it opens")),
         own: &[
             include_str!("../../../../crates/cohort-server/src/journal/segment.rs"),
             include_str!("../../../../crates/cohort-server/src/journal/segments.rs"),

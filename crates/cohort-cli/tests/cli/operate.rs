@@ -28,7 +28,6 @@ impl Machine {
     fn here(&self, line: &str) -> String {
         let root = self.0.path().display();
         line.replace("/etc/cohort", &format!("{root}/etc"))
-            .replace("%d/", &format!("{root}/etc/"))
             .replace("/var/lib/cohort", &format!("{root}/lib/cohort"))
             .replace("/backup/", &format!("{root}/backup/"))
             .replace("/usr/local/bin/", &format!("{root}/bin/"))
@@ -121,6 +120,9 @@ fn the_service_is_installed_used_copied_and_put_back_as_the_document_says() {
     machine.run(&text, "head -c 32 /dev/urandom");
     let keys = machine.0.path().join("etc/admin-keys");
     let admin = std::fs::read_to_string(&keys).unwrap().trim().to_owned();
+    let mode =
+        std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&keys).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o400, "nobody else reads the key");
 
     let service = machine.start(&unit);
     let (status, made) =
@@ -146,6 +148,7 @@ fn the_service_is_installed_used_copied_and_put_back_as_the_document_says() {
     assert_eq!((status, &known["decisions"][0]["status"]), (200, &json!("rewarded")));
 
     // Another admin key, without a restart.
+    std::fs::remove_file(&keys).unwrap();
     std::fs::write(&keys, format!("{admin}\nanother key of the admin\n")).unwrap();
     service.signal("-HUP");
     let opens = |key| service.ask("GET", "/v1/apps", &Value::Null, key).0 == 200;
