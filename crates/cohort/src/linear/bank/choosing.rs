@@ -50,7 +50,7 @@ impl Kernel for Choose<'_> {
                 }
             };
         }
-        // As in `offer::TILES`.
+        // As in `arm_tiles.rs`.
         compiled_for_tiles_of!(1 2 4 6 8 10 13)
     }
 }
