@@ -92,9 +92,9 @@ fn compare(users: usize, turns: usize, parts: usize, tolerance: f64, same_sample
     }
     assert!(worst < tolerance, "{worst} with {users} users");
     let cohorts =
-        |policy: &Box<dyn Policy>| policy.insight().unwrap().population().unwrap().cohorts().len();
+        |policy: &dyn Policy| policy.insight().unwrap().population().unwrap().cohorts().len();
     if same_sample {
-        assert_eq!(cohorts(&one), cohorts(&several.parts.lock().unwrap()[0]));
+        assert_eq!(cohorts(one.as_ref()), cohorts(several.parts.lock().unwrap()[0].as_ref()));
     }
 }
 

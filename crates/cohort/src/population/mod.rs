@@ -60,6 +60,7 @@ pub use drift::has_jumped;
 pub(crate) use explanation::Inherited;
 pub use explanation::{ArmReport, Explanation, Membership};
 pub use fit::FitOptions;
+pub(crate) use fitted::Polish;
 pub use fitted::{Extent, Fitted, Verdict};
 pub(crate) use inference::{CertainBeliefs, EightBeliefs};
 pub use inference::{Inference, ScoringMode};

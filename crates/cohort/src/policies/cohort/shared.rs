@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::codec;
 use super::{Cohort, FIRST_RETIRED, INFO, saved};
 use crate::population::{
-    Counts, Extent, FitOptions, Fitted, Ledger, Panel, PassSums, Population, SampleRequest,
+    Counts, Extent, FitOptions, Fitted, Ledger, Panel, PassSums, Polish, Population, SampleRequest,
     SampleStatistics, ScoringMode, constants, has_jumped,
 };
 use crate::saved::{check_equal, read_array, read_count, read_header, write_count, write_header};
@@ -253,7 +253,7 @@ impl Asker {
                 Some(whole)
             });
         };
-        let polish: Option<&mut dyn FnMut(&mut Population, &FitOptions)> = match extent {
+        let polish: Option<&mut Polish> = match extent {
             Extent::Sample => None,
             Extent::AllUsers => Some(&mut polish),
         };
