@@ -86,7 +86,7 @@ impl Moving {
         }
         let Moved { apps, users, partitions, anew } =
             how(&config).map_err(|why| Failure::failed(why.to_string()))?;
-        print(&format!("{what}: {apps} apps, {users} users, {partitions} partitions\n"))?;
+        print(&format!("{what}. apps: {apps}, users: {users}, partitions: {partitions}\n"))?;
         for app in anew {
             print(&format!(
                 "app {app}: its model begins anew, since what partitions learned of it cannot be put together; users, decisions that \
@@ -162,7 +162,7 @@ fn told(status: &Value) -> String {
         other => other.to_string(),
     };
     let mut said = format!(
-        "{} partitions on {} servers, control event {}\n\n{:<20} {:<22} {:<8} {:>5}  {}\n",
+        "partitions: {}, replicas of each: {}, control event: {}\n\n{:<20} {:<22} {:<8} {:>5}  {}\n",
         text(&status["partitions"]),
         text(&status["replicas"]),
         text(&status["control"]),

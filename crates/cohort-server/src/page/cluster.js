@@ -12,6 +12,8 @@ const table = (heads, body) =>
 const card = (title, note, ...children) =>
   h("section.card", {}, h("header", {}, h("h2", {}, title), h("p.note", {}, note)), ...children);
 
+const size = bytes => bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
+
 const nodeState = node => {
   if (!node.lives) return h("span.tag", {}, `silent for ${Math.round(node.silent_ms / 1000)} s`);
   return node.drains ? h("span.tag", {}, "drains") : "lives";
@@ -33,7 +35,7 @@ export const cluster = async () => {
       tile("Nodes that live", String(living), `of ${now.nodes.length}; you look through ${now.node}`),
       tile("Partitions served", `${owned}/${now.owners.length}`, owned === now.owners.length ? "all have an owner" : "requests for the others wait"),
       tile("Users", sum("users").toLocaleString("en"), "as of a moment ago"),
-      tile("Bytes", `${(sum("bytes") / 1e6).toFixed(1)} MB`, "of streams, on each of ", number("replicas", now.replicas), now.replicas === 1 ? " server" : " servers"),
+      tile("Bytes", size(sum("bytes")), "of streams, on each of ", number("replicas", now.replicas), now.replicas === 1 ? " server" : " servers"),
       tile("Control event", number("control", now.control), "what every partition follows"));
     nodes.replaceChildren(...now.nodes.map((node, at) => h("tr", { "data-node": node.node },
       h("td", {}, node.node), h("td.narrow-hide", {}, node.address), h("td.narrow-hide", {}, node.version),
