@@ -13,6 +13,7 @@
 //! | `catalogue` | which of all items, where none are listed? |
 //! | `slate` | what in several places at once? |
 //! | `follow` | what does a partition take over from its cluster? |
+//! | [`Refit`] | when is a model refitted, and who waits for it? |
 //! | [`Trouble`] | what is wrong with a single app, while the others go on? |
 //! | [`recovery`] | how does the state come back? |
 //! | [`runtime`] | which threads run it, and when is an answer safe to give? |
@@ -32,6 +33,7 @@ mod limits;
 mod lookup;
 pub mod recent;
 pub mod recovery;
+mod refits;
 pub mod refusal;
 pub mod request;
 mod reward;
@@ -43,11 +45,11 @@ mod trouble;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use cohort::RefitJob;
 use cohort_features::Given;
 use rand_chacha::ChaCha12Rng;
 
 pub use limits::Limits;
+pub use refits::Refit;
 pub use refusal::Refusal;
 pub use request::{Answer, Request};
 pub use trouble::Trouble;
@@ -61,6 +63,7 @@ use crate::trial::Trial;
 use items::ListedItem;
 use limits::MOST_KEYS;
 use recent::Recent;
+use refits::Refits;
 use request::{AppView, Change, DecisionView};
 
 /// The state and what may be asked of it.
@@ -85,34 +88,6 @@ pub struct Engine {
     fits: bool,
 }
 
-/// What a policy has to do that takes long, such as a refit of what users have in common. Whoever
-/// runs the engine does it elsewhere, and hands back what it found with [`Request::Refitted`]: that
-/// changes the model, so it is an event, and replayed it comes at the same place.
-pub struct Refit {
-    /// The app.
-    pub app: String,
-    /// Its number.
-    pub ticket: u64,
-    /// The work.
-    pub job: RefitJob,
-}
-
-/// Refits that were begun.
-#[derive(Default)]
-struct Refits {
-    begun: u64,
-    /// The refit that each app waits for.
-    under_way: BTreeMap<String, u64>,
-    /// Apps whose refit failed, and how many rewards they must have for another.
-    put_off: BTreeMap<String, u64>,
-    /// Those that nobody has taken yet.
-    waiting: Vec<Refit>,
-    /// How many rewards whoever fits for all partitions was told of, app by app …
-    told: BTreeMap<String, f64>,
-    /// … and what is still to be told.
-    to_tell: Vec<(String, f64)>,
-}
-
 impl Engine {
     /// An engine on a state, drawing random numbers from `rng`.
     pub fn new(state: State, limits: Limits, rng: ChaCha12Rng) -> Self {
@@ -135,18 +110,6 @@ impl Engine {
             followed,
             fits,
         }
-    }
-
-    /// Refits that have become due since they were last taken; decisions go on meanwhile as before
-    /// them.
-    pub fn take_refits(&mut self) -> Vec<Refit> {
-        std::mem::take(&mut self.refits.waiting)
-    }
-
-    /// Apps that have clearly more rewards than when this was last taken, of those that are fitted for all partitions of a
-    /// cluster together.
-    pub fn take_learned(&mut self) -> Vec<(String, f64)> {
-        std::mem::take(&mut self.refits.to_tell)
     }
 
     /// The state.
@@ -405,36 +368,6 @@ impl Engine {
                 Ok(Answer::Decision(DecisionView { made, at_ms, control, status }))
             }
         }
-    }
-
-    fn start_job_if_due(&mut self, app: &str) -> Result<(), Refusal> {
-        if !self.fits_here(app)? {
-            return self.tell_rewards(app);
-        }
-        let waits = |until: &u64| self.app(app).is_ok_and(|app| app.counts().learned() < *until);
-        if self.refits.under_way.contains_key(app)
-            || self.refits.put_off.get(app).is_some_and(waits)
-        {
-            return Ok(());
-        }
-        if let Some(job) = self.app_mut(app)?.job() {
-            self.begin_refit(app, job);
-        }
-        Ok(())
-    }
-
-    fn begin_refit(&mut self, app: &str, job: RefitJob) {
-        self.refits.begun += 1;
-        let ticket = self.refits.begun;
-        self.refits.under_way.insert(app.to_owned(), ticket);
-        self.refits.waiting.push(Refit { app: app.to_owned(), ticket, job });
-    }
-
-    /// The same fit would fail again: the next one has a quarter more to go by.
-    fn put_off_refit(&mut self, app: &str) -> Result<(), Refusal> {
-        let learned = self.app(app)?.counts().learned();
-        self.refits.put_off.insert(app.to_owned(), learned + learned / 4 + 1);
-        Ok(())
     }
 
     /// Writes an event down and lets it change the state: always both.
