@@ -7,7 +7,7 @@ use cohort::RefitJob;
 use super::{Engine, Refusal};
 
 /// What a policy has to do that takes long, such as a refit of what users have in common. Whoever
-/// runs the engine does it elsewhere, and hands back what it found with [`Request::Refitted`]: that
+/// runs the engine does it elsewhere, and hands back what it found with [`super::Request::Refitted`]: that
 /// changes the model, so it is an event, and replayed it comes at the same place.
 pub struct Refit {
     /// The app.
