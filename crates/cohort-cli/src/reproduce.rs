@@ -123,74 +123,135 @@ fn summary(request: &Request, report: &Report) -> String {
     text
 }
 
-/// A bar with an estimate of the remaining time, for all studies and for the running one.
+/// A bar with an estimate of the remaining time, for all studies and for the running one; without a
+/// terminal a line when a study begins, and one every few minutes.
 pub struct Progress {
     /// The bar.
     pub bar: ProgressBar,
     study: Mutex<Study>,
+    all: Mutex<Extent>,
+}
+
+/// How often a line is written where there is no terminal.
+const LINES: Duration = Duration::from_secs(180);
+
+/// Some work, how much of it is done, and how much of that was known before and took no time.
+#[derive(Clone, Copy)]
+struct Extent {
+    work: u64,
+    done: u64,
+    known: u64,
+    began: Instant,
+    told: Instant,
 }
 
 /// The running study.
 struct Study {
-    work: u64,
-    done: u64,
-    began: Instant,
+    name: String,
+    extent: Extent,
     what: String,
+}
+
+impl Extent {
+    fn new(work: u64) -> Self {
+        let now = Instant::now();
+        Self { work, done: 0, known: 0, began: now, told: now }
+    }
+
+    /// From 0 to 1.
+    fn share(&self) -> f64 {
+        (self.done as f64 / self.work.max(1) as f64).min(1.0)
+    }
+
+    /// About how long the rest takes, after `gone`: as long per work as what was not known before.
+    fn left(&self, gone: Duration) -> Option<Duration> {
+        let worked = self.done.saturating_sub(self.known);
+        let rest = self.work.saturating_sub(self.done) as f64;
+        (worked > 0 && gone.as_secs() >= 2)
+            .then(|| Duration::from_secs_f64(gone.as_secs_f64() * rest / worked as f64))
+    }
+
+    /// `12 %, about 3 minutes left`
+    fn sentence(&self) -> String {
+        let share = format!("{:.0} %", 100.0 * self.share());
+        match self.left(self.began.elapsed()) {
+            Some(left) => format!("{share}, about {} left", HumanDuration(left)),
+            None => share,
+        }
+    }
 }
 
 impl Progress {
     /// A bar with nothing planned yet.
     pub fn new() -> Self {
         let bar = ProgressBar::new(0);
-        let style = "{bar:30} {percent:>3} %  {elapsed} gone, about {eta} left  {msg}";
+        let style = "{bar:30} {percent:>3} %  {elapsed} gone  {msg}";
         if let Ok(style) = ProgressStyle::with_template(style) {
             bar.set_style(style);
         }
-        let study = Study { work: 0, done: 0, began: Instant::now(), what: String::new() };
-        Self { bar, study: Mutex::new(study) }
+        let study = Study { name: String::new(), extent: Extent::new(0), what: String::new() };
+        Self { bar, study: Mutex::new(study), all: Mutex::new(Extent::new(0)) }
     }
 
-    fn change(&self, change: impl FnOnce(&mut Study)) {
+    fn change(&self, change: impl Fn(&mut Extent)) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let mut study = self.study.lock().unwrap_or_else(PoisonError::into_inner);
-        change(&mut study);
-        self.bar.set_message(study.message());
-    }
-}
-
-impl Study {
-    /// The name of the study, and about how long it still takes.
-    fn message(&self) -> String {
-        let share = self.done as f64 / self.work.max(1) as f64;
-        let gone = self.began.elapsed();
-        if share <= 0.0 || gone.as_secs() < 2 {
-            return self.what.clone();
+        change(&mut all);
+        change(&mut study.extent);
+        let (whole, part) = (all.sentence(), study.extent.sentence());
+        if self.bar.is_hidden() && all.told.elapsed() >= LINES {
+            all.told = Instant::now();
+            let gone = HumanDuration(all.began.elapsed());
+            eprintln!("{}: {part}; all: {whole}, {gone} gone", study.name);
         }
-        let left = Duration::from_secs_f64(gone.as_secs_f64() * (1.0 / share.min(1.0) - 1.0));
-        format!("{} ({:.0} %, about {} left)", self.what, 100.0 * share, HumanDuration(left))
+        self.bar.set_message(format!("all: {whole}  {} ({part})", study.what));
     }
 }
 
 impl Watcher for Progress {
     fn planned(&self, work: u64) {
         self.bar.set_length(work);
+        *self.all.lock().unwrap_or_else(PoisonError::into_inner) = Extent::new(work);
     }
 
     fn study(&self, name: &str, work: u64) {
-        // Without a terminal there is no bar: one line per study shows the progress.
+        let all = *self.all.lock().unwrap_or_else(PoisonError::into_inner);
         if self.bar.is_hidden() {
-            eprintln!("{name} begins after {}", HumanDuration(self.bar.elapsed()));
+            let gone = HumanDuration(all.began.elapsed());
+            eprintln!("{name} begins after {gone}; all: {}", all.sentence());
         }
-        self.change(|study| {
-            *study = Study { work, done: 0, began: Instant::now(), what: name.to_owned() };
-        });
+        let mut study = self.study.lock().unwrap_or_else(PoisonError::into_inner);
+        *study = Study { name: name.to_owned(), extent: Extent::new(work), what: name.to_owned() };
     }
 
     fn begins(&self, what: &str) {
-        self.change(|study| what.clone_into(&mut study.what));
+        let mut study = self.study.lock().unwrap_or_else(PoisonError::into_inner);
+        what.clone_into(&mut study.what);
     }
 
     fn done(&self, work: u64) {
         self.bar.inc(work);
-        self.change(|study| study.done += work);
+        self.change(|extent| extent.done += work);
+    }
+
+    fn known(&self, work: u64) {
+        self.bar.inc(work);
+        self.change(|extent| {
+            (extent.done, extent.known) = (extent.done + work, extent.known + work)
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_from_before_takes_no_time() {
+        let extent = Extent { done: 60, known: 50, ..Extent::new(100) };
+        let left = extent.left(Duration::from_secs(60)).unwrap();
+        assert_eq!(left, Duration::from_secs(240), "10 in a minute, 40 are left");
+        let nothing_yet = Extent { done: 50, known: 50, ..Extent::new(100) };
+        assert_eq!(nothing_yet.left(Duration::from_secs(60)), None);
     }
 }

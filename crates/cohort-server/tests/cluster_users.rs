@@ -8,10 +8,11 @@ mod running;
 use std::time::{Duration, Instant};
 
 use cohort_server::cluster::journal::StreamJournal;
-use cohort_server::cluster::members::Shape;
+use cohort_server::cluster::members::{Bucket, Shape};
 use cohort_server::cluster::moving::{export, import};
 use cohort_server::cluster::objects::{ObjectFolder, open_store};
 use cohort_server::cluster::replica::fold;
+use cohort_server::cluster::server::ClusterServer;
 use cohort_server::config::Config;
 use cohort_server::engine::recovery::recover;
 use cohort_server::journal::segments::SegmentJournal;
@@ -119,6 +120,13 @@ fn a_folder_moves_into_a_cluster_and_back() {
     drop(single);
     let moving = |data: &str| Config { data_dir: here(data), ..config(&servers, "mover", 3) };
     assert!(import(&moving("nothing")).unwrap_err().to_string().contains("data folder"));
+    // What an import that was broken off leaves behind: no node takes partitions without users for new ones.
+    let nats = servers.connect();
+    let bucket = Bucket::open(&nats, 1).unwrap();
+    nats.wait(bucket.set_importing(true)).unwrap();
+    let refused = ClusterServer::open(config(&servers, "a", 3)).err().map(|why| why.to_string());
+    assert!(refused.is_some_and(|why| why.contains("run it again")));
+    assert!(export(&moving("half")).unwrap_err().to_string().contains("run it again"));
     let moved = import(&moving("data")).unwrap();
     assert_eq!((moved.apps, moved.users, moved.partitions), (1, 30, 3));
     let node = Node::start(config(&servers, "a", 64));

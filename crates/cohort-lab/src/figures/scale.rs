@@ -62,12 +62,18 @@ fn nice_step(raw: f64) -> f64 {
 /// A number for people: at most three significant digits.
 pub fn short(value: f64) -> String {
     let size = value.abs();
-    let text = if size == 0.0 {
+    let text = if size.is_nan() {
+        return "–".to_owned();
+    } else if size == 0.0 {
         return "0".to_owned();
+    } else if size.is_infinite() {
+        return if value > 0.0 { "∞" } else { "−∞" }.to_owned();
+    } else if size >= 1e10 {
+        return power_of_ten(value);
     } else if size >= 1e6 {
         format!("{:.3}M", value / 1e6)
     } else if size >= 99.95 {
-        return format!("{value:.0}");
+        return format!("{value:.0}").replace('-', "−");
     } else if size >= 9.995 {
         format!("{value:.1}")
     } else if size >= 0.9995 {
@@ -144,6 +150,9 @@ mod tests {
         assert_eq!(short(2.0), "2");
         assert_eq!(short(0.9312), "0.931");
         assert_eq!(short(0.0003), "3·10⁻⁴");
+        assert_eq!(short(-280.3), "−280");
+        assert_eq!(short(1.08e12), "1·10¹²");
+        assert_eq!(short(f64::NAN), "–");
         assert_eq!(tick_label(10000.0), "10,000");
         assert_eq!(tick_label(0.25), "0.25");
         assert_eq!(tick_label(-0.5), "−0.5");

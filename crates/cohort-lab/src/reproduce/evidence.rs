@@ -203,6 +203,24 @@ impl Measured {
         all
     }
 
+    /// The same study with other policies in the place of some: `(place, policy)`.
+    pub fn replaced(&self, pairs: &[(&str, &str)]) -> Measured {
+        let mut all = self.only(|_| true);
+        for cell in &mut all.cells {
+            let other = |one: &PolicyResult| {
+                let (_, wanted) = pairs.iter().find(|(place, _)| *place == one.label)?;
+                let form = self.cells.iter().find(|own| own.setting == cell.setting)?;
+                form.results.iter().find(|form| form.label == *wanted && form.width == one.width)
+            };
+            let replaced = cell.results.iter().map(|one| match other(one) {
+                Some(form) => PolicyResult { label: one.label.clone(), ..form.clone() },
+                None => one.clone(),
+            });
+            cell.results = replaced.collect();
+        }
+        all
+    }
+
     /// How many repetitions there are; of a run that is not complete, those of most policies.
     pub fn repetitions(&self) -> usize {
         let played = |cell: &SettingResult| {
@@ -312,6 +330,42 @@ impl PolicyResult {
         all.sort_by(f32::total_cmp);
         let at = (share * all.len().saturating_sub(1) as f64).round() as usize;
         all.get(at).map_or(f64::NAN, |regret| f64::from(*regret))
+    }
+
+    /// Mean ε_i and mean regret of the quarter of users nearest to the average, and of the farthest.
+    pub fn by_epsilon(&self, people: &[UserTruth]) -> Option<[(f64, f64); 2]> {
+        let mut pairs: Vec<(f64, f64)> = (self.outcomes.iter().zip(people))
+            .flat_map(|(outcome, people)| people.epsilons.iter().copied().zip(&outcome.users))
+            .map(|(epsilon, regret)| (epsilon, f64::from(*regret)))
+            .collect();
+        pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let quarter = pairs.len() / 4;
+        let mean = |part: &[(f64, f64)]| {
+            let sum = part.iter().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
+            (sum.0 / quarter as f64, sum.1 / quarter as f64)
+        };
+        let (near, far) = (&pairs[..quarter], &pairs[pairs.len() - quarter..]);
+        (quarter > 0).then(|| [mean(near), mean(far)])
+    }
+
+    /// Mean regret of users of the smallest cluster, and of the largest; none where users are not in clusters.
+    pub fn by_cluster_size(&self, people: &[UserTruth]) -> Option<[f64; 2]> {
+        let mut sums = [(0.0, 0usize); 2];
+        for (outcome, people) in self.outcomes.iter().zip(people) {
+            let ends = [people.smallest_share(), people.shares.iter().copied().fold(0.0, f64::max)];
+            if people.shares.len() < 2 || people.shares.len() == people.clusters.len() {
+                return None;
+            }
+            for (regret, cluster) in outcome.users.iter().zip(&people.clusters) {
+                for (sum, end) in sums.iter_mut().zip(ends) {
+                    if people.shares[*cluster] == end {
+                        *sum = (sum.0 + f64::from(*regret), sum.1 + 1);
+                    }
+                }
+            }
+        }
+        let all = sums.iter().all(|(_, count)| *count > 0);
+        all.then(|| sums.map(|(sum, count)| sum / count as f64))
     }
 
     /// The fastest repetition.

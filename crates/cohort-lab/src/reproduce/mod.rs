@@ -191,6 +191,7 @@ impl Request {
     }
 
     /// The command that makes a study's figures again.
+    /// Several studies have commas between them.
     pub fn command(&self, study: &str) -> String {
         let mut command = format!("cohort reproduce --only {study}");
         command.push_str(if self.is_quick(study) { " --quick" } else { " --full" });
@@ -203,7 +204,7 @@ impl Request {
         if !self.without.is_empty() {
             command.push_str(&format!(" --without {}", self.without.join(",")));
         }
-        if study::reads_data(study) {
+        if study.split(',').any(study::reads_data) {
             command.push_str(&format!(" --data {}", self.data.display()));
         }
         command

@@ -415,7 +415,8 @@ pub fn claims_json(request: &Request, evidence: &Evidence, claims: &[ClaimResult
         .map(|measured| (measured.study.name.as_str(), measured.repetitions()))
         .collect();
     let claims: Vec<Value> = (claims.iter())
-        .map(|ClaimResult { claim, finding, applies, readings }| {
+        .map(|judged| {
+            let ClaimResult { claim, finding, applies, readings } = judged;
             let readings: Vec<Value> = (readings.iter())
                 .map(|(reading, verdict)| json!({ "reading": reading, "verdict": verdict }))
                 .collect();
@@ -430,7 +431,7 @@ pub fn claims_json(request: &Request, evidence: &Evidence, claims: &[ClaimResult
                 "readings": readings,
                 "numbers": finding.numbers,
                 "why": finding.why,
-                "command": request.command(claim.study),
+                "command": request.command(&judged.studies()),
             })
         })
         .collect();

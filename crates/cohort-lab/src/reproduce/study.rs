@@ -71,6 +71,8 @@ pub const FILES: &[(&str, &str)] = &[
     ("theory-gap", include_str!("../../../../experiments/theory-gap.toml")),
     ("readings-clustering", include_str!("../../../../experiments/readings-clustering.toml")),
     ("readings-personal", include_str!("../../../../experiments/readings-personal.toml")),
+    ("readings-clusters", include_str!("../../../../experiments/readings-clusters.toml")),
+    ("readings-lastfm", include_str!("../../../../experiments/readings-lastfm.toml")),
     ("runtime", include_str!("../../../../experiments/runtime.toml")),
     ("cohort-clusters", include_str!("../../../../experiments/cohort-clusters.toml")),
     ("cohort-mixture", include_str!("../../../../experiments/cohort-mixture.toml")),

@@ -60,9 +60,10 @@ pub fn answers(measured: &Measured) -> Table<'_> {
 }
 
 /// One row a policy: regret at the end, mean over users and its interval, the median user, the user
-/// at nine tenths and the worst of all repetitions, what tuning had chosen.
+/// at nine tenths and the worst of all repetitions, those of the smallest and the largest cluster and the nearest and
+/// the farthest quarter from the average (ε_i) where users differ so, what tuning had chosen.
 pub fn ends(measured: &Measured) -> Table<'_> {
-    by_played(measured, |cell_columns, _, played| {
+    by_played(measured, |cell_columns, cell, played| {
         let mut columns = cell_columns(1);
         let end = played.end(0.0);
         let real = |value: f64| Column::Real(vec![value]);
@@ -73,6 +74,16 @@ pub fn ends(measured: &Measured) -> Table<'_> {
         columns.push(("median_user", real(played.of_users(0.5))));
         columns.push(("ninetieth_user", real(played.of_users(0.9))));
         columns.push(("worst_user", real(played.of_users(1.0))));
+        let clusters = played.by_cluster_size(&cell.people);
+        let quarters = played.by_epsilon(&cell.people);
+        for (name, value) in [
+            ("smallest_cluster", clusters.map(|[smallest, _]| smallest)),
+            ("largest_cluster", clusters.map(|[_, largest]| largest)),
+            ("nearest_quarter", quarters.map(|[(_, nearest), _]| nearest)),
+            ("farthest_quarter", quarters.map(|[_, (_, farthest)]| farthest)),
+        ] {
+            columns.push((name, Column::MaybeReal(vec![value])));
+        }
         for param in TUNED {
             let value = played.chosen.iter().find(|(name, _)| name == param).map(|(_, v)| *v);
             columns.push((tuned_name(param), Column::MaybeReal(vec![value])));

@@ -16,6 +16,8 @@ pub trait Watcher: Sync {
     fn begins(&self, _what: &str) {}
     /// So much is done.
     fn done(&self, _work: u64) {}
+    /// So much is known from before, and takes no time.
+    fn known(&self, _work: u64) {}
 }
 
 /// No observer.
@@ -68,7 +70,7 @@ impl WorkerContext<'_> {
             if self.journal.get(key).is_none() && seen.insert(key) {
                 missing.push(at);
             } else {
-                self.watcher.done(jobs[at].work());
+                self.watcher.known(jobs[at].work());
             }
         }
         // Repetition by repetition, so that what there is of an interrupted run can be shown; of

@@ -5,6 +5,7 @@
 //! node.NAME      a node, written anew twice a second as long as it lives
 //! partition.N    who owns it and in which epoch; changed only where nobody changed it meanwhile
 //! drain.NAME     this node is to give up what it owns
+//! import         a folder is being moved in: there as long as not all of it is
 //! ```
 //!
 //! A node is dead when its key did not change for [`DEAD`], by the clock of whoever looks: clocks of machines are not
@@ -240,6 +241,24 @@ impl Bucket {
         let value = if drains { "drain" } else { "" };
         let put = self.0.put(format!("drain.{node}"), value.into()).await;
         put.map(|_| ()).map_err(|why| NatsError::jetstream("write to the bucket", why))
+    }
+
+    /// Says that a folder is being moved in, or that all of it is there.
+    pub async fn set_importing(&self, importing: bool) -> Result<(), NatsError> {
+        let fails = |why: String| NatsError::jetstream("write that a folder is moved in", why);
+        if importing {
+            let put = self.0.put("import", "not complete".into()).await;
+            put.map(|_| ()).map_err(|why| fails(why.to_string()))
+        } else {
+            self.0.delete("import").await.map_err(|why| fails(why.to_string()))
+        }
+    }
+
+    /// Whether a folder is being moved in, or was and the move was broken off.
+    pub async fn is_importing(&self) -> Result<bool, NatsError> {
+        let found = self.0.get("import").await;
+        let fails = |why| NatsError::jetstream("read whether a folder is moved in", why);
+        found.map(|found| found.is_some()).map_err(fails)
     }
 
     /// All entries as they are now.

@@ -64,6 +64,17 @@ fn wait_for_silence(nats: &Nats, bucket: &Bucket) -> Result<(), ServeError> {
     }
 }
 
+/// Refuses a cluster into which a folder was not moved to the end.
+pub(super) fn refuse_half_imported(nats: &Nats, bucket: &Bucket) -> Result<(), ServeError> {
+    if nats.wait(bucket.is_importing())? {
+        return Err(refused(
+            "a folder is being moved into this cluster, or its move was broken off and not all users are there; \
+             let `cohort cluster import` end, or run it again with the same folder",
+        ));
+    }
+    Ok(())
+}
+
 fn write<D: Disk>(disk: D, state: &mut State) -> Result<(), ServeError> {
     Snapshots::new(disk).write(0, |out| state.save(out)).map_err(|why| refused(why.to_string()))
 }
@@ -121,9 +132,14 @@ pub fn import(config: &Config) -> Result<Moved, ServeError> {
         };
         // What was counted of all is in the first partition.
         part.keep_users(here, index == 0).map_err(refused)?;
+        if index == 0 {
+            // Partitions without their users would look like new ones: until all are there no node starts.
+            nats.wait(bucket.set_importing(true))?;
+        }
         write(ObjectFolder::new(&nats, store.clone(), name), &mut part)?;
         tracing::info!(partition = name, users = users_of(&part), "moved");
     }
+    nats.wait(bucket.set_importing(false))?;
     Ok(moved)
 }
 
@@ -142,6 +158,7 @@ pub fn export(config: &Config) -> Result<Moved, ServeError> {
     let shape = shape.ok_or_else(|| {
         refused("there is no cluster on these servers; look at --nats and --nats-prefix")
     })?;
+    refuse_half_imported(&nats, &bucket)?;
     wait_for_silence(&nats, &bucket)?;
     let store = open_store(&nats, shape.replicas)?;
     let read = |name: &str| -> Result<State, ServeError> {

@@ -11,6 +11,7 @@ use rand_chacha::ChaCha12Rng;
 use super::control::{CONTROL, ControlFeed};
 use super::front::Front;
 use super::members::{Bucket, Shape};
+use super::moving::refuse_half_imported;
 use super::nats::{Nats, NatsError, NatsOptions};
 use super::node::Node;
 use super::objects::{ObjectFolder, open_store};
@@ -120,6 +121,7 @@ impl ClusterServer {
         let bucket = patiently(|| Bucket::open(&nats, replicas))?;
         let wanted = Shape { partitions: config.partitions, replicas };
         let shape = patiently(|| nats.wait(bucket.shape(&wanted)))?;
+        refuse_half_imported(&nats, &bucket)?;
         // The stream is there before anybody follows it.
         patiently(|| nats.open_log(CONTROL, shape.replicas))?;
         Ok(Self {

@@ -1,7 +1,10 @@
 //! Whether the assumptions of a theorem or lemma hold: by [`crate::theory`], in every setting of a
 //! study, and the number of rounds from which they would hold.
 
+use std::collections::BTreeMap;
+
 use cohort::params::Value;
+use cohort::policies::cmlb::explore_rounds;
 use serde::Serialize;
 
 use super::super::evidence::{Measured, SettingResult};
@@ -23,10 +26,16 @@ pub struct ConditionCheck {
 }
 
 impl ConditionCheck {
-    /// From a condition on T alone.
-    pub fn from_rounds(rounds: f64, least: f64) -> Self {
-        let missing = vec![format!("T ≥ {}", short(least))];
-        Self { holds: rounds >= least, from: Some(least), missing }
+    /// From a condition on T alone: T ≥ `least`, which may have T in a logarithm.
+    pub fn from_rounds(rounds: f64, least: impl Fn(f64) -> f64) -> Self {
+        let from = least_rounds(1, |rounds| rounds as f64 >= least(rounds as f64));
+        let missing = vec![format!("T ≥ {}", short(from.unwrap_or(f64::INFINITY)))];
+        Self { holds: rounds >= least(rounds), from, missing }
+    }
+
+    /// A condition that has nothing to do with T.
+    pub fn other(holds: bool, what: &str) -> Self {
+        Self { holds, from: None, missing: vec![what.to_owned()] }
     }
 }
 
@@ -69,21 +78,18 @@ impl Applicability {
         let from = |needed: &ConditionCheck| needed.from.unwrap_or(f64::INFINITY);
         let nearest = lacking.min_by(|a, b| from(a).total_cmp(&from(b)));
         let from_rounds = nearest.and_then(|needed| needed.from);
-        let elsewhere = match (nearest, from_rounds) {
+        let lacks = match (nearest, from_rounds) {
             (None, _) => String::new(),
-            (Some(_), Some(from)) => format!(
-                "applies from T = {}, the largest T run is {}",
-                short(from),
-                short(largest_rounds)
-            ),
-            (Some(needed), None) => {
-                format!("applies at no T alone: it asks for {}", needed.missing.join(" and "))
-            }
+            (Some(_), Some(from)) => format!("T ≥ {}", short(from)),
+            (Some(needed), None) => needed.missing.join(" and "),
         };
         let text = match settings {
             all if all == of => format!("applies in all {of} settings"),
-            0 => format!("{elsewhere}; not reached here"),
-            some => format!("applies in {some} of {of} settings; elsewhere it {elsewhere}"),
+            0 => {
+                let largest = short(largest_rounds);
+                format!("asks for {lacks}; not reached here, where the largest T is {largest}")
+            }
+            some => format!("applies in {some} of {of} settings; the others lack {lacks}"),
         };
         Self { settings, of, from_rounds, largest_rounds, text }
     }
@@ -128,29 +134,54 @@ pub fn of_bound(
     name: &str,
 ) -> ConditionCheck {
     let Some(inputs) = inputs(measured, cell, policy) else { return ConditionCheck::default() };
-    let lacks = |rounds: usize| -> Vec<String> {
-        let found = bounds(&Theory::new(&Inputs { rounds, ..inputs.clone() }), name);
-        let mut missing: Vec<String> = Vec::new();
-        for bound in &found {
-            let needs = bound.needs.iter().filter(|need| !need.holds);
-            missing.extend(needs.map(|need| need.what.clone()));
-            if bound.probability == Some(0.0) {
-                missing.push(format!("a smaller δ than {} for N = {}", inputs.delta, inputs.users));
-            }
+    let explores = explore_rho_min(measured, policy);
+    // Every condition by its place among all of them, with its words where it does not hold.
+    let lacks = |rounds: usize| -> BTreeMap<usize, String> {
+        let theory = Theory::new(&Inputs { rounds, ..inputs.clone() });
+        let mut needs: Vec<(bool, String)> = Vec::new();
+        for bound in bounds(&theory, name) {
+            needs.extend(bound.needs.iter().map(|need| (need.holds, need.what.clone())));
+            let delta = format!("a smaller δ than {} for N = {}", inputs.delta, inputs.users);
+            needs.push((bound.probability != Some(0.0), delta));
         }
-        once_each(missing)
+        if let Some(rho) = explores {
+            // Equation 3 says that T_explore is at least τ_min, with constants 1; what was played has its own.
+            let &Inputs { c, dim, users, alpha, delta, .. } = &inputs;
+            let played = explore_rounds(c, dim, users, rounds, alpha, delta, rho) as f64;
+            let what = format!("T_explore ≥ τ_min = {}", short(theory.cmlb.tau_min));
+            needs.push((played >= theory.cmlb.tau_min, what));
+        }
+        let missing = needs.into_iter().enumerate().filter(|(_, (holds, _))| !holds);
+        missing.map(|(at, (_, what))| (at, what)).collect()
     };
-    let mut missing = lacks(cell.rounds);
-    if missing.is_empty() {
-        return ConditionCheck { holds: true, from: None, missing };
+    if lacks(cell.rounds).is_empty() {
+        return ConditionCheck { holds: true, from: None, missing: Vec::new() };
     }
-    let from = least_rounds(cell.rounds, |rounds| lacks(rounds).is_empty());
-    if from.is_none() {
-        // What is asked for besides so many rounds.
-        missing.extend(lacks(MOST_ROUNDS));
-        missing = once_each(missing);
+    if let Some(from) = least_rounds(cell.rounds, |rounds| lacks(rounds).is_empty()) {
+        return ConditionCheck { holds: false, from: Some(from), missing: Vec::new() };
     }
-    ConditionCheck { holds: false, from, missing }
+    // So many rounds, and what no number of rounds gives, as it is asked for at that many.
+    let never = lacks(MOST_ROUNDS);
+    let enough = |rounds: usize| lacks(rounds).keys().all(|at| never.contains_key(at));
+    let mut missing = Vec::new();
+    let least = least_rounds(cell.rounds, enough).unwrap_or(MOST_ROUNDS as f64);
+    if least > cell.rounds as f64 {
+        missing.push(format!("T ≥ {}", short(least)));
+    }
+    missing.extend(lacks(least as usize).into_values());
+    ConditionCheck { holds: false, from: None, missing: once_each(missing) }
+}
+
+/// The ρ by which a policy that explores divides its T_explore (1 as the algorithm is printed); none of others.
+fn explore_rho_min(measured: &Measured, policy: &str) -> Option<f64> {
+    let draft = measured.study.draft.policies.iter().find(|draft| draft.label() == policy)?;
+    if !["cmlb", "sclb"].contains(&draft.name.as_str()) {
+        return None;
+    }
+    match draft.params.get("explore_rho_min") {
+        Some(Value::Real(rho)) => Some(*rho),
+        _ => Some(1.0),
+    }
 }
 
 /// Clusters ask for the same: it is told once.
@@ -173,6 +204,9 @@ fn least_rounds(from: usize, holds: impl Fn(usize) -> bool) -> Option<f64> {
     while !holds(high) {
         low = high;
         high = high.checked_mul(2).filter(|high| *high <= MOST_ROUNDS)?;
+    }
+    if high == from {
+        return Some(high as f64);
     }
     while high - low > high / 1000 + 1 {
         let middle = low + (high - low) / 2;

@@ -83,7 +83,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         study: "fig1",
         needs: None,
         rule: "cmlb with p* = 0 has at most 1.1 times the regret it has with p* = 0.05 and 0.005, counted \
-               over settings in which no cluster has a smaller share, as Lemma 1 asks",
+               over settings in which no cluster has a smaller share, as Lemma 1 asks, and p*N > 1: a smaller \
+               p* changes nothing",
         check: size_not_needed,
     },
     Claim {
@@ -225,7 +226,8 @@ fn size_not_needed(measured: &Measured) -> Option<Finding> {
     let tally = tally(measured, |cell, width| {
         let smallest = cell.people.iter().map(UserTruth::smallest_share).fold(1.0, f64::min);
         let told = [("cmlb p*=0.05", 0.05), ("cmlb p*=0.005", 0.005)];
-        let allowed = told.into_iter().filter(|(_, share)| *share <= smallest);
+        let matters = |share: f64| share <= smallest && share * cell.users as f64 > 1.0;
+        let allowed = told.into_iter().filter(|(_, share)| matters(*share));
         let compared = allowed.filter_map(|(label, _)| cell.compare(width, "cmlb", label));
         Some(compared.map(|pair| (pair.ratio, pair.ratio <= COMPETITIVE)).collect())
     })?;

@@ -1,6 +1,8 @@
 //! Claims about the parts of the proofs: OFUL, the average user, ALB-Norm, and Shifted OFUL, the
 //! last appendix.
 
+use cohort::linear::{default_rho_min, tau_min};
+
 use super::super::evidence::{Measured, SettingResult};
 use super::super::fit::slope;
 use super::applies::ConditionCheck;
@@ -14,7 +16,6 @@ const EIGENVALUE: usize = 1;
 const FLOOR: usize = 2;
 const ERROR: usize = 3;
 const BALL: usize = 4;
-const TAU: usize = 6;
 
 // Some columns of the probe of Shifted OFUL.
 const APART: usize = 10;
@@ -22,7 +23,10 @@ const SAME_APART: usize = 11;
 const EXTREMES: usize = 12;
 
 fn after_tau(_: &Measured, cell: &SettingResult) -> ConditionCheck {
-    ConditionCheck::from_rounds(cell.rounds as f64, cell.value(TAU))
+    let number = |key: &str| cell.setting.number(key).unwrap_or(f64::NAN);
+    let (dim, delta) = (number("dim") as usize, number("delta"));
+    let tau = |rounds: f64| tau_min(default_rho_min(dim), dim, rounds as usize, delta);
+    ConditionCheck::from_rounds(cell.rounds as f64, tau)
 }
 
 /// Which of the probe's numbers are compared, and in which settings.
@@ -70,7 +74,9 @@ pub(super) const CLAIMS: &[Claim] = &[
                 measured,
                 "The set holds θ* as often as stated",
                 |cell| cell.value(COVERED) >= 1.0 - cell.setting.number("delta").unwrap_or(0.0),
-                |cell| format!("{}: in {} of runs", place(cell), short(cell.value(COVERED))),
+                |cell| {
+                    format!("{}: in a share of {} of runs", place(cell), short(cell.value(COVERED)))
+                },
             )
         },
     },
@@ -127,9 +133,10 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "proof of Theorem 3",
         study: "probe-average",
         needs: Some(|_, cell| {
-            // √T ≥ τ_min, which has T in a logarithm.
-            let (rounds, tau) = (cell.value(2), cell.value(3));
-            ConditionCheck { holds: rounds >= tau, from: Some(tau * tau), missing: Vec::new() }
+            // √T ≥ τ_min; the probe has two dimensions and δ = 0.4.
+            let tau = |rounds: f64| tau_min(default_rho_min(2), 2, rounds as usize, 0.4);
+            let horizon = cell.setting.number("horizon").unwrap_or(f64::NAN);
+            ConditionCheck::from_rounds(horizon, |rounds| tau(rounds).powi(2))
         }),
         rule: "the distance is at most the right-hand side with all constants 1 in the mean, counted over \
                settings",
@@ -154,15 +161,15 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "Lemma 3 (Appendix B)",
         study: "probe-norm",
         needs: Some(|_, cell| {
-            let missing = vec!["2σ√d/T^¼·ln(K√T/δ) ≤ 1".to_owned()];
-            ConditionCheck { holds: cell.value(3) <= 1.0, from: None, missing }
+            ConditionCheck::other(cell.value(3) <= 1.0, "2σ√d/T^¼·ln(K√T/δ) ≤ 1")
         }),
-        rule: "the last b_i is at most 2‖θ*‖ in at least half of the repetitions, counted over ‖θ*‖ and T",
+        rule: "the last b_i is at most 2‖θ*‖ in at least a share of 1 − 8δ_1 = 0.2 of repetitions (δ_s = 0, since b_1 \
+               is given), counted over ‖θ*‖ and T",
         check: |measured| {
             count(
                 measured,
                 "b_i ≤ 2‖θ*‖",
-                |cell| share(cell, |values| values[0] <= values[1]) >= 0.5,
+                |cell| share(cell, |values| values[0] <= values[1]) >= 1.0 - 8.0 * 0.1,
                 |cell| two(cell, ("last b_i ", 0), ("2‖θ*‖ = ", 1)),
             )
         },
@@ -214,14 +221,13 @@ pub(super) const CLAIMS: &[Claim] = &[
         statement: "Suppose for all time t the best arm for θ* and for Γ is the same. Then R_T ≤ R_T^(Γ).",
         place: "Corollary 4 (Appendix I)",
         study: "probe-shifted",
-        needs: Some(|_, cell| ConditionCheck {
-            holds: cell.values.iter().all(|values| values[8] == 1.0),
-            from: None,
-            missing: vec!["the same best arm in every round".to_owned()],
+        needs: Some(|_, cell| {
+            let same = cell.values.iter().all(|values| values[8] == 1.0);
+            ConditionCheck::other(same, "the same best arm in every round")
         }),
         rule: "where the best arm was the same in every round, R_T ≤ R_T^(Γ) in every repetition, counted over \
                settings",
-        check: shifted_is_larger,
+        check: |measured| shifted_is_larger(measured, |_| 1.0),
     },
     Claim {
         id: "lemma-4",
@@ -251,10 +257,9 @@ pub(super) const CLAIMS: &[Claim] = &[
                     the best for Γ.",
         place: "Lemma 5 (Appendix I)",
         study: "probe-shifted",
-        needs: Some(|_, cell| ConditionCheck {
-            holds: cell.values.iter().any(|values| values[APART] > 0.0),
-            from: None,
-            missing: vec!["gaps of 4ψ between all arms in some round".to_owned()],
+        needs: Some(|_, cell| {
+            let some = cell.values.iter().any(|values| values[APART] > 0.0);
+            ConditionCheck::other(some, "gaps of 4ψ between all arms in some round")
         }),
         rule: "the best arm is the same in every round in which all arms are that far apart, counted over \
                settings that have such rounds",
@@ -279,11 +284,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         statement: "P[the best arm for θ* is the best for Γ] ≥ 1 − (K choose 2)·e^{−d/4·(1−8ψ²)²} − K·e^{−(√5−1)/2·d}.",
         place: "Lemma 6 (Appendix I)",
         study: "probe-shifted",
-        needs: Some(|_, cell| ConditionCheck {
-            holds: cell.value(9) > 0.0,
-            from: None,
-            missing: vec!["d large against ln K, ψ < 1/(2√2)".to_owned()],
-        }),
+        needs: Some(says_something),
         rule: "the share of rounds with the same best arm is at least what is stated, counted over settings",
         check: |measured| {
             count(
@@ -292,7 +293,7 @@ pub(super) const CLAIMS: &[Claim] = &[
                 |cell| cell.value(8) >= cell.value(9),
                 |cell| {
                     format!(
-                        "{}: in {} of rounds, stated {}",
+                        "{}: in a share of {} of rounds, stated {}",
                         place(cell),
                         short(cell.value(8)),
                         short(cell.value(9))
@@ -307,10 +308,9 @@ pub(super) const CLAIMS: &[Claim] = &[
                     R_T^(Γ)(X).",
         place: "Lemma 7 (Appendix I): what Theorem 3 rests on",
         study: "probe-shifted",
-        needs: None,
-        rule: "R_T ≤ R_T^(Γ) in at least the stated share of repetitions, counted over settings; where the stated \
-               probability is 0, in any repetition",
-        check: shifted_is_larger,
+        needs: Some(says_something),
+        rule: "R_T ≤ R_T^(Γ) in at least the stated share of repetitions, counted over settings",
+        check: |measured| shifted_is_larger(measured, |cell| cell.value(9)),
     },
     Claim {
         id: "shift-mended",
@@ -395,18 +395,19 @@ fn proportional(measured: &Measured) -> Option<Finding> {
     Some(Finding { why, ..finding })
 }
 
-fn shifted_is_larger(measured: &Measured) -> Option<Finding> {
+/// Lemmas 6 and 7 state a probability, which is more than 0 only in some settings.
+fn says_something(_: &Measured, cell: &SettingResult) -> ConditionCheck {
+    ConditionCheck::other(cell.value(9) > 0.0, "d large against ln K, ψ < 1/(2√2)")
+}
+
+fn shifted_is_larger(measured: &Measured, stated: fn(&SettingResult) -> f64) -> Option<Finding> {
     count(
         measured,
         "R_T ≤ R_T^(Γ) as often as stated",
-        |cell| {
-            let stated = cell.value(9).max(0.0);
-            let found = share(cell, |values| values[0] <= values[1]);
-            found > 0.0 && found >= stated
-        },
+        |cell| share(cell, |values| values[0] <= values[1]) >= stated(cell),
         |cell| {
             format!(
-                "{}: R_T = {}, R_T^(Γ) = {}, random {}; R_T ≤ R_T^(Γ) in {} of repetitions",
+                "{}: R_T = {}, R_T^(Γ) = {}, random {}; R_T ≤ R_T^(Γ) in a share of {} of repetitions",
                 place(cell),
                 short(cell.value(0)),
                 short(cell.value(1)),

@@ -37,7 +37,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::evidence::{Evidence, Measured, SettingResult};
-use super::study::Facet;
+use super::study::{Facet, Kind};
 use applies::{Applicability, ConditionCheck};
 
 /// Whether a claim held.
@@ -121,7 +121,7 @@ pub struct Claim {
     pub statement: &'static str,
     /// Where it is said.
     pub place: &'static str,
-    /// The study that decides it.
+    /// The study that decides it, and which has its figure.
     pub study: &'static str,
     /// What it asks for in a setting; none for what was observed, not proved.
     needs: Option<fn(&Measured, &SettingResult) -> ConditionCheck>,
@@ -172,6 +172,14 @@ pub struct ClaimResult {
 }
 
 impl ClaimResult {
+    /// The studies that decide it, its readings included, as `--only` takes them.
+    pub fn studies(&self) -> String {
+        let own = std::iter::once(self.claim.study);
+        let readings =
+            if self.readings.is_empty() { &[][..] } else { other_readings(self.claim.study) };
+        own.chain(readings.iter().copied()).collect::<Vec<_>>().join(",")
+    }
+
     /// Under which readings it held, in one sentence; none where none were tried.
     pub fn under(&self) -> Option<String> {
         let held: Vec<&str> = (self.readings.iter())
@@ -192,15 +200,22 @@ impl ClaimResult {
 /// What the paper's own reading is called among the others.
 const AS_CHOSEN: &str = "as chosen here";
 
-/// The study that has the claims of a study under other readings.
-fn other_readings(study: &str) -> Option<&'static str> {
+/// The studies that have the claims of a study under other readings.
+fn other_readings(study: &str) -> &'static [&'static str] {
     match study {
-        "fig1" => Some("readings-clustering"),
-        "fig2" => Some("readings-personal"),
-        "fig3" => Some("fig3-choices"),
-        _ => None,
+        "fig1" => &["readings-clustering", "readings-clusters"],
+        "fig2" => &["readings-personal"],
+        "fig3" => &["fig3-choices", "readings-lastfm"],
+        _ => &[],
     }
 }
+
+/// The variants that keep what the algorithms throw away when they restart.
+const WARM: [(&str, &str); 3] =
+    [("sclb", "sclb-warm"), ("cmlb", "cmlb-warm"), ("pmlb", "pmlb-warm")];
+
+/// Policies that are not the paper's with another δ than its own.
+const OTHER_DELTA: [(&str, &str); 1] = [("linucb-ind", "linucb-ind @ δ = 0.05")];
 
 /// All claims, in the order of the report.
 pub fn all() -> impl Iterator<Item = &'static Claim> {
@@ -247,9 +262,15 @@ fn decide(claim: &'static Claim, evidence: &Evidence) -> ClaimResult {
     let Some(finding) = finding else {
         return unknown(format!("this run of {} has too few settings", claim.study));
     };
-    let readings = match finding.verdict {
-        Verdict::Reproduced => Vec::new(),
-        _ => under_readings(claim, evidence),
+    let readings = match (finding.verdict, claim.needs) {
+        (Verdict::Reproduced, _) => Vec::new(),
+        // What was observed may have been so in some settings, which the paper does not name.
+        (_, None) => {
+            let mut readings = in_some_settings(claim, measured);
+            readings.extend(under_readings(claim, evidence));
+            readings
+        }
+        (_, Some(_)) => under_readings(claim, evidence),
     };
     ClaimResult { claim, finding, applies, readings }
 }
@@ -276,22 +297,66 @@ fn where_it_applies(
     (applies, finding)
 }
 
-fn under_readings(claim: &Claim, evidence: &Evidence) -> Vec<(String, Verdict)> {
-    let study = other_readings(claim.study).and_then(|name| evidence.study(name));
-    let Some(measured) = study.filter(|measured| measured.repetitions() >= 2) else {
+/// A claim about a figure with every value of what varies in it by itself (noise, N, L, z are lost with
+/// the paper's images), and with variants that restart nothing.
+fn in_some_settings(claim: &Claim, measured: &Measured) -> Vec<(String, Verdict)> {
+    if !["fig1", "fig2", "fig3", "scaling-separation"].contains(&claim.study) {
         return Vec::new();
-    };
-    if measured.study.readings.is_empty() {
-        return under_choices(claim, evidence, measured);
     }
-    let names = measured.study.readings.iter().map(|name| Some(name.as_str()));
-    std::iter::once(None)
-        .chain(names)
-        .filter_map(|reading| {
-            let finding = (claim.check)(&measured.under(reading))?;
-            Some((reading.unwrap_or(AS_CHOSEN).to_owned(), finding.verdict))
-        })
-        .collect()
+    // What the claim itself goes along.
+    let own = match (claim.id, measured.study.kind) {
+        ("imbalance", _) => Some("imbalance"),
+        ("more-users", _) => Some("users"),
+        (_, Kind::Scaling) => measured.study.axis().map(|facet| facet.key.as_str()),
+        _ => None,
+    };
+    let mut found = Vec::new();
+    for facet in measured.study.facets.iter().filter(|facet| Some(facet.key.as_str()) != own) {
+        let values = measured.values(&facet.key);
+        for value in values.iter().filter(|_| values.len() > 1) {
+            let here = measured.only(|cell| cell.setting.text(&facet.key).as_ref() == Some(value));
+            if let Some(finding) = (claim.check)(&here) {
+                let is = if facet.label.ends_with(':') { "" } else { " =" };
+                found.push((format!("{}{is} {value} alone", facet.label), finding.verdict));
+            }
+        }
+    }
+    let policies = &measured.study.draft.policies;
+    if WARM.iter().any(|(_, warm)| policies.iter().any(|policy| policy.label() == *warm))
+        && let Some(finding) = (claim.check)(&measured.replaced(&WARM))
+    {
+        found.push(("nothing restarted (the warm variants)".to_owned(), finding.verdict));
+    }
+    found
+}
+
+fn under_readings(claim: &Claim, evidence: &Evidence) -> Vec<(String, Verdict)> {
+    let mut found: Vec<(String, Verdict)> = Vec::new();
+    for name in other_readings(claim.study) {
+        let study = evidence.study(name).filter(|measured| measured.repetitions() >= 2);
+        let Some(measured) = study else { continue };
+        if measured.study.readings.is_empty() {
+            found.extend(under_choices(claim, evidence, measured));
+            continue;
+        }
+        let mut judge = |name: &str, measured: &Measured| {
+            if let Some(finding) = (claim.check)(measured) {
+                found.push((name.to_owned(), finding.verdict));
+            }
+        };
+        // Where readings are of the data as well, what was chosen is one of those.
+        if other_readings(claim.study).first() == Some(name) {
+            judge(AS_CHOSEN, &measured.under(None));
+        }
+        for reading in &measured.study.readings {
+            judge(reading, &measured.under(Some(reading)));
+        }
+        if measured.study.readings.iter().any(|reading| OTHER_DELTA[0].1.ends_with(reading)) {
+            let other = measured.replaced(&OTHER_DELTA);
+            judge("δ = 0.05 for linucb-ind alone", &other.under(None));
+        }
+    }
+    found
 }
 
 /// Where readings are of the data and not of the policies: every combination of the facets that the

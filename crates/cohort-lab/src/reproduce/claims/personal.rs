@@ -1,11 +1,13 @@
 //! Theorem 3 and Corollary 1, user by user.
 
+use cohort::linear::{default_rho_min, tau_min};
+
 use super::super::evidence::{Measured, SettingResult, Width};
 use super::super::fit::slope;
 use super::applies::{ConditionCheck, of_bound};
 use super::scaling::{at_most, exponent};
 use super::separable::HIDDEN;
-use super::users::{along, mean, worst, worst_to_personal_bound};
+use super::users::{along, worst, worst_to_personal_bound};
 use super::{Claim, Finding, Verdict};
 use crate::figures::scale::short;
 
@@ -52,7 +54,9 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "Corollary 1",
         study: "probe-personal",
         needs: Some(|_, cell| {
-            ConditionCheck::from_rounds(cell.rounds as f64, cell.value(TAU_SQUARED))
+            // The probe has one dimension and δ = 0.4.
+            let tau = |rounds: f64| tau_min(default_rho_min(1), 1, rounds as usize, 0.4);
+            ConditionCheck::from_rounds(cell.rounds as f64, |rounds| tau(rounds).powi(2))
         }),
         rule: "where T ≥ τ_min², the worst user's mean regret under pmlb is at most ln²T times the right-hand \
                side with all constants 1, counted over ε",
@@ -95,22 +99,8 @@ fn by_user(measured: &Measured, axis: &str) -> Option<Finding> {
 /// The mean regret of the nearest and the farthest quarter of users.
 fn by_epsilon(cell: &SettingResult) -> Option<String> {
     let played = cell.played(Width::Paper, "pmlb")?;
-    let mut pairs: Vec<(f64, f64)> = (played.outcomes.iter().zip(&cell.people))
-        .flat_map(|(outcome, people)| {
-            let regrets = outcome.users.iter().map(|regret| f64::from(*regret));
-            people.epsilons.iter().copied().zip(regrets).collect::<Vec<_>>()
-        })
-        .collect();
-    pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let quarter = pairs.len() / 4;
-    if quarter == 0 {
-        return None;
-    }
-    let of = |part: &[(f64, f64)]| {
-        let (epsilons, regrets): (Vec<f64>, Vec<f64>) = part.iter().copied().unzip();
-        (short(mean(&epsilons)), short(mean(&regrets)))
-    };
-    let (near, far) = (of(&pairs[..quarter]), of(&pairs[pairs.len() - quarter..]));
+    let [near, far] =
+        played.by_epsilon(&cell.people)?.map(|(epsilon, regret)| (short(epsilon), short(regret)));
     Some(format!(
         "by ε_i at the last setting: the nearest quarter of users (ε {}) has regret {} under pmlb, the \
          farthest (ε {}) {}",
@@ -143,7 +133,6 @@ fn identical(measured: &Measured) -> Option<Finding> {
 // Columns of the probe.
 const WORST: [(&str, usize); 3] = [("pmlb", 0), ("pmlb-compensated", 2), ("linucb-ind", 4)];
 const BOUND: usize = 6;
-const TAU_SQUARED: usize = 7;
 
 fn expected(measured: &Measured) -> Option<Finding> {
     let (mut held, mut numbers) = (0, Vec::new());
@@ -156,7 +145,7 @@ fn expected(measured: &Measured) -> Option<Finding> {
         numbers.push(format!(
             "ε = {}, T = {}: worst user's mean regret {}; bound with constants 1 {}, with ln²T {}",
             cell.setting.text("epsilon")?,
-            cell.rounds,
+            short(cell.rounds as f64),
             parts.join(", "),
             short(cell.value(BOUND)),
             short(cell.value(BOUND) * logarithms)

@@ -37,7 +37,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         study: "theory-separable-users",
         needs: Some(lemma_1),
         rule: "one constant does for all N: the largest ratio over users of cmlb's regret to the right-hand \
-               side does not rise with N (exponent 0.1 or less, within its 95 % interval)",
+               side does not rise with N (exponent 0.1 or less, within its 95 % interval); partly where it \
+               rises and the regret is below the right-hand side with all constants 1",
         check: |measured| of_ratio(measured, "cmlb", "Lemma 1", "N"),
     },
     Claim {
@@ -48,7 +49,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         study: "theory-separable-users",
         needs: Some(theorem_1),
         rule: "the largest ratio over users of sclb's regret to the right-hand side does not rise with N \
-               (exponent 0.1 or less, within its 95 % interval)",
+               (exponent 0.1 or less, within its 95 % interval); partly as for lemma-1-regret",
         check: |measured| of_ratio(measured, "sclb", "Theorem 1", "N"),
     },
     Claim {
@@ -58,7 +59,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         study: "theory-separable-rounds",
         needs: Some(theorem_1),
         rule: "the largest ratio over users of sclb's regret to the right-hand side does not rise with T \
-               (exponent 0.1 or less, within its 95 % interval)",
+               (exponent 0.1 or less, within its 95 % interval); partly as for lemma-1-regret",
         check: |measured| of_ratio(measured, "sclb", "Theorem 1", "T"),
     },
     Claim {
@@ -79,9 +80,20 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "Remark 1",
         study: "theory-separable-rounds",
         needs: Some(|measured, cell| of_bound(measured, cell, "sclb", "Theorem 1, moreover")),
-        rule: "the exponent in T of the worst user's regret under sclb is at most that under the oracle, \
+        rule: "the exponent in T of the worst user's regret under sclb is at most 0.1 (for the logarithms that Õ \
+               hides) above that under the oracle, within the sum of their 95 % intervals",
+        check: |measured| matches_oracle(measured, "T"),
+    },
+    Claim {
+        id: "remark-1-oracle-users",
+        statement: "We obtain the regret scaling of Õ(√(T/N)), which is optimal, i.e., the regret rate \
+                    matches an oracle that knows cluster membership (in N).",
+        place: "Remark 1",
+        study: "theory-separable-users",
+        needs: Some(|measured, cell| of_bound(measured, cell, "sclb", "Theorem 1, moreover")),
+        rule: "the exponent in N of the worst user's regret under sclb is at most 0.1 above that under the oracle, \
                within the sum of their 95 % intervals",
-        check: matches_oracle,
+        check: |measured| matches_oracle(measured, "N"),
     },
     Claim {
         id: "remark-3-gain",
@@ -106,7 +118,10 @@ pub(super) const CLAIMS: &[Claim] = &[
                     dependent) constant.",
         place: "Remark 1, Theorem 1",
         study: "theory-shares",
-        needs: Some(theorem_1),
+        needs: Some(|measured, cell| {
+            let (ours, known) = (theorem_1(measured, cell), lemma_1(measured, cell));
+            if ours.holds { known } else { ours }
+        }),
         rule: "what users of the smallest cluster lose more under sclb than under cmlb that is told p* does \
                not grow with T (exponent 0.1 or less, within its 95 % interval)",
         check: cost,
@@ -129,8 +144,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "Remark 4, Section 2.2",
         study: "theory-gap",
         needs: None,
-        rule: "the smallest Δ at which sclb (α = 0.2, the paper's) ends with exactly the true clusters in 90 % \
-               of repetitions is smaller than club's",
+        rule: "the smallest Δ from which on sclb (the better of α = 0.2, the paper's, and α = 0.35) ends with exactly \
+               the true clusters in 90 % of repetitions is smaller than club's (the better of two widths)",
         check: gap,
     },
 ];
@@ -153,7 +168,9 @@ fn recovery(measured: &Measured) -> Option<Finding> {
         let found = exactly(cell, "cmlb")?;
         held += usize::from(found >= stated.min(1.0 - 1e-9) || found == 1.0);
         let (users, found, stated) = (cell.users, short(found), short(stated));
-        numbers.push(format!("N = {users}: exact in {found} of repetitions, stated {stated}"));
+        numbers.push(format!(
+            "N = {users}: exact in a share of {found} of repetitions, stated {stated}"
+        ));
     }
     Finding::counted(held, numbers, |of| {
         format!("The true clusters are found as often as stated in {of} settings.")
@@ -184,8 +201,17 @@ pub(super) fn of_ratio(
             short(ratio)
         ));
     }
+    // The constants are not known: what can fail is the shape. A bound that is kept with all of them 1 although
+    // regret grows faster than it is kept here, and not shown.
+    let verdict = match at_most(&slope, HIDDEN) {
+        _ if measured.cells.len() < 3 => Verdict::Undecided,
+        None => Verdict::Undecided,
+        Some(true) => Verdict::Reproduced,
+        Some(false) if largest <= 1.0 => Verdict::Partly,
+        Some(false) => Verdict::Not,
+    };
     Some(Finding {
-        verdict: Verdict::of_decided([at_most(&slope, HIDDEN)]),
+        verdict,
         tuned: None,
         numbers,
         why: format!(
@@ -265,7 +291,7 @@ pub(super) fn one_slope(
     })
 }
 
-fn matches_oracle(measured: &Measured) -> Option<Finding> {
+fn matches_oracle(measured: &Measured, axis: &str) -> Option<Finding> {
     let of = |policy| along(measured, |cell| worst(cell, policy));
     let (ours, oracle) = (of("sclb")?, of("oracle")?);
     Some(Finding {
@@ -273,7 +299,7 @@ fn matches_oracle(measured: &Measured) -> Option<Finding> {
         tuned: None,
         numbers: worst_of_everybody(measured),
         why: format!(
-            "The worst user's regret goes with T^{} under sclb and T^{} under the oracle.",
+            "The worst user's regret goes with {axis}^{} under sclb and {axis}^{} under the oracle.",
             exponent(&ours),
             exponent(&oracle)
         ),
@@ -342,22 +368,24 @@ fn gap(measured: &Measured) -> Option<Finding> {
         found.last().and_then(|cell| cell.setting.number("spacing")).unwrap_or(f64::INFINITY)
     };
     let labels = ["sclb", "sclb α=0.35", "club", "club α₂=1", "cohort"];
-    let numbers: Vec<String> = (labels.iter())
-        .map(|label| match from(label) {
-            gap if gap.is_finite() => format!("{label}: exact from Δ = {} on", short(gap)),
-            _ => format!("{label}: exact at no Δ that was run"),
-        })
-        .collect();
+    let since = |gap: f64| match gap {
+        gap if gap.is_finite() => format!("from Δ = {} on", short(gap)),
+        _ => "at no Δ that was run".to_owned(),
+    };
+    let numbers: Vec<String> =
+        labels.iter().map(|label| format!("{label}: exact {}", since(from(label)))).collect();
     let cell = measured.cells.first()?;
     let rounds = cell.rounds as f64;
-    let (ours, club) = (from("sclb"), from("club").min(from("club α₂=1")));
+    let (ours, club) = (from("sclb").min(from("sclb α=0.35")), from("club").min(from("club α₂=1")));
     Some(Finding {
         verdict: Verdict::of(ours < club),
         tuned: None,
         numbers,
         why: format!(
-            "1/T^α is {} with the paper's α = 0.2 and 1/T^{{1/4}} is {}: a strict improvement asks for α > 1/4, \
+            "sclb finds the clusters {}, club {}. 1/T^α is {} with the paper's α = 0.2 and 1/T^{{1/4}} is {}: a strict improvement asks for α > 1/4, \
              not for α < 1/2, and Definition 1 has 5/(NT)^α = {}.",
+            since(ours),
+            since(club),
             short(rounds.powf(-0.2)),
             short(rounds.powf(-0.25)),
             short(5.0 / (rounds * cell.users as f64).powf(0.2))
