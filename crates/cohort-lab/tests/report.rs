@@ -212,7 +212,12 @@ fn no_verdict_is_missing_when_everything_was_run() {
         .iter()
         .find(|claim| claim["id"] == "superior" && claim["verdict"] != "reproduced");
     if let Some(claim) = of_fig1 {
-        assert_eq!(claim["readings"].as_array().unwrap().len(), 3, "{claim:#}");
+        // Two values each of noise, z and N alone, nothing restarted, as chosen, two readings, two L.
+        assert_eq!(claim["readings"].as_array().unwrap().len(), 12, "{claim:#}");
+        assert!(
+            claim["command"].as_str().unwrap().contains("fig1,readings-clustering"),
+            "{claim:#}"
+        );
         assert!(claim["verdict_tuned"].is_string(), "{claim:#}");
     }
 }
@@ -242,19 +247,47 @@ fn the_page_for_the_repository_has_every_claim_every_study_and_no_path_of_this_m
 #[test]
 fn the_same_seed_gives_the_same_bytes() {
     let again = tempfile::tempdir().unwrap();
-    whole(again.path(), &shared().join("nothing"));
-    // Without Last.FM: its studies are left out, everything else is the same to the byte.
-    let (first, second) = (files(&shared().join("data")), files(&again.path().join("data")));
-    let tables = |files: Vec<(PathBuf, Vec<u8>)>| -> Vec<(PathBuf, Vec<u8>)> {
-        files.into_iter().filter(|(name, _)| !name.starts_with("fig3")).collect()
-    };
-    let second = tables(second);
-    assert!(second.len() >= 4 * 8);
-    for (name, bytes) in &second {
-        let text = name.to_string_lossy();
-        let same = first.iter().find(|(other, _)| other == name).unwrap();
-        assert!(same.1 == *bytes, "{text} differs");
+    whole(again.path(), &shared().join("sets"));
+    // All tables and figures, to the byte, but for those of the study of run time.
+    for (folder, least) in [("data", 4 * 8), ("docs/data", 30), ("docs/figures", 30)] {
+        let (first, second) = (files(&shared().join(folder)), files(&again.path().join(folder)));
+        assert!(second.len() >= least && first.len() == second.len(), "{folder}");
+        for ((name, one), (same, other)) in first.iter().zip(&second) {
+            let timed = folder != "data" && name.to_string_lossy().starts_with("runtime");
+            assert!(name == same && (timed || one == other), "{folder}/{} differs", name.display());
+        }
     }
+    // The page and the claims, but for the one about run time and the score that counts it.
+    let page = |folder: &Path| {
+        let text = std::fs::read_to_string(folder.join("docs/README.md")).unwrap();
+        let (before, rest) = text.split_once("\n### faster\n").unwrap();
+        let after = rest.split_once("\n### ").unwrap().1;
+        let counts = |line: &&str| !line.starts_with("*Adaptive") && !line.contains("(#faster)");
+        format!("{before}\n### {after}").lines().filter(counts).collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(page(shared()), page(again.path()));
+    let claims = |folder: &Path| {
+        let text = std::fs::read_to_string(folder.join("docs/claims.json")).unwrap();
+        let mut json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        json["claims"].as_array_mut().unwrap().retain(|claim| claim["id"] != "faster");
+        json
+    };
+    assert_eq!(claims(shared()), claims(again.path()));
+}
+
+#[test]
+fn one_repetition_gives_no_verdict() {
+    let out = tempfile::tempdir().unwrap();
+    let mut studies = small_studies();
+    studies.retain(|study| study.name == "scaling-users");
+    studies[0].draft.run.insert("reps".to_owned(), cohort::params::Value::Real(1.0));
+    let request = request(out.path(), out.path());
+    let Ok(report) = reproduce_studies(&request, studies, &(), &AtomicBool::new(false)) else {
+        panic!("one repetition can be run")
+    };
+    let mut judged = report.claims.iter().filter(|judged| judged.claim.study == "scaling-users");
+    assert!(judged.all(|judged| judged.finding.verdict == claims::Verdict::Undecided
+        && judged.finding.why.starts_with("One repetition")));
 }
 
 #[test]

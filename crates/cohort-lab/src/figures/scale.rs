@@ -86,6 +86,11 @@ pub fn short(value: f64) -> String {
     trim_zeros(text).replace('-', "−")
 }
 
+/// The same of a number that may not be there.
+pub fn short_or_dash(value: Option<f64>) -> String {
+    value.map_or("–".to_owned(), short)
+}
+
 /// An axis label: exact, with a minus sign and thousands separators.
 pub fn tick_label(value: f64) -> String {
     let size = value.abs();

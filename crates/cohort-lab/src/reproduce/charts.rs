@@ -3,7 +3,7 @@
 use super::evidence::{Measured, PolicyResult, SettingResult, Width};
 use super::fit::{self, Slope};
 use super::study::{Facet, Kind};
-use crate::figures::scale::short;
+use crate::figures::scale::{short, short_or_dash};
 use crate::figures::{Figure, Panel, Point, Series};
 
 /// All figures of a study.
@@ -93,10 +93,10 @@ fn curve(played: &PolicyResult, rounds: usize, by: Option<&PolicyResult>) -> Ser
     if by.is_none() {
         points.insert(0, Point { x: 0.0, y: 0.0, low: 0.0, high: 0.0 });
     }
-    let end = points.last().map_or(f64::NAN, |point| point.y);
+    let end = short_or_dash(points.last().map(|point| point.y));
     Series {
         policy: played.label.clone(),
-        label: format!("{} {}", played.label, short(end)),
+        label: format!("{} {end}", played.label),
         points,
         fit: None,
         may_leave: played.label == "random",
@@ -119,10 +119,10 @@ fn title(cell: &SettingResult, facets: &[Facet]) -> String {
 }
 
 /// The axis of a scaling study at a setting: ε where that is what is looked at, else the facet.
-pub fn axis_value(measured: &Measured, cell: &SettingResult) -> f64 {
-    let Some(axis) = measured.study.axis() else { return f64::NAN };
-    let value = cell.setting.number(&axis.key).unwrap_or(f64::NAN);
-    if axis.key == "spread" { cell.heterogeneity.unwrap_or(value) } else { value }
+pub fn axis_value(measured: &Measured, cell: &SettingResult) -> Option<f64> {
+    let axis = measured.study.axis()?;
+    let value = cell.setting.number(&axis.key);
+    if axis.key == "spread" { cell.heterogeneity.or(value) } else { value }
 }
 
 /// The exponent of every policy at a noise level.
@@ -141,7 +141,7 @@ fn along(measured: &Measured, cells: &[&SettingResult], label: &str) -> (Vec<f64
     (cells.iter())
         .filter_map(|cell| {
             let played = cell.played(Width::Paper, label)?;
-            Some((axis_value(measured, cell), played.totals()))
+            Some((axis_value(measured, cell)?, played.totals()))
         })
         .unzip()
 }
@@ -198,12 +198,12 @@ fn runtime(measured: &Measured) -> Figure {
             let points: Vec<Point> = (measured.cells.iter())
                 .filter_map(|cell| {
                     let seconds = cell.played(Width::Paper, &label)?.seconds();
-                    let x = axis_value(measured, cell);
+                    let x = axis_value(measured, cell)?;
                     Some(Point { x, y: seconds, low: seconds, high: seconds })
                 })
                 .collect();
-            let end = points.last().map_or(f64::NAN, |point| point.y);
-            let label_text = format!("{label} {} s", short(end));
+            let end = short_or_dash(points.last().map(|point| point.y));
+            let label_text = format!("{label} {end} s");
             Series { policy: label, label: label_text, points, fit: None, may_leave: false }
         })
         .collect();

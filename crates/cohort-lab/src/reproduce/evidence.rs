@@ -324,12 +324,13 @@ impl PolicyResult {
     }
 
     /// A quantile of the regret of all users of all repetitions: ½ is the median user, 1 the worst.
-    pub fn of_users(&self, share: f64) -> f64 {
+    /// None where the regret of single users is not kept.
+    pub fn of_users(&self, share: f64) -> Option<f64> {
         let mut all: Vec<f32> =
             self.outcomes.iter().flat_map(|outcome| outcome.users.iter().copied()).collect();
         all.sort_by(f32::total_cmp);
         let at = (share * all.len().saturating_sub(1) as f64).round() as usize;
-        all.get(at).map_or(f64::NAN, |regret| f64::from(*regret))
+        all.get(at).map(|regret| f64::from(*regret))
     }
 
     /// Mean ε_i and mean regret of the quarter of users nearest to the average, and of the farthest.

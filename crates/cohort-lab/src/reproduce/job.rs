@@ -71,7 +71,7 @@ pub trait CachedWork: Sync {
     /// same name, the same numbers.
     fn key(&self) -> String;
 
-    /// How much work it is, in decisions of the fastest policies.
+    /// How much work it is, in decisions of the fastest policies among 25 arms of 15 dimensions.
     fn work(&self) -> u64;
 
     /// Which repetition it is of.
@@ -117,8 +117,9 @@ impl CachedWork for Inquiry {
         format!("{:032x}", fnv(text.as_bytes()))
     }
 
+    /// Measured once: a round of a probe takes as long as eight of the fastest decisions.
     fn work(&self) -> u64 {
-        self.rounds as u64
+        8 * self.rounds as u64
     }
 
     fn repetition(&self) -> usize {
@@ -171,7 +172,8 @@ impl CachedWork for Job {
         format!("{:032x}", fnv(text.as_bytes()))
     }
 
-    /// What a decision takes of each policy, beside what the world takes, was measured once.
+    /// What a decision takes of each policy, beside what the world takes, was measured once; with d and K it
+    /// grows about like the root of their product, from 2 × 5 to 25 × 25.
     fn work(&self) -> u64 {
         let decision = match self.contender.policy.name {
             "random" | "oracle" | "common" => 1,
@@ -180,7 +182,9 @@ impl CachedWork for Job {
             "cmlb-warm" => 7,
             _ => 2,
         };
-        (self.place.users * self.rounds * decision) as u64
+        let size = self.place.environment.size();
+        let of_size = ((size.dim * size.arms) as f64 / (15.0 * 25.0)).sqrt();
+        ((self.place.users * self.rounds * decision) as f64 * of_size) as u64 + 1
     }
 
     fn repetition(&self) -> usize {

@@ -71,9 +71,9 @@ pub fn ends(measured: &Measured) -> Table<'_> {
         columns.push(("regret_mean", real(end.y)));
         columns.push(("regret_low", real(end.low)));
         columns.push(("regret_high", real(end.high)));
-        columns.push(("median_user", real(played.of_users(0.5))));
-        columns.push(("ninetieth_user", real(played.of_users(0.9))));
-        columns.push(("worst_user", real(played.of_users(1.0))));
+        for (name, share) in [("median_user", 0.5), ("ninetieth_user", 0.9), ("worst_user", 1.0)] {
+            columns.push((name, Column::MaybeReal(vec![played.of_users(share)])));
+        }
         let clusters = played.by_cluster_size(&cell.people);
         let quarters = played.by_epsilon(&cell.people);
         for (name, value) in [

@@ -224,5 +224,15 @@ mod tests {
         let found = least_rounds(1000, |rounds| rounds >= 123_456).unwrap();
         assert!((123_456.0..124_000.0).contains(&found), "{found}");
         assert_eq!(least_rounds(1000, |_| false), None);
+        assert_eq!(least_rounds(1000, |_| true), Some(1000.0));
+    }
+
+    #[test]
+    fn a_threshold_that_depends_on_the_rounds_is_solved_for_them() {
+        // T = 100·ln(2T) at 728.5, not at 100·ln 128000.
+        let least = |rounds: f64| 100.0 * (2.0 * rounds).ln();
+        let needed = ConditionCheck::from_rounds(64000.0, least);
+        assert!(needed.holds && (728.0..731.0).contains(&needed.from.unwrap()), "{needed:?}");
+        assert!(!ConditionCheck::from_rounds(400.0, least).holds);
     }
 }

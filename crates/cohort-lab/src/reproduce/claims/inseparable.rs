@@ -144,7 +144,7 @@ fn against_others(measured: &Measured) -> Option<Finding> {
             held += usize::from(pair.lower);
             parts.push(format!("×{} {other}'s", short(pair.ratio)));
         }
-        let median = |policy: &str| Some(short(cell.played(Width::Paper, policy)?.of_users(0.5)));
+        let median = |policy: &str| Some(short(cell.played(Width::Paper, policy)?.of_users(0.5)?));
         numbers.push(format!(
             "N = {}: sclb has {}; regret of the median user: sclb {}, linucb-ind {}, club {}",
             cell.users,

@@ -23,8 +23,11 @@ const SAME_APART: usize = 11;
 const EXTREMES: usize = 12;
 
 fn after_tau(_: &Measured, cell: &SettingResult) -> ConditionCheck {
-    let number = |key: &str| cell.setting.number(key).unwrap_or(f64::NAN);
-    let (dim, delta) = (number("dim") as usize, number("delta"));
+    let (Some(dim), Some(delta)) = (cell.setting.number("dim"), cell.setting.number("delta"))
+    else {
+        return ConditionCheck::default();
+    };
+    let dim = dim as usize;
     let tau = |rounds: f64| tau_min(default_rho_min(dim), dim, rounds as usize, delta);
     ConditionCheck::from_rounds(cell.rounds as f64, tau)
 }
@@ -135,7 +138,9 @@ pub(super) const CLAIMS: &[Claim] = &[
         needs: Some(|_, cell| {
             // √T ≥ τ_min; the probe has two dimensions and δ = 0.4.
             let tau = |rounds: f64| tau_min(default_rho_min(2), 2, rounds as usize, 0.4);
-            let horizon = cell.setting.number("horizon").unwrap_or(f64::NAN);
+            let Some(horizon) = cell.setting.number("horizon") else {
+                return ConditionCheck::default();
+            };
             ConditionCheck::from_rounds(horizon, |rounds| tau(rounds).powi(2))
         }),
         rule: "the distance is at most the right-hand side with all constants 1 in the mean, counted over \

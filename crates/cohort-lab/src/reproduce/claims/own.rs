@@ -6,7 +6,7 @@
 use super::super::evidence::{Measured, SettingResult, Width};
 use super::tally::median;
 use super::{Claim, Finding, Verdict};
-use crate::figures::scale::short;
+use crate::figures::scale::{short, short_or_dash};
 
 const OURS: &str = "cohort";
 
@@ -150,7 +150,7 @@ fn real_data(measured: &Measured) -> Option<Finding> {
     let others = ["linucb-ind", "club", "cmlb"].map(|label| (label, ratio(Width::Tuned, label)));
     let lower = others.iter().filter(|(_, theirs)| theirs.is_some_and(|t| ours < t)).count();
     let shown: Vec<String> = (others.iter())
-        .map(|(label, theirs)| format!("{label} {}", short(theirs.unwrap_or(f64::NAN))))
+        .map(|(label, theirs)| format!("{label} {}", short_or_dash(*theirs)))
         .collect();
     Some(Finding {
         verdict: Verdict::of_share(lower as f64 / others.len() as f64),
@@ -174,11 +174,11 @@ fn parts(measured: &Measured) -> Option<Finding> {
         held += harmless;
         all += pairs.len();
         let ratios: Vec<f64> = pairs.iter().map(|pair| pair.ratio).collect();
-        let worst = ratios.iter().copied().max_by(f64::total_cmp).unwrap_or(f64::NAN);
+        let worst = ratios.iter().copied().max_by(f64::total_cmp);
         numbers.push(format!(
             "{part}: median ×{} of cohort's regret, at most ×{}, no lower in {harmless} of {}",
             short(median(ratios)),
-            short(worst),
+            short_or_dash(worst),
             pairs.len()
         ));
     }

@@ -9,7 +9,7 @@ use super::scaling::{at_most, exponent};
 use super::separable::HIDDEN;
 use super::users::{along, worst, worst_to_personal_bound};
 use super::{Claim, Finding, Verdict};
-use crate::figures::scale::short;
+use crate::figures::scale::{short, short_or_dash};
 
 fn theorem_3(measured: &Measured, cell: &SettingResult) -> ConditionCheck {
     of_bound(measured, cell, "pmlb", "Theorem 3")
@@ -79,8 +79,8 @@ fn by_user(measured: &Measured, axis: &str) -> Option<Finding> {
                 "noise {noise}, {policy}: exponent {}; at the last setting regret of the median user {}, of \
                  the worst {}",
                 exponent(&slope),
-                short(played.of_users(0.5)),
-                short(played.of_users(1.0))
+                short_or_dash(played.of_users(0.5)),
+                short_or_dash(played.of_users(1.0))
             ));
         }
         numbers.extend(here.cells.last().and_then(by_epsilon));

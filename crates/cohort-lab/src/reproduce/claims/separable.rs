@@ -6,7 +6,7 @@ use super::applies::{ConditionCheck, bounds, inputs, of_bound};
 use super::scaling::{at_most, below, exponent, no_steeper};
 use super::users::{along, mean, smallest_cluster, worst, worst_of_cluster, worst_to_bound};
 use super::{Claim, Finding, Verdict};
-use crate::figures::scale::short;
+use crate::figures::scale::{short, short_or_dash};
 use crate::theory::Theory;
 
 fn lemma_1(measured: &Measured, cell: &SettingResult) -> ConditionCheck {
@@ -270,8 +270,8 @@ fn worst_of_everybody(measured: &Measured) -> Vec<String> {
                 "{label}: exponent of the worst user's regret {}; at the last setting median user {}, \
                  worst user of all repetitions {}",
                 exponent(&slope),
-                short(last.of_users(0.5)),
-                short(last.of_users(1.0))
+                short_or_dash(last.of_users(0.5)),
+                short_or_dash(last.of_users(1.0))
             ))
         })
         .collect()

@@ -24,7 +24,7 @@ pub fn along(
     of: impl Fn(&SettingResult) -> Option<Vec<f64>>,
 ) -> Option<Slope> {
     let (xs, numbers): (Vec<f64>, Vec<Vec<f64>>) = (measured.cells.iter())
-        .filter_map(|cell| Some((axis_value(measured, cell), of(cell)?)))
+        .filter_map(|cell| Some((axis_value(measured, cell)?, of(cell)?)))
         .unzip();
     slope(&xs, &numbers)
 }

@@ -197,7 +197,7 @@ mod tests {
 
     /// The smallest counterexample: one dimension, the two arms 1 and −1 in every round, no noise,
     /// θ* = 1, Γ = 1 + ψ. Arm 1 is best for θ* and for Γ in every round, so Corollary 4 and Lemma 7
-    /// say R_T ≤ R_T^(Γ), with certainty. But θ* − Γ = −ψ.
+    /// say R_T ≤ R_T^(Γ): Corollary 4 with certainty, Lemma 7 wherever its probability is. But θ* − Γ = −ψ.
     fn on_the_line(rounds: usize, psi: f64, add_back: bool) -> Shifted {
         let (theta, shift) = ([1.0], [1.0 + psi]);
         let contexts = Contexts::new(&[1.0, -1.0], 1).unwrap();
