@@ -42,7 +42,7 @@ fn small_studies() -> Vec<Study> {
                     "noise" if one_will_do => toml::Value::from(vec![0.5]),
                     "imbalance" if one_will_do => vec![0].into(),
                     "noise" => toml::Value::from(vec![0.1, 1.0]),
-                    "users" => vec![10, 20].into(),
+                    "users" => vec![10, 24].into(),
                     "rounds" => vec![40, 80].into(),
                     "spread" | "spacing" => vec![0.01, 1.0].into(),
                     "clusters" => vec![4, 20].into(),
