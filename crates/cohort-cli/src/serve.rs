@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
-use cohort_server::cluster::promise::Promise;
+use cohort_server::cluster::durability::Durability;
 use cohort_server::cluster::server::ClusterServer;
 use cohort_server::config::Config;
 use cohort_server::config::keys::{KEYS, VARIABLE_PREFIX, example};
@@ -100,9 +100,9 @@ fn serve_in_cluster(config: Config, demo: bool) -> Result<Done, Failure> {
         shape.replicas,
         if shape.replicas == 1 { "" } else { "s" },
     );
-    match server.promise() {
-        Promise::Synced => said.push_str("an answer is given when a quorum of servers has synced it\n"),
-        Promise::Replicated(why) => said.push_str(&format!(
+    match server.durability() {
+        Durability::Synced => said.push_str("an answer is given when a quorum of servers has synced it\n"),
+        Durability::Replicated(why) => said.push_str(&format!(
             "an answer is given when a quorum of servers has it, which may not have synced it: {why}\n"
         )),
     }

@@ -14,9 +14,9 @@
 
 use hashbrown::HashMap;
 
+use crate::coordinates::{Coordinates, Named};
 use crate::features::{Atom, Features, Kind, Side, crossed, hash_of, member};
 use crate::moments::Moments;
-use crate::places::{Named, Places};
 
 /// Interactions of one item, at most.
 const MAX_PAIRS: usize = 16_384;
@@ -101,7 +101,7 @@ pub struct Encoder {
     settings: EncoderSettings,
     /// The hashes of both names of every interaction.
     pairs: Vec<[u64; 2]>,
-    places: Places,
+    coordinates: Coordinates,
     /// How often moments were learned.
     generation: u64,
 }
@@ -138,9 +138,9 @@ impl Encoder {
     pub fn new(dim: usize, settings: EncoderSettings) -> Self {
         assert!(dim > 0, "vectors have a coordinate or more");
         let first = usize::from(settings.constant && dim > 1);
-        let places = Places::new(dim, first, settings.seed);
+        let coordinates = Coordinates::new(dim, first, settings.seed);
         let pairs = settings.interactions.iter().map(|(a, b)| [hash_of(a), hash_of(b)]).collect();
-        Self { dim, settings, pairs, places, generation: 0 }
+        Self { dim, settings, pairs, coordinates, generation: 0 }
     }
 
     /// As it was made.
@@ -160,12 +160,12 @@ impl Encoder {
 
     /// All features that were seen, in the order in which they were.
     pub fn names(&self) -> impl Iterator<Item = &Named> {
-        self.places.named().iter()
+        self.coordinates.named().iter()
     }
 
     /// Where features are.
-    pub fn places(&self) -> &Places {
-        &self.places
+    pub fn coordinates(&self) -> &Coordinates {
+        &self.coordinates
     }
 
     /// The vectors of all items, one after the other, learning first whatever is to be learned.
@@ -191,13 +191,13 @@ impl Encoder {
                 self.look_at(features, atom, &mut found);
             }
         }
-        let known = self.places.named().len();
+        let known = self.coordinates.named().len();
         let Found { mut seen, moments, mut due, .. } = found;
         let measured = moments.into_iter().enumerate().filter(|(_, moments)| moments.count > 0.0);
         seen.moments.extend(measured.map(|(at, moments)| ((known + at) as u32, moments)));
         due.sort_unstable();
         due.dedup();
-        seen.moments.extend(due.iter().map(|at| (*at, self.places.get(*at as usize).pending)));
+        seen.moments.extend(due.iter().map(|at| (*at, self.coordinates.get(*at as usize).pending)));
         Ok(seen)
     }
 
@@ -208,9 +208,10 @@ impl Encoder {
             self.activate_all(offer, item, &mut active);
             self.each_pair(&active, |one, other| {
                 let hash = crossed(one.hash, other.hash);
-                let is_new = self.places.find(hash).is_none() && !found.new.contains_key(&hash);
+                let is_new =
+                    self.coordinates.find(hash).is_none() && !found.new.contains_key(&hash);
                 let kind = Kind::Category;
-                if is_new && self.places.has_room(kind, true, found.new.len()) {
+                if is_new && self.coordinates.has_room(kind, true, found.new.len()) {
                     let name = |active| name_of(offer, item, active);
                     found.add(hash, format!("{}^{}", name(one), name(other)), kind, true);
                 }
@@ -221,9 +222,9 @@ impl Encoder {
 
     fn look_at(&mut self, features: &Features, atom: &Atom, found: &mut Found) {
         let is_measured = matches!(atom.kind, Kind::Number | Kind::List);
-        match self.places.find(atom.hash) {
+        match self.coordinates.find(atom.hash) {
             Some(number) if is_measured => {
-                let known = self.places.get_mut(number);
+                let known = self.coordinates.get_mut(number);
                 known.pending.add(atom.value);
                 if known.pending.count >= known.moments.count {
                     found.due.push(number as u32);
@@ -242,7 +243,8 @@ impl Encoder {
 
     /// A feature that is new, as far as there is room for it.
     fn meet(&self, features: &Features, atom: &Atom, found: &mut Found) -> Option<usize> {
-        let has_room = |found: &Found, kind| self.places.has_room(kind, false, found.new.len());
+        let has_room =
+            |found: &Found, kind| self.coordinates.has_room(kind, false, found.new.len());
         if !has_room(found, atom.kind) {
             return None;
         }
@@ -266,14 +268,14 @@ impl Encoder {
         for SeenName { hash, name, kind, crossed } in &seen.names {
             match kind {
                 // A list itself has no place, only its numbers have: it lends its moments to them.
-                Kind::List => self.places.add_list(*hash, name),
-                _ => self.places.add(*hash, name, *kind, *crossed),
+                Kind::List => self.coordinates.add_list(*hash, name),
+                _ => self.coordinates.add(*hash, name, *kind, *crossed),
             };
         }
         self.generation += u64::from(!seen.moments.is_empty());
         for (number, moments) in &seen.moments {
-            if (*number as usize) < self.places.named().len() {
-                let known = self.places.get_mut(*number as usize);
+            if (*number as usize) < self.coordinates.named().len() {
+                let known = self.coordinates.get_mut(*number as usize);
                 known.moments.merge(moments);
                 known.pending = Moments::default();
             }
@@ -283,7 +285,7 @@ impl Encoder {
     /// All that was learned, as if it had been seen at once.
     pub(crate) fn as_seen(&self) -> Seen {
         let mut seen = Seen::default();
-        for (number, named) in self.places.named().iter().enumerate() {
+        for (number, named) in self.coordinates.named().iter().enumerate() {
             let (hash, name) = (named.hash, named.name.to_string());
             seen.names.push(SeenName { hash, name, kind: named.kind, crossed: named.crossed });
             if named.moments.count > 0.0 {
@@ -341,18 +343,18 @@ impl Encoder {
                 active.extend_from_slice(&shared);
                 self.each_pair(&active, |one, other| {
                     let hash = crossed(one.hash, other.hash);
-                    let (place, sign) = match self.places.find(hash) {
-                        Some(number) => self.places.get(number).place_and_sign(),
+                    let (place, sign) = match self.coordinates.find(hash) {
+                        Some(number) => self.coordinates.get(number).place_and_sign(),
                         None => {
                             strangers = true;
-                            self.places.of_stranger(hash, true)
+                            self.coordinates.of_stranger(hash, true)
                         }
                     };
                     row[place] += WEIGHT * sign * one.value * other.value;
                 });
             }
         }
-        strangers && self.places.has_room(Kind::Category, true, 0)
+        strangers && self.coordinates.has_room(Kind::Category, true, 0)
     }
 
     /// Whether every interaction is with a context or a user.
@@ -364,17 +366,17 @@ impl Encoder {
     fn add_all(&self, active: &[Active], row: &mut [f64]) {
         for one in active {
             let (place, sign) = match one.number {
-                Some(number) => self.places.get(number as usize).place_and_sign(),
-                None => self.places.of_stranger(one.hash, false),
+                Some(number) => self.coordinates.get(number as usize).place_and_sign(),
+                None => self.coordinates.of_stranger(one.hash, false),
             };
             row[place] += WEIGHT * sign * one.value;
         }
     }
 
     pub(crate) fn place_of(&self, hash: u64, crossed: bool) -> (usize, f64) {
-        match self.places.find(hash) {
-            Some(number) => self.places.get(number).place_and_sign(),
-            None => self.places.of_stranger(hash, crossed),
+        match self.coordinates.find(hash) {
+            Some(number) => self.coordinates.get(number).place_and_sign(),
+            None => self.coordinates.of_stranger(hash, crossed),
         }
     }
 
@@ -394,8 +396,8 @@ impl Encoder {
         let Some(features) = features else { return };
         for (at, atom) in features.atoms().iter().enumerate() {
             let (space, of) = (atom.space, (of, at as u32));
-            let number = self.places.find(atom.hash);
-            let known = number.map(|number| self.places.get(number));
+            let number = self.coordinates.find(atom.hash);
+            let known = number.map(|number| self.coordinates.get(number));
             let value = match atom.kind {
                 Kind::Category | Kind::Flag => atom.value,
                 Kind::Number => match known {
@@ -407,7 +409,7 @@ impl Encoder {
                     let scale = if size > 0.0 { 1.0 / size } else { 0.0 };
                     for (index, number) in features.list(atom).iter().enumerate() {
                         let (hash, value) = (member(atom.hash, index), f64::from(*number) * scale);
-                        let number = self.places.find(hash).map(|number| number as u32);
+                        let number = self.coordinates.find(hash).map(|number| number as u32);
                         active.push(Active {
                             hash,
                             number,

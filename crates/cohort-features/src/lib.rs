@@ -7,7 +7,7 @@
 //! | `reading` | how is JSON read? |
 //! | `unreadable` | what is refused, and in which words? |
 //! | [`Encoder`] | which vector do they become? |
-//! | [`places`](Places) | which coordinate does a feature have, and with which sign? |
+//! | [`coordinates`](Coordinates) | which coordinate does a feature have, and with which sign? |
 //! | [`Moments`] | how large is a number usually? |
 //! | [`explain`](Contribution) | what does each feature add to a prediction? |
 //! | [`effects`] | what do features not say of an item? |
@@ -35,20 +35,20 @@
 //! `Seen`s in the same order encodes the same, bit by bit.
 
 pub mod bytes;
+mod coordinates;
 pub mod effects;
 mod encoder;
 mod explain;
 mod features;
 mod moments;
-mod places;
 mod reading;
 mod unreadable;
 
+pub use coordinates::{Coordinates, Named};
 pub use effects::ItemEffects;
 pub use encoder::{Encoder, EncoderSettings, Offer, Seen, SeenName, TooManyPairs};
 pub use explain::Contribution;
 pub use features::{Atom, Features, Kind, Side};
 pub use moments::Moments;
-pub use places::{Named, Places};
 pub use reading::{ContextFeatures, Given, ItemFeatures, UserFeatures, is_no_number};
 pub use unreadable::Unreadable;

@@ -80,7 +80,7 @@ impl FeatureEncoder {
             entry.set_item("kind", named.kind.name())?;
             entry.set_item("coordinate", named.place)?;
             entry.set_item("sign", named.sign)?;
-            entry.set_item("shared", self.encoder.places().shared(named.place))?;
+            entry.set_item("shared", self.encoder.coordinates().shared(named.place))?;
             list.append(entry)?;
         }
         Ok(list)

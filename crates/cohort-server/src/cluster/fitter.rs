@@ -113,9 +113,9 @@ pub(super) async fn run(node: Arc<Node>) {
     let mut known = BTreeMap::<String, Known>::new();
     let mut busy = BTreeSet::new();
     let mut looked_at: Option<Instant> = None;
-    let client = node.ground.nats.client();
+    let client = node.context.nats.client();
     loop {
-        let prefix = node.ground.config.nats_prefix.clone();
+        let prefix = node.context.config.nats_prefix.clone();
         let Ok(mut hints) = client.subscribe(subject(&prefix)).await else {
             tokio::time::sleep(Duration::from_secs(1)).await;
             continue;
@@ -133,7 +133,7 @@ pub(super) async fn run(node: Arc<Node>) {
                 Some(app) = ends.recv() => { busy.remove(&app); }
                 () = tokio::time::sleep(Duration::from_secs(1)) => {}
             }
-            let Some(control) = node.owned(node.ground.shape.control()) else {
+            let Some(control) = node.owned(node.context.shape.control()) else {
                 (known, looked_at) = (BTreeMap::new(), None);
                 continue;
             };
@@ -170,7 +170,7 @@ async fn begin(node: Arc<Node>, control: Arc<Partition>, ends: Ends, next_look: 
         let ask = move |question: &[u8]| {
             let _until_dropped = &ends;
             // The client's threads are there as long as the node is, those of requests end before.
-            let nats = asking.ground.nats.clone();
+            let nats = asking.context.nats.clone();
             nats.wait(ask_all(&asking, &asked, Bytes::copy_from_slice(question)))
         };
         let request = Request::FitTogether {
@@ -188,7 +188,7 @@ async fn begin(node: Arc<Node>, control: Arc<Partition>, ends: Ends, next_look: 
 /// Asks all partitions; `None` where one does not answer.
 async fn ask_all(node: &Node, app: &str, question: Bytes) -> Option<Vec<Vec<u8>>> {
     let until = Instant::now() + PATIENCE;
-    let asking = (0..node.ground.shape.partitions).map(|partition| {
+    let asking = (0..node.context.shape.partitions).map(|partition| {
         let call = Call {
             partition,
             method: "POST".to_owned(),

@@ -6,7 +6,7 @@
 //! | [`log`] | what is asked of a stream? (the seam of simulations) |
 //! | [`journal`] | how is a stream a journal, with one writer and no lock? |
 //! | [`nats`] | how is NATS reached? |
-//! | [`promise`] | what do its servers promise? |
+//! | [`durability`] | what do its servers promise? |
 //! | [`objects`] | where are snapshots? |
 //! | [`memory`] | what is a stream in a test? |
 //! | [`members`] | which nodes are there, and who owns what? |
@@ -25,6 +25,7 @@
 
 pub mod assign;
 pub mod control;
+pub mod durability;
 mod fitter;
 pub mod front;
 pub mod journal;
@@ -36,7 +37,6 @@ pub mod nats;
 pub mod node;
 pub mod objects;
 pub mod partition;
-pub mod promise;
 pub mod record;
 pub mod replica;
 pub mod server;

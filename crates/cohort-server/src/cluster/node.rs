@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 
 use super::assign::targets;
 use super::members::{Bucket, DEAD, HEARTBEAT, Lease, NodeState, View};
-use super::partition::{Ground, Partition};
+use super::partition::{Partition, PartitionContext};
 use super::wire::{Call, Reply, Wire};
 use crate::clock::Clock;
 
@@ -29,7 +29,7 @@ const SIZES: Duration = Duration::from_secs(10);
 /// A node.
 pub struct Node {
     /// What its partitions need.
-    pub ground: Arc<Ground>,
+    pub context: Arc<PartitionContext>,
     bucket: Bucket,
     view: Mutex<View>,
     owned: RwLock<BTreeMap<u32, Arc<Partition>>>,
@@ -55,15 +55,15 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Node {
     /// A node that owns nothing yet.
     pub fn new(
-        ground: Ground,
+        context: PartitionContext,
         bucket: Bucket,
         wire: Wire,
         instance: String,
         address: String,
     ) -> Arc<Self> {
-        let started_ms = ground.clock.now_ms();
+        let started_ms = context.clock.now_ms();
         Arc::new(Self {
-            ground: Arc::new(ground),
+            context: Arc::new(context),
             bucket,
             view: Mutex::default(),
             owned: RwLock::default(),
@@ -82,7 +82,7 @@ impl Node {
 
     /// Its name.
     pub fn name(&self) -> &str {
-        &self.ground.node
+        &self.context.node
     }
 
     /// What is known of nodes and partitions.
@@ -92,7 +92,7 @@ impl Node {
 
     /// Begins to live: on the client's threads and on those of requests.
     pub async fn run(self: &Arc<Self>) -> Result<Vec<tokio::task::JoinHandle<()>>, String> {
-        let threads = self.ground.threads.clone();
+        let threads = self.context.threads.clone();
         let node = self.clone();
         let answers = move |call: Call| {
             let node = node.clone();
@@ -214,7 +214,7 @@ impl Node {
     fn look(self: &Arc<Self>) {
         let now = Instant::now();
         let me = self.name().to_owned();
-        let count = self.ground.shape.partitions + 1;
+        let count = self.context.shape.partitions + 1;
         let (owners, leases, nodes) = {
             let view = self.view();
             if let Some((known, _)) = view.node(&me, now)
@@ -284,9 +284,9 @@ impl Node {
         let bytes = serde_json::to_vec(&lease).unwrap_or_default();
         let key = format!("partition.{partition}");
         self.view().apply(&key, Some(&bytes), revision, Instant::now());
-        let ground = self.ground.clone();
+        let context = self.context.clone();
         let opened =
-            tokio::task::spawn_blocking(move || Partition::open(&ground, partition, epoch)).await;
+            tokio::task::spawn_blocking(move || Partition::open(&context, partition, epoch)).await;
         match opened {
             Ok(Ok(opened)) => {
                 let mut owned = self.owned.write().unwrap_or_else(PoisonError::into_inner);
@@ -360,7 +360,7 @@ impl Node {
 
     /// The largest control number that this node knows of.
     pub fn control(&self) -> u64 {
-        self.control.load(Ordering::Relaxed).max(*self.ground.feed.last().borrow())
+        self.control.load(Ordering::Relaxed).max(*self.context.feed.last().borrow())
     }
 
     /// Asks the owner of a partition, whoever that is, until somebody answers or time is up. What may have been done is
@@ -434,7 +434,7 @@ impl Node {
 
     /// Hears of everything that was asked of apps until now, unless that takes too long.
     async fn hear_of_apps(&self, patience: Duration) {
-        let (feed, now) = (self.ground.feed.clone(), Instant::now());
+        let (feed, now) = (self.context.feed.clone(), Instant::now());
         let look = tokio::task::spawn_blocking(move || feed.catch_up(now));
         if let Ok(Ok(Err(why))) = tokio::time::timeout(patience, look).await {
             tracing::warn!(%why, "the control stream could not be read");
@@ -443,7 +443,7 @@ impl Node {
 
     /// How long one attempt at another node may take: a dead node must not take all the time there is.
     fn patience(&self) -> Duration {
-        let timeout = Duration::from_millis(self.ground.config.request_timeout_ms);
+        let timeout = Duration::from_millis(self.context.config.request_timeout_ms);
         timeout.max(Duration::from_secs(1))
     }
 }

@@ -49,7 +49,7 @@ pub enum OpenError {
 }
 
 /// What all partitions of a node need.
-pub struct Ground {
+pub struct PartitionContext {
     /// The connection.
     pub nats: Nats,
     /// Where snapshots are.
@@ -101,14 +101,14 @@ pub struct Partition {
 
 impl Partition {
     /// Becomes its owner: from now on nobody who owned it before can write. Blocks until its state is there.
-    pub fn open(ground: &Ground, index: u32, epoch: u64) -> Result<Self, OpenError> {
-        let Ground { nats, store, shape, config, .. } = ground;
+    pub fn open(context: &PartitionContext, index: u32, epoch: u64) -> Result<Self, OpenError> {
+        let PartitionContext { nats, store, shape, config, .. } = context;
         let started = Instant::now();
         let name = shape.name_of(index);
         let log = nats.open_log(&name, shape.replicas)?;
         let snapshots = Snapshots::new(ObjectFolder::new(nats, store.clone(), &name));
         let begin = snapshots.newest_event()?;
-        let journal = StreamJournal::open(log.clone(), epoch, &ground.node, begin)?;
+        let journal = StreamJournal::open(log.clone(), epoch, &context.node, begin)?;
         let recovered = recover(&journal, &snapshots)?;
         for damaged in &recovered.passed_over {
             tracing::warn!(%damaged, "a snapshot was passed over; the state is whole without it");
@@ -134,21 +134,21 @@ impl Partition {
         let mut options = config.options();
         // Partitions that are behind still have to follow what is in the control stream.
         options.prunes &= !is_control;
-        let clock = Box::new(ground.clock.clone());
+        let clock = Box::new(context.clock.clone());
         let runtime = Runtime::start(engine, Box::new(journal), snapshots, clock, options)?;
         let handle = runtime.handle();
         let reader: Arc<dyn EventReader> = Arc::new(StreamReader(log.clone()));
         let service_config = Config { rate_per_second: 0, ..config.clone() };
-        let metrics = ground.metrics.clone();
+        let metrics = context.metrics.clone();
         let service = Service::new(handle.clone(), vec![reader], service_config, metrics, false);
         let router = TowerToHyperService::new(partition_router(service));
         let follower = (!is_control).then(|| {
-            let (feed, handle) = (ground.feed.clone(), handle.clone());
-            ground.threads.spawn(follow(feed, handle, followed, name.clone()))
+            let (feed, handle) = (context.feed.clone(), handle.clone());
+            context.threads.spawn(follow(feed, handle, followed, name.clone()))
         });
         if !is_control && !fits {
             let (client, prefix) = (nats.client().clone(), config.nats_prefix.clone());
-            ground.threads.spawn(super::fitter::tell(client, prefix, index, handle.clone()));
+            context.threads.spawn(super::fitter::tell(client, prefix, index, handle.clone()));
         }
         let seconds = started.elapsed().as_secs_f64();
         let from_snapshot = recovered.snapshot_event;

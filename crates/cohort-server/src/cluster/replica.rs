@@ -71,9 +71,9 @@ pub fn fold<D: Disk>(
 }
 
 /// A journal that keeps nothing: what is in it can be read elsewhere.
-pub struct Forgetful(pub u64);
+pub struct DiscardingJournal(pub u64);
 
-impl Journal for Forgetful {
+impl Journal for DiscardingJournal {
     fn last(&self) -> u64 {
         self.0
     }

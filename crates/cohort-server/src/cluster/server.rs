@@ -9,15 +9,15 @@ use rand::{SeedableRng, TryRng};
 use rand_chacha::ChaCha12Rng;
 
 use super::control::{CONTROL, ControlFeed};
+use super::durability::{self, Durability};
 use super::front::Front;
 use super::members::{Bucket, Shape};
 use super::moving::refuse_half_imported;
 use super::nats::{Nats, NatsError, NatsOptions};
 use super::node::Node;
 use super::objects::{ObjectFolder, open_store};
-use super::partition::{Ground, StreamReader, follow};
-use super::promise::{self, Promise};
-use super::replica::{Forgetful, fold};
+use super::partition::{PartitionContext, StreamReader, follow};
+use super::replica::{DiscardingJournal, fold};
 use super::wire::Wire;
 use crate::auth::hex;
 use crate::clock::{Clock, SystemClock};
@@ -40,7 +40,7 @@ pub struct ClusterServer {
     nats: Nats,
     bucket: Bucket,
     shape: Shape,
-    promise: Promise,
+    durability: Durability,
     clock: Arc<dyn Clock + Sync>,
 }
 
@@ -88,7 +88,7 @@ impl Config {
 }
 
 /// Servers that have just started, or a stream that was just made, have no leader for a moment: asks again for a while.
-fn patiently<T>(mut ask: impl FnMut() -> Result<T, NatsError>) -> Result<T, NatsError> {
+fn retry<T>(mut ask: impl FnMut() -> Result<T, NatsError>) -> Result<T, NatsError> {
     let started = Instant::now();
     loop {
         match ask() {
@@ -116,21 +116,21 @@ impl ClusterServer {
         let name = config.node(listening.address());
         let nats = Nats::connect(&config.nats_options(), &name)?;
         let wants_sync = config.durability != "replicated";
-        let promise = promise::look(&nats, &config.nats, &config.nats_monitor, wants_sync)?;
+        let durability = durability::look(&nats, &config.nats, &config.nats_monitor, wants_sync)?;
         let replicas = config.replicas(&nats);
-        let bucket = patiently(|| Bucket::open(&nats, replicas))?;
+        let bucket = retry(|| Bucket::open(&nats, replicas))?;
         let wanted = Shape { partitions: config.partitions, replicas };
-        let shape = patiently(|| nats.wait(bucket.shape(&wanted)))?;
+        let shape = retry(|| nats.wait(bucket.shape(&wanted)))?;
         refuse_half_imported(&nats, &bucket)?;
         // The stream is there before anybody follows it.
-        patiently(|| nats.open_log(CONTROL, shape.replicas))?;
+        retry(|| nats.open_log(CONTROL, shape.replicas))?;
         Ok(Self {
             listening,
             config: Config { node_name: name, ..config },
             nats,
             bucket,
             shape,
-            promise,
+            durability,
             clock,
         })
     }
@@ -151,8 +151,8 @@ impl ClusterServer {
     }
 
     /// What an answer means.
-    pub fn promise(&self) -> &Promise {
-        &self.promise
+    pub fn durability(&self) -> &Durability {
+        &self.durability
     }
 
     /// Serves until `stop` is done, then gives up its partitions and ends.
@@ -165,7 +165,7 @@ impl ClusterServer {
         let threads = tokio::runtime::Handle::current();
         let store = tokio::task::spawn_blocking({
             let (nats, replicas) = (nats.clone(), shape.replicas);
-            move || patiently(|| open_store(&nats, replicas))
+            move || retry(|| open_store(&nats, replicas))
         });
         let store = store.await.map_err(|why| failed(why.to_string()))??;
         let feed = ControlFeed::new(&nats);
@@ -187,7 +187,7 @@ impl ClusterServer {
                     snapshot_interval: Duration::ZERO,
                     ..config.options()
                 };
-                let journal = Box::new(Forgetful(tail.event));
+                let journal = Box::new(DiscardingJournal(tail.event));
                 let runtime = Runtime::start(engine, journal, nothing, Box::new(clock), options);
                 Ok((runtime.map_err(ServeError::Machine)?, tail.event))
             }
@@ -206,7 +206,7 @@ impl ClusterServer {
         };
         let wire = wire.await.map_err(|why| failed(why.to_string()))?;
         let wire = wire.map_err(|why| failed(why.to_string()))?;
-        let ground = Ground {
+        let context = PartitionContext {
             nats: nats.clone(),
             store,
             shape: shape.clone(),
@@ -218,7 +218,7 @@ impl ClusterServer {
             threads: threads.clone(),
         };
         let address = listening.address().to_string();
-        let node = Node::new(ground, bucket, wire, instance, address);
+        let node = Node::new(context, bucket, wire, instance, address);
         let streams = (0..shape.partitions).map(|partition| {
             Arc::new(StreamReader(nats.log(&shape.name_of(partition)))) as Arc<dyn EventReader>
         });

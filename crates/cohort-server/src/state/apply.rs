@@ -145,8 +145,10 @@ impl App {
                 self.end_windows(due_ms, |due_ms, id| (due_ms, id) <= last);
                 Ok(())
             }
-            What::UserForgotten(user) => self.let_go(&user, |online, user| online.forget(user)),
-            What::UserRetired(user) => self.let_go(&user, |online, user| online.retire(user)),
+            What::UserForgotten(user) => {
+                self.remove_user(&user, |online, user| online.forget(user))
+            }
+            What::UserRetired(user) => self.remove_user(&user, |online, user| online.retire(user)),
             What::ClockStepped(by_ms) => {
                 self.seen.shift(by_ms);
                 self.decisions.shift(by_ms);
@@ -164,7 +166,7 @@ impl App {
     }
 
     /// Nothing is known of a user any more.
-    pub(super) fn let_go(
+    pub(super) fn remove_user(
         &mut self,
         user: &str,
         forget: impl FnOnce(&mut dyn OnlinePolicy, usize) -> bool,

@@ -61,7 +61,7 @@ impl App {
             ));
         }
         for user in gone {
-            self.let_go(&user, |online, user| online.forget(user))?;
+            self.remove_user(&user, |online, user| online.forget(user))?;
         }
         if !counts {
             self.counts = Default::default();

@@ -186,7 +186,7 @@ impl Front {
     pub(super) fn status(&self) -> Response {
         let node = &self.node;
         let control = node.control();
-        Json(status_of(&node.view(), node.name(), &node.ground.shape, control)).into_response()
+        Json(status_of(&node.view(), node.name(), &node.context.shape, control)).into_response()
     }
 
     /// Has a node give up what it owns, or own again.

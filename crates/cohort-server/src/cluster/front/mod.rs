@@ -199,11 +199,11 @@ fn answer_of(partition: u32, reply: Reply) -> Response {
 
 impl Front {
     fn partitions(&self) -> u32 {
-        self.node.ground.shape.partitions
+        self.node.context.shape.partitions
     }
 
     fn control(&self) -> u32 {
-        self.node.ground.shape.control()
+        self.node.context.shape.control()
     }
 
     fn partition_of(&self, app: &str, user: &str) -> u32 {
@@ -257,7 +257,7 @@ impl Front {
         let unowned: Vec<String> = {
             let view = self.node.view();
             let unowned = (0..=self.partitions()).filter(|p| view.owner(*p, now).is_none());
-            unowned.map(|partition| self.node.ground.shape.name_of(partition)).collect()
+            unowned.map(|partition| self.node.context.shape.name_of(partition)).collect()
         };
         match unowned.is_empty() {
             true => "ok\n".into_response(),

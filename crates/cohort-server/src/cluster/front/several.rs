@@ -84,7 +84,7 @@ impl Front {
                 _ => None,
             }
         });
-        let most = self.node.ground.config.max_batch;
+        let most = self.node.context.config.max_batch;
         let Some(decisions) = decisions.filter(|all| !all.is_empty() && all.len() <= most) else {
             return self.send(0, &asked, false).await;
         };

@@ -82,7 +82,7 @@ impl Front {
         }) else {
             return self.send(0, &asked, false).await;
         };
-        if users.is_empty() || users.len() > self.node.ground.config.max_batch {
+        if users.is_empty() || users.len() > self.node.context.config.max_batch {
             return self.send(0, &asked, false).await;
         }
         let mut by_partition = BTreeMap::<u32, (Vec<usize>, Vec<Value>)>::new();
@@ -244,7 +244,7 @@ impl Front {
             let which: Option<Vec<Which>> = rewards.iter().map(which).collect();
             Some((which?, rewards))
         });
-        let most = self.node.ground.config.max_batch;
+        let most = self.node.context.config.max_batch;
         let Some((which, rewards)) = read.filter(|(_, all)| !all.is_empty() && all.len() <= most)
         else {
             return self.send(0, &asked, false).await;

@@ -51,7 +51,7 @@ impl Named {
 
 /// Where features are.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct Coordinates {
     seed: u64,
     /// The first coordinate that a feature can have: before it is the constant.
     first: usize,
@@ -82,7 +82,7 @@ impl Hasher for AsItIs {
     }
 }
 
-impl Places {
+impl Coordinates {
     /// For vectors of `dim`, whose coordinates before `first` are no feature's.
     pub(crate) fn new(dim: usize, first: usize, seed: u64) -> Self {
         let (by_hash, shared) = (HashMap::default(), vec![0; dim]);

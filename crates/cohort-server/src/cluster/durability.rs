@@ -14,7 +14,7 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What an answer of the service means.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Promise {
+pub enum Durability {
     /// A quorum has synced it: it survives a loss of power everywhere.
     Synced,
     /// A quorum has it in memory; why no more is promised.
@@ -27,7 +27,7 @@ pub fn look(
     servers: &str,
     monitor: &str,
     wants_sync: bool,
-) -> Result<Promise, NatsError> {
+) -> Result<Durability, NatsError> {
     let version = nats.client().server_info().version;
     if wants_sync && numbers(&version).is_some_and(|found| found < OLDEST) {
         let (major, minor, patch) = OLDEST;
@@ -37,7 +37,7 @@ pub fn look(
         )));
     }
     if !wants_sync {
-        return Ok(Promise::Replicated("durability = \"replicated\"".to_owned()));
+        return Ok(Durability::Replicated("durability = \"replicated\"".to_owned()));
     }
     let given: Vec<String> = match monitor.is_empty() {
         false => monitor.split(',').map(|url| url.trim().to_owned()).collect(),
@@ -64,8 +64,8 @@ pub fn look(
         }
     }
     match silent.is_empty() {
-        true => Ok(Promise::Synced),
-        false => Ok(Promise::Replicated(format!(
+        true => Ok(Durability::Synced),
+        false => Ok(Durability::Replicated(format!(
             "nobody could be asked whether the servers sync on every write (no monitoring at {}; set nats_monitor)",
             silent.join(", ")
         ))),
