@@ -93,9 +93,9 @@ impl Tally {
         lines
     }
 
-    /// `12 of 27 settings at the paper's widths and 3 of 27 at tuned ones`
+    /// `12 of 27 cases at the paper's widths and 3 of 27 at tuned ones`: settings, or pairs in them, as the rule counts
     pub fn sentence(&self) -> String {
-        let paper = format!("{} at the paper's widths", self.at(Width::Paper));
+        let paper = format!("{} cases at the paper's widths", self.at(Width::Paper));
         match self.widths {
             [_, _] => format!("{paper} and {} at tuned widths", self.at(Width::Tuned)),
             _ => paper,
