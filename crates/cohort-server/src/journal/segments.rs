@@ -395,9 +395,29 @@ impl Reader {
         self.0.begins_another.store(true, Ordering::Relaxed);
     }
 
-    /// Visits every event that is there now, in order, from the first that the journal still holds.
+    /// Visits every event that is there now, in order, from the first that the journal still holds. Segments that are
+    /// removed before their turn comes are left out, as if they had been gone from the beginning.
     pub fn read(&self, visit: &mut Visit) -> Result<(), JournalError> {
-        self.0.read(&self.pieces(), 0, visit).map(drop)
+        let mut next = None;
+        for piece in self.pieces() {
+            if let Some(next) = next
+                && next != piece.first
+            {
+                return Err(not_there(next, piece.first));
+            }
+            next = match self.0.read(&[piece], 0, visit) {
+                Ok(next) => Some(next),
+                Err(_) if self.has_removed(&piece) => None,
+                Err(why) => return Err(why),
+            };
+        }
+        Ok(())
+    }
+
+    /// Whether a segment was removed; waits for a removal that is under way.
+    fn has_removed(&self, piece: &Piece) -> bool {
+        let _alone = locked(&self.0.pruning);
+        locked(&self.0.pieces).first().is_none_or(|oldest| oldest.first > piece.first)
     }
 }
 
