@@ -204,6 +204,37 @@ def test_a_call_ends_within_its_timeout_and_the_fallback_is_shown(handler):
         server.server_close()
 
 
+class _BreaksOff(http.server.BaseHTTPRequestHandler):
+    """Sends all of a log and not the end of the transfer."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):  # noqa: N802
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        self.wfile.write(b"5\r\na,b\r\n\r\n")
+        self.close_connection = True
+
+    def log_message(self, *_):
+        pass
+
+
+def test_a_log_that_breaks_off_replaces_no_file(tmp_path):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _BreaksOff)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    path = tmp_path / "log.csv"
+    path.write_text("as it was")
+    try:
+        with cohort.Client(f"http://127.0.0.1:{server.server_port}", "shop", retries=1) as client:
+            with pytest.raises(cohort.ServiceError, match="broke off before its end"):
+                client.download_log(path)
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert path.read_text() == "as it was"
+
+
 def test_users_keys_insight_and_the_log(start_service, tmp_path):
     client = cohort.Client(start_service().url, app="shop")
     client.create_app("shop", dim=2)

@@ -408,7 +408,7 @@ fn a_reader_sees_what_is_there_while_more_comes_and_some_goes() {
     assert!(journal.reader().bytes() < 3000 * 25);
 }
 
-/// Whoever reads slowly goes on with what is left: a download is not broken by retention.
+/// Whoever reads slowly goes on with what is left, and is told how much is missing.
 #[test]
 fn a_segment_that_is_removed_before_its_turn_is_left_out() {
     let place = tempfile::tempdir().unwrap();
@@ -420,7 +420,7 @@ fn a_segment_that_is_removed_before_its_turn_is_left_out() {
     let segments = reader.pieces();
     assert!(segments.len() > 6);
     let before = segments[4].first;
-    reader
+    let left_out = reader
         .read(&mut |number, _| {
             if seen.is_empty() {
                 assert_eq!(journal.reader().prune(before).unwrap(), 4);
@@ -432,6 +432,17 @@ fn a_segment_that_is_removed_before_its_turn_is_left_out() {
     // The first was open when it was removed; the three after it were not.
     let expected: Vec<u64> = (1..segments[1].first).chain(before..=300).collect();
     assert_eq!(seen, expected);
+    assert_eq!(left_out, before - segments[1].first);
+    // What is removed before anything was read is no hole, nor is what was read already.
+    let (mut first, newest) = (None, reader.pieces().last().unwrap().first);
+    let left_out = reader.read(&mut |number, _| {
+        if number == newest {
+            assert!(journal.reader().prune(newest).unwrap() > 0);
+        }
+        first = first.or(Some(number));
+        Ok(())
+    });
+    assert_eq!((left_out.unwrap(), first), (0, Some(before)));
     // A file that is not there and was not removed by the journal is a fault.
     let newest = reader.pieces().last().unwrap().first;
     let path = place.path().join("segments").join(format!("{newest:020}.segment"));

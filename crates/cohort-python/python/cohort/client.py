@@ -362,6 +362,11 @@ class Client(CatalogueCalls):
             except (OSError, http.client.HTTPException) as lost:
                 what = str(lost) or type(lost).__name__
                 why = ServiceError(f"{self.url}: {what}; is the service running there?")
+                if isinstance(lost, http.client.IncompleteRead):
+                    why = ServiceError(
+                        f"{self.url}: the answer broke off before its end; the service went away, or "
+                        "events of a log were removed before they were sent: its log says which"
+                    )
                 if not repeatable:
                     break
             # Waiting for an answer that would come too late helps nobody.

@@ -291,13 +291,15 @@ pub(super) async fn follow(feed: ControlFeed, handle: Handle, mut followed: u64,
 pub struct StreamReader(pub NatsLog);
 
 impl EventReader for StreamReader {
-    fn read(&self, visit: &mut Visit) -> Result<(), JournalError> {
+    fn read(&self, visit: &mut Visit) -> Result<u64, JournalError> {
         let bounds = insist(&self.0, |log| log.bounds())?;
         if bounds.first > bounds.last {
-            return Ok(());
+            return Ok(0);
         }
         super::log::frames(&self.0, bounds.first, bounds.last, &mut |_, found| {
             frame::read(found.first, &found.bytes, found.first, visit).map(|_| ())
-        })
+        })?;
+        // A record that was removed meanwhile is an error.
+        Ok(0)
     }
 }

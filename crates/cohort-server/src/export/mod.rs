@@ -7,7 +7,8 @@
 //!
 //! The journal is read beside the threads that write it, from the beginning, group by group, and the
 //! table is sent as it is made: neither the log nor the table is ever in memory as a whole. What is
-//! on disk when the reading begins is what is told.
+//! on disk when the reading begins is what is told, but for what retention removes before its turn comes: of decisions
+//! that waited then nothing is told, and the download does not end as one that is complete.
 //!
 //! | column | meaning |
 //! | --- | --- |
@@ -49,13 +50,14 @@ pub(crate) trait Table {
     fn finish(&mut self) -> io::Result<()>;
 }
 
-/// Writes the log of an app: of a cluster, partition by partition.
+/// Writes the log of an app: of a cluster, partition by partition. Returns how many events were removed before their turn
+/// came.
 pub fn export(
     journals: &[&dyn EventReader],
     app: App,
     format: Format,
     to: &mut (impl Write + Send),
-) -> Result<(), JournalError> {
+) -> Result<u64, JournalError> {
     match format {
         Format::Csv => rows::fold(journals, app, &mut csv::CsvTable::new(to)?),
         Format::Parquet => rows::fold(journals, app, &mut parquet::ParquetTable::new(to)?),

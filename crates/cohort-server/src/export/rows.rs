@@ -51,23 +51,26 @@ struct Waiting {
     gathered: HashMap<String, Vec<f64>>,
 }
 
-/// Reads journals from their beginnings and hands on every decision of the app.
+/// Reads journals from their beginnings and hands on every decision of the app. Returns how many events were removed
+/// from the journals before their turn came.
 pub(crate) fn fold(
     journals: &[&dyn EventReader],
     app: App,
     table: &mut dyn Table,
-) -> Result<(), JournalError> {
+) -> Result<u64, JournalError> {
+    let mut left_out = 0;
     for journal in journals {
-        fold_one(*journal, app.clone(), table)?;
+        left_out += fold_one(*journal, app.clone(), table)?;
     }
-    Ok(table.finish()?)
+    table.finish()?;
+    Ok(left_out)
 }
 
 fn fold_one(
     journal: &dyn EventReader,
     app: App,
     table: &mut dyn Table,
-) -> Result<(), JournalError> {
+) -> Result<u64, JournalError> {
     let damaged =
         |number, why: Malformed| JournalError::Damaged { event: number, what: why.to_string() };
     // What an app of the same name did before this one was created is not its log.
@@ -81,27 +84,38 @@ fn fold_one(
     })?;
     let (by_id, due, gathered) = Default::default();
     let mut waiting = Waiting { app, by_id, due, gathered };
-    journal.read(&mut |number, bytes| {
+    let (mut next, mut missed) = (None, 0);
+    let left_out = journal.read(&mut |number, bytes| {
+        if let Some(next) = next.replace(number + 1)
+            && next < number
+        {
+            missed += number - next;
+            waiting.lose_sight();
+        }
         let (name, _) = peek(bytes).map_err(|why| damaged(number, why))?;
         if number < created || name != waiting.app.name {
             return Ok(());
         }
         waiting.take(Event::decode(bytes).map_err(|why| damaged(number, why))?, table)
     })?;
+    if left_out > missed {
+        // The end was removed as well.
+        waiting.lose_sight();
+    }
     let mut open: Vec<ExportRow> = waiting.by_id.into_values().map(|(row, _)| row).collect();
     open.sort_by(|a, b| (a.decided_ms, &a.made.id).cmp(&(b.decided_ms, &b.made.id)));
     for row in open {
         table.add(row)?;
     }
-    Ok(())
+    Ok(left_out)
 }
 
-/// Every decision for a user.
+/// Every decision for a user, and how many events were removed from the journals before their turn came.
 pub fn of_user(
     journals: &[&dyn EventReader],
     app: App,
     user: &str,
-) -> Result<Vec<ExportRow>, JournalError> {
+) -> Result<(Vec<ExportRow>, u64), JournalError> {
     struct Theirs<'a>(&'a str, Vec<ExportRow>);
     impl Table for Theirs<'_> {
         fn add(&mut self, row: ExportRow) -> std::io::Result<()> {
@@ -115,8 +129,8 @@ pub fn of_user(
         }
     }
     let mut theirs = Theirs(user, Vec::new());
-    fold(journals, app, &mut theirs)?;
-    Ok(theirs.1)
+    let left_out = fold(journals, app, &mut theirs)?;
+    Ok((theirs.1, left_out))
 }
 
 impl Waiting {
@@ -173,13 +187,17 @@ impl Waiting {
                     self.due.insert((due_ms, id));
                 }
             }
-            What::Deleted => {
-                self.by_id.clear();
-                self.due.clear();
-            }
+            What::Deleted => self.lose_sight(),
             _ => {}
         }
         Ok(())
+    }
+
+    /// Events are not there: what became of those that wait may be among them, so nothing is said of them.
+    fn lose_sight(&mut self) {
+        self.by_id.clear();
+        self.due.clear();
+        self.gathered.clear();
     }
 
     fn decided(
@@ -231,5 +249,72 @@ impl Waiting {
             table.add(ExportRow { status: "expired", reward, ..row })?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Ranking;
+    use crate::journal::Visit;
+
+    /// Events by their numbers, and how many are said to be missing.
+    struct Numbered(Vec<(u64, What)>, u64);
+
+    impl EventReader for Numbered {
+        fn read(&self, visit: &mut Visit) -> Result<u64, JournalError> {
+            for (number, what) in &self.0 {
+                let event = Event { app: "shop".to_owned(), at_ms: *number, what: what.clone() };
+                let mut bytes = Vec::new();
+                event.encode(&mut bytes);
+                visit(*number, &bytes)?;
+            }
+            Ok(self.1)
+        }
+    }
+
+    fn decided(number: u64) -> (u64, What) {
+        let made = Decided {
+            id: format!("d{number}"),
+            user: "ann".to_owned(),
+            ranking: Ranking::new(["tea", "coffee"]),
+            context: Box::new([1.0]),
+            probability: 1.0,
+            shown: true,
+        };
+        (number, What::Decided(made))
+    }
+
+    fn rewarded(number: u64, decision: &str) -> (u64, What) {
+        (number, What::Rewarded { decision: decision.to_owned(), reward: 1.0 })
+    }
+
+    fn told(events: Vec<(u64, What)>, missing: u64) -> (Vec<(String, &'static str)>, u64) {
+        let app = App {
+            name: "shop".to_owned(),
+            settings: AppSettings::new(1),
+            learning: Learning::default(),
+        };
+        let (rows, left_out) = of_user(&[&Numbered(events, missing)], app, "ann").unwrap();
+        (rows.into_iter().map(|row| (row.made.id, row.status)).collect(), left_out)
+    }
+
+    fn row(id: &str, status: &'static str) -> (String, &'static str) {
+        (id.to_owned(), status)
+    }
+
+    #[test]
+    fn nothing_is_told_of_decisions_whose_end_may_have_been_removed() {
+        let whole = vec![decided(5), decided(6), rewarded(7, "d5"), decided(8)];
+        let all = vec![row("d5", "rewarded"), row("d6", "open"), row("d8", "open")];
+        assert_eq!(told(whole.clone(), 0), (all, 0));
+        // Event 7 is gone: whether `d5` and `d6` were rewarded is not known.
+        let holed = whole.iter().filter(|(number, _)| *number != 7).cloned().collect();
+        assert_eq!(told(holed, 1), (vec![row("d8", "open")], 1));
+        // A reward after the hole belongs to a decision that is not told of any more.
+        let late = vec![decided(5), rewarded(9, "d5"), decided(10)];
+        assert_eq!(told(late, 3), (vec![row("d10", "open")], 3));
+        // The end is gone.
+        assert_eq!(told(whole, 2), (vec![row("d5", "rewarded")], 2));
     }
 }

@@ -22,7 +22,8 @@ const CHUNK_BYTES: usize = 64 << 10;
 /// How many of these may wait for a slow reader.
 const CHUNKS_WAITING: usize = 8;
 
-/// Every decision with its context, propensity and reward, as CSV.
+/// Every decision with its context, propensity and reward, as CSV. Where retention removes events before they are read the
+/// transfer is broken off after the last row: it is never taken for complete.
 #[utoipa::path(get, path = "/v1/apps/{app}/log.csv", tag = "insight", params(("app" = String, Path)),
     responses((status = 200, content_type = "text/csv", body = String),
         (status = "4XX", body = ErrorBody)))]
@@ -33,7 +34,8 @@ pub async fn csv(
     service.export(app, Format::Csv, "text/csv; charset=utf-8").await
 }
 
-/// Every decision with its context, propensity and reward, as Parquet.
+/// Every decision with its context, propensity and reward, as Parquet. Where retention removes events before they are read
+/// the transfer is broken off after the last byte, as that of CSV.
 #[utoipa::path(get, path = "/v1/apps/{app}/log.parquet", tag = "insight",
     params(("app" = String, Path)), responses(
     (status = 200, content_type = "application/vnd.apache.parquet", body = Vec<u8>),
@@ -73,12 +75,18 @@ impl Service {
             let _permit = permit;
             let mut to = Chunks { chunks, chunk: Vec::with_capacity(CHUNK_BYTES) };
             let done = export(&Self::readers(&journals), app, format, &mut to)
-                .and_then(|()| Ok(to.flush()?));
-            if let Err(why) = done {
-                // The reader sees a file that ends before its end.
-                tracing::warn!(%why, app = name, "the log was not exported to its end");
-                to.fail(&why.to_string());
-            }
+                .and_then(|left_out| Ok(to.flush().map(|()| left_out)?));
+            let why = match done {
+                Ok(0) => return,
+                Ok(left_out) => {
+                    metrics::counter!("cohort_log_events_removed_total").increment(left_out);
+                    format!("{left_out} events were removed by retention before they were read")
+                }
+                Err(why) => why.to_string(),
+            };
+            // All clients notice a transfer that is not ended as one that is complete.
+            tracing::warn!(why, app = name, "the log was not exported in full");
+            to.fail(&why);
         });
         let ending = if format == Format::Csv { "csv" } else { "parquet" };
         let disposition = format!("attachment; filename=\"{}.{ending}\"", view.name);

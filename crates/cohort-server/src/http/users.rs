@@ -75,7 +75,12 @@ pub async fn export(
     });
     let failed = |why: String| ApiError::new(500, "journal_unreadable", why);
     let rows = rows.await.map_err(|why| failed(why.to_string()))?;
-    let rows = rows.map_err(|why| failed(why.to_string()))?;
+    let (rows, left_out) = rows.map_err(|why| failed(why.to_string()))?;
+    if left_out > 0 {
+        let sentence =
+            format!("{left_out} events were removed by retention before they were read; try again");
+        return Err(ApiError::later(503, "log_removed", &sentence, 1));
+    }
     if learned.is_none() && rows.is_empty() {
         let sentence = format!("nothing is known of user `{user}`");
         return Err(ApiError::new(404, "user_unknown", sentence));

@@ -58,8 +58,9 @@ pub trait Journal: Send {
 
 /// A journal that is read beside whoever writes it, from the first event that is there.
 pub trait EventReader: Send + Sync {
-    /// Visits every event that is there when the reading begins, in order, with its number.
-    fn read(&self, visit: &mut Visit) -> Result<(), JournalError>;
+    /// Visits every event that is there when the reading begins, in order, with its number. Those that are removed
+    /// before their turn comes are left out; returns how many.
+    fn read(&self, visit: &mut Visit) -> Result<u64, JournalError>;
 }
 
 /// Forgets events of a journal before a number.

@@ -396,33 +396,47 @@ impl Reader {
     }
 
     /// Visits every event that is there now, in order, from the first that the journal still holds. Segments that are
-    /// removed before their turn comes are left out, as if they had been gone from the beginning.
-    pub fn read(&self, visit: &mut Visit) -> Result<(), JournalError> {
-        let mut next = None;
-        for piece in self.pieces() {
+    /// removed before their turn comes are left out: nobody who reads slowly keeps the disk full. Returns how many events
+    /// were left out after one that was visited; what is removed before that is as if it had never been there.
+    pub fn read(&self, visit: &mut Visit) -> Result<u64, JournalError> {
+        let (pieces, mut next, mut left_out, mut begun) = (self.pieces(), None, 0, false);
+        for (at, piece) in pieces.iter().enumerate() {
             if let Some(next) = next
                 && next != piece.first
             {
                 return Err(not_there(next, piece.first));
             }
-            next = match self.0.read(&[piece], 0, visit) {
-                Ok(next) => Some(next),
-                Err(_) if self.has_removed(&piece) => None,
+            next = match self.0.read(&[*piece], 0, visit) {
+                Ok(after) => {
+                    begun = true;
+                    Some(after)
+                }
+                Err(_) if self.has_removed(piece) => {
+                    let after =
+                        pieces.get(at + 1).map_or_else(|| self.oldest(), |after| after.first);
+                    left_out += if begun { after - piece.first } else { 0 };
+                    None
+                }
                 Err(why) => return Err(why),
             };
         }
-        Ok(())
+        Ok(left_out)
+    }
+
+    /// The first event that the journal still holds.
+    fn oldest(&self) -> u64 {
+        locked(&self.0.pieces).first().map_or(u64::MAX, |oldest| oldest.first)
     }
 
     /// Whether a segment was removed; waits for a removal that is under way.
     fn has_removed(&self, piece: &Piece) -> bool {
         let _alone = locked(&self.0.pruning);
-        locked(&self.0.pieces).first().is_none_or(|oldest| oldest.first > piece.first)
+        self.oldest() > piece.first
     }
 }
 
 impl super::EventReader for Reader {
-    fn read(&self, visit: &mut Visit) -> Result<(), JournalError> {
+    fn read(&self, visit: &mut Visit) -> Result<u64, JournalError> {
         Reader::read(self, visit)
     }
 }

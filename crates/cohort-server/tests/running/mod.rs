@@ -60,6 +60,11 @@ impl Running {
         Self::on(folder, config, open)
     }
 
+    /// Where its data is.
+    pub fn data_dir(&self) -> &Path {
+        &self.config.data_dir
+    }
+
     /// How many files its journal has.
     pub fn journal_files(&self) -> usize {
         std::fs::read_dir(self.config.data_dir.join("journal/segments")).unwrap().count()

@@ -215,7 +215,8 @@ impl Service {
             let _permit = permit;
             let (online, random) = Default::default();
             let mut judged = Judged { from_ms, to_ms, online, random };
-            rows::fold(&Self::readers(&journals), app, &mut judged).map(|()| judged)
+            // Decisions that retention removes meanwhile are not judged, as those before them.
+            rows::fold(&Self::readers(&journals), app, &mut judged).map(|_| judged)
         });
         let judged = read.await.map_err(|_| bug())?.map_err(|why| {
             DialectError::new(500, "InternalServerError", format!("the log is not read: {why}"))
