@@ -10,8 +10,10 @@
 //! A decision is remembered for one window after it was closed, so that a repeated reward, a late
 //! one and a retried decide are recognised. What is kept is so bounded by twice the window.
 
-use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::BuildHasher;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use hashbrown::DefaultHashBuilder;
@@ -64,8 +66,11 @@ pub struct Decisions {
     /// … and by how much it was set since.
     set_ms: i64,
     waiting: usize,
-    /// How many there are of each user that has any.
-    of_users: Sharded<(u32, u32)>,
+    /// Users with the hashes of their decisions' ids, and how many have that hash: whoever goes takes its decisions
+    /// with it, and nobody else's are looked at.
+    of_users: BTreeMap<(u32, u64), u32>,
+    /// The ids of those that nobody has seen yet.
+    not_shown: BTreeSet<Box<str>>,
     /// What all of them take, roughly.
     bytes: usize,
 }
@@ -124,26 +129,25 @@ impl Decisions {
         decision.due_ms = self.unset(decision.due_ms);
         self.waiting += usize::from(decision.waits());
         self.bytes += decision.bytes();
-        self.count(decision.user, 1);
+        let hash = self.hash(&decision.made.id);
+        *self.of_users.entry((decision.user, hash)).or_default() += 1;
         self.due.insert((decision.due_ms, decision.made.id.as_str().into()));
+        if decision.status == Status::NotShown {
+            self.not_shown.insert(decision.made.id.as_str().into());
+        }
         let Self { by_id, hasher, .. } = self;
         let hash_of = |one: &Arc<Decision>| hasher.hash_one(one.made.id.as_str());
         let decision = Arc::new(decision);
         by_id.insert(hash_of(&decision), decision, hash_of);
     }
 
-    /// One more of a user, or one less.
-    fn count(&mut self, user: u32, more: i32) {
-        let Self { of_users, hasher, .. } = self;
-        let hash_of = |(user, _): &(u32, u32)| hasher.hash_one(user);
-        let (hash, is_it) = (hasher.hash_one(user), |(one, _): &(u32, u32)| *one == user);
-        match of_users.find_mut(hash, is_it) {
-            None if more > 0 => of_users.insert(hash, (user, more as u32), hash_of),
-            None => {}
-            Some((_, count)) if more < 0 && *count <= more.unsigned_abs() => {
-                of_users.remove(hash, is_it);
+    /// One less of a user.
+    fn uncount(&mut self, user: u32, hash: u64) {
+        if let Entry::Occupied(mut count) = self.of_users.entry((user, hash)) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
             }
-            Some((_, count)) => *count = count.saturating_add_signed(more),
         }
     }
 
@@ -158,6 +162,7 @@ impl Decisions {
         let due_ms = self.unset(due_ms);
         let decision = self.get_mut(id)?;
         let (due_before, waited, bytes) = (decision.due_ms, decision.waits(), decision.bytes());
+        let is_shown = decision.status == Status::NotShown && status != Status::NotShown;
         decision.status = status;
         decision.due_ms = due_ms;
         let waits = decision.waits();
@@ -171,6 +176,9 @@ impl Decisions {
         let bytes_after = decision.bytes();
         self.bytes = self.bytes + bytes_after - bytes;
         self.waiting = self.waiting + usize::from(waits) - usize::from(waited);
+        if is_shown {
+            self.not_shown.remove(id);
+        }
         let (_, key) = self.due.take(&(due_before, Box::from(id)))?;
         self.due.insert((due_ms, key));
         Some(context)
@@ -193,14 +201,15 @@ impl Decisions {
 
     /// Gives every decision the number that its user has now.
     pub fn renumber(&mut self, mut number: impl FnMut(&str) -> u32) {
-        self.of_users = Sharded::default();
+        self.of_users.clear();
         // In their order: whoever is new gets the next number.
         let ids: Vec<Box<str>> = self.due.iter().map(|(_, id)| id.clone()).collect();
         for id in ids {
             let Some(decision) = self.get_mut(&id) else { continue };
             let user = number(&decision.made.user);
             decision.user = user;
-            self.count(user, 1);
+            let hash = self.hash(&id);
+            *self.of_users.entry((user, hash)).or_default() += 1;
         }
     }
 
@@ -230,30 +239,27 @@ impl Decisions {
             self.waiting -= usize::from(decision.waits());
             self.bytes -= decision.bytes();
             self.due.remove(&(decision.due_ms, Box::from(id)));
-            self.count(decision.user, -1);
+            if decision.status == Status::NotShown {
+                self.not_shown.remove(id);
+            }
+            self.uncount(decision.user, hash);
         }
     }
 
     /// Forgets all of a user.
     pub fn remove_user(&mut self, user: u32) {
-        let hash = self.hasher.hash_one(user);
-        if self.of_users.find(hash, |(one, _)| *one == user).is_none() {
-            return;
+        while let Some(((_, hash), _)) = self.of_users.range((user, 0)..=(user, u64::MAX)).next() {
+            let Some(found) = self.by_id.find(*hash, |one| one.user == user) else { return };
+            let id = found.made.id.clone();
+            self.remove(&id);
         }
-        let theirs = self.by_id.iter().filter(|decision| decision.user == user);
-        let theirs: Vec<String> = theirs.map(|decision| decision.made.id.clone()).collect();
-        theirs.iter().for_each(|id| self.remove(id));
     }
 
     /// The ids of those that begin so and that nobody has seen yet, in order.
     pub fn not_shown_with(&self, beginning: &str) -> Vec<String> {
-        let is_one = |decision: &&Arc<Decision>| {
-            decision.status == Status::NotShown && decision.made.id.starts_with(beginning)
-        };
-        let mut ids: Vec<String> =
-            self.by_id.iter().filter(is_one).map(|one| one.made.id.clone()).collect();
-        ids.sort_unstable();
-        ids
+        let from = (Bound::Included(beginning), Bound::Unbounded);
+        let ids = self.not_shown.range::<str, _>(from);
+        ids.take_while(|id| id.starts_with(beginning)).map(|id| id.to_string()).collect()
     }
 
     /// How many are remembered.
@@ -318,5 +324,127 @@ impl Decision {
 
     fn waits(&self) -> bool {
         matches!(self.status, Status::NotShown | Status::Open)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Ranking;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+    use std::time::{Duration, Instant};
+
+    fn decision(id: &str, user: u32, status: Status) -> Decision {
+        let made = Decided {
+            id: id.to_owned(),
+            user: format!("user-{user}"),
+            ranking: Ranking::new(["a", "b"]),
+            context: Box::new([1.0]),
+            probability: 1.0,
+            shown: status == Status::Open,
+        };
+        Decision::new(made, user, false, 0, 1000, status)
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Insert(u8, u32, bool),
+        Move(u8, bool),
+        Remove(u8),
+        RemoveUser(u32),
+        Renumber,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            4 => (any::<u8>(), 0..6u32, any::<bool>()).prop_map(|(id, user, shown)| Step::Insert(id, user, shown)),
+            2 => (any::<u8>(), any::<bool>()).prop_map(|(id, opens)| Step::Move(id, opens)),
+            2 => any::<u8>().prop_map(Step::Remove),
+            1 => (0..6u32).prop_map(Step::RemoveUser),
+            1 => Just(Step::Renumber),
+        ]
+    }
+
+    proptest! {
+        /// Both tables beside the decisions themselves say the same as looking at each of them would.
+        #[test]
+        fn users_and_what_was_not_shown_are_found_as_by_looking_at_all(
+            steps in prop::collection::vec(step(), 1..200)
+        ) {
+            let (mut decisions, mut plain) = (Decisions::default(), HashMap::new());
+            for step in steps {
+                let name = |id: u8| format!("{}/{id}", id % 3);
+                match step {
+                    Step::Insert(id, user, shown) => {
+                        let status = if shown { Status::Open } else { Status::NotShown };
+                        if !plain.contains_key(&name(id)) {
+                            plain.insert(name(id), (user, status));
+                            decisions.insert(decision(&name(id), user, status));
+                        }
+                    }
+                    Step::Move(id, opens) => {
+                        let status = if opens { Status::Open } else { Status::Rewarded(1.0) };
+                        let is_there = plain.get_mut(&name(id)).map(|known| known.1 = status).is_some();
+                        prop_assert_eq!(decisions.move_to(&name(id), status, 2000).is_some(), is_there);
+                    }
+                    Step::Remove(id) => {
+                        plain.remove(&name(id));
+                        decisions.remove(&name(id));
+                    }
+                    Step::RemoveUser(user) => {
+                        plain.retain(|_, (of, _)| *of != user);
+                        decisions.remove_user(user);
+                    }
+                    Step::Renumber => {
+                        // User 1 becomes user 2, and so on.
+                        let next = |user: u32| (user + 1) % 6;
+                        plain.values_mut().for_each(|(user, _)| *user = next(*user));
+                        let users: HashMap<String, u32> =
+                            decisions.iter().map(|one| (one.made.user.clone(), next(one.user))).collect();
+                        // Names that had two numbers would have one afterwards: only where none has.
+                        let consistent = decisions.iter().all(|one| users[&one.made.user] == next(one.user));
+                        if consistent {
+                            decisions.renumber(|user| users[user]);
+                        } else {
+                            plain.values_mut().for_each(|(user, _)| *user = (*user + 5) % 6);
+                        }
+                    }
+                }
+                for beginning in ["0/", "1/", "2/1", ""] {
+                    let is_one = |(id, known): &(&String, &(u32, Status))| {
+                        known.1 == Status::NotShown && id.starts_with(beginning)
+                    };
+                    let mut expected: Vec<String> =
+                        plain.iter().filter(is_one).map(|(id, _)| id.clone()).collect();
+                    expected.sort_unstable();
+                    prop_assert_eq!(decisions.not_shown_with(beginning), expected);
+                }
+                let mut users: Vec<u32> = decisions.iter().map(|one| one.user).collect();
+                let mut expected: Vec<u32> = plain.values().map(|(user, _)| *user).collect();
+                users.sort_unstable();
+                expected.sort_unstable();
+                prop_assert_eq!(users, expected);
+            }
+            for user in 0..6 {
+                decisions.remove_user(user);
+            }
+            prop_assert!(decisions.is_empty() && decisions.of_users.is_empty());
+            prop_assert!(decisions.not_shown.is_empty() && decisions.due.is_empty());
+            prop_assert_eq!((decisions.bytes(), decisions.waiting()), (0, 0));
+        }
+    }
+
+    /// With a table of all of them to go through for each user this takes minutes.
+    #[test]
+    fn a_user_who_goes_costs_nothing_for_the_decisions_of_others() {
+        let mut decisions = Decisions::default();
+        for user in 0..200_000 {
+            decisions.insert(decision(&format!("decision-{user}"), user, Status::Open));
+        }
+        let began = Instant::now();
+        (0..100_000).for_each(|user| decisions.remove_user(user));
+        assert_eq!(decisions.len(), 100_000);
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     }
 }
