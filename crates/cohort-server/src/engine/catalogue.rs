@@ -64,33 +64,24 @@ impl Engine {
         if self.app(app)?.learning().mode != Mode::Online {
             return Err(Refusal::NothingToWatch);
         }
-        let selection = self.select(app, (offer, pick), users.len().max(offer.batch))?;
+        let batch = users.len().max(offer.batch);
+        let demand = self.demand(app, offer, batch, explain)?;
+        self.refuse_beyond_limits(&demand)?;
+        let selection = self.select(app, (offer, pick))?;
         // What JSON brings that was not seen before is written down once, for all users.
         if offer.context.is_some() || offer.user.is_some() {
             self.look_around(at_ms, app, offer, &selection, group)?;
         }
         let decisions = users.into_iter().map(|user| {
-            self.decide_among(at_ms, app, (offer, pick), &selection, user, explain, group)
+            self.decide_among(at_ms, app, (offer, pick), (&selection, batch), user, explain, group)
         });
         Ok(Answer::Decided(decisions.collect()))
     }
 
-    /// The items that are meant, if that is not too much to look at.
-    fn select(
-        &mut self,
-        app: &str,
-        (offer, pick): (&Offer, &Pick),
-        users: usize,
-    ) -> Result<Selection, Refusal> {
-        let limit = self.limits.work;
+    /// The items that are meant.
+    fn select(&mut self, app: &str, (offer, pick): (&Offer, &Pick)) -> Result<Selection, Refusal> {
         let known = self.app_mut(app)?;
-        let dim = known.settings().dim;
         let all = known.items().len() + known.described().len();
-        let looks = pick.filter.as_ref().map_or(0, |filter| filter.len());
-        let work = (users.saturating_mul(dim) + looks).saturating_mul(all) as u64;
-        if work > limit {
-            return Err(Refusal::TooMuchWork { users, items: all, dim, limit });
-        }
         if known.encoder().is_none() && (offer.context.is_some() || offer.user.is_some()) {
             return Err(Refusal::NotJson);
         }
@@ -134,7 +125,7 @@ impl Engine {
         at_ms: u64,
         app: &str,
         (offer, pick): (&Offer, &Pick),
-        selection: &Selection,
+        (selection, batch): (&Selection, usize),
         ForUser { user, decision, shown }: ForUser,
         explain: bool,
         group: &mut Group,
@@ -144,7 +135,7 @@ impl Engine {
         }
         let terms = self.terms(app, &user)?;
         let best = pick.best.clamp(1, selection.count);
-        let mut scored = self.score_among(app, &user, offer, best, selection)?;
+        let mut scored = self.score_among(app, &user, offer, best, (selection, batch))?;
         let all_alike = scored.slots.is_empty();
         if all_alike {
             // Any of them, and the first by name behind it.
@@ -231,14 +222,15 @@ impl Engine {
         Ok(made)
     }
 
-    /// What is needed to find the best, scored; nothing where all items are alike.
+    /// What is needed to find the best, scored; nothing where all items are alike. As much is done for each user of the
+    /// `batch`.
     fn score_among(
         &mut self,
         app: &str,
         user: &str,
         offer: &Offer,
         best: usize,
-        selection: &Selection,
+        (selection, batch): (&Selection, usize),
     ) -> Result<Scored, Refusal> {
         let seed = self.rng.random();
         let limit = self.limits.work;
@@ -260,10 +252,11 @@ impl Engine {
             Some(None) => return Ok(scored),
             Some(Some(found)) => scored.slots = found,
             None => {
-                let items = selection.count;
-                let work = (items as u64).saturating_mul((dim * dim) as u64);
+                let (users, items) = (batch, selection.count);
+                let each = (items as u64).saturating_mul((dim * dim) as u64);
+                let work = each.saturating_mul(users as u64);
                 if work > limit || items.saturating_mul(dim) > MOST_NUMBERS {
-                    return Err(Refusal::TooMuchWork { users: 1, items, dim, limit });
+                    return Err(Refusal::TooMuchWork { users, items, dim, limit });
                 }
                 scored.slots = selection.iter().collect();
             }
@@ -311,7 +304,8 @@ impl Engine {
         Ok(())
     }
 
-    /// The first items by name.
+    /// The first items by name. Where they are not among the first of the catalogue, all that are selected are looked at, and
+    /// no others: a filter may mean the last few of a million.
     fn first_by_name(
         &self,
         app: &str,
@@ -326,8 +320,19 @@ impl Engine {
             (Some(_), _) => vectors.next(),
             (None, _) => described.next(),
         });
-        let slots = ids.filter_map(|id| known.slot_of(id)).filter(|slot| selection.has(*slot));
-        Ok(slots.take(count).collect())
+        let slots = ids.take(selection.count).filter_map(|id| known.slot_of(id));
+        let found: Vec<u32> = slots.filter(|slot| selection.has(*slot)).take(count).collect();
+        if found.len() == count.min(selection.count) {
+            return Ok(found);
+        }
+        let mut slots: Vec<u32> = selection.iter().collect();
+        let by_name = |a: &u32, b: &u32| known.item_at(*a).cmp(known.item_at(*b));
+        if count < slots.len() {
+            slots.select_nth_unstable_by(count, by_name);
+            slots.truncate(count);
+        }
+        slots.sort_unstable_by(by_name);
+        Ok(slots)
     }
 }
 

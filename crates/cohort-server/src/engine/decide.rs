@@ -14,11 +14,6 @@ use crate::journal::Group;
 use crate::learning::{Learning, Mode};
 use crate::trial::TrialDecision;
 
-/// What a decision takes beside ids and features, in the journal and in an answer, roughly.
-const EVENT_BYTES: usize = 128;
-/// What the explanation of a candidate takes beside its id.
-const EXPLAINED_BYTES: usize = 96;
-
 /// How decisions are made for a user.
 pub(super) struct Terms {
     pub dim: usize,
@@ -58,7 +53,8 @@ impl Engine {
         if let Some(pick) = offer.pick.clone() {
             return self.decide_from_catalogue(now_ms, app, (offer, &pick), users, explain, group);
         }
-        self.check_work(app, offer, users.len().max(offer.batch), explain)?;
+        let demand = self.demand(app, offer, users.len().max(offer.batch), explain)?;
+        self.refuse_beyond_limits(&demand)?;
         let at_ms = self.advance(now_ms, app, group)?;
         self.start_job_if_due(app)?;
         let mut scratch = std::mem::take(&mut self.scratch);
@@ -80,40 +76,6 @@ impl Engine {
         });
         self.scratch = scratch;
         answer
-    }
-
-    /// Refuses, before anything is done, what would take too long, or write or answer too much: a small
-    /// request can ask for very much.
-    fn check_work(
-        &self,
-        app: &str,
-        offer: &Offer,
-        users: usize,
-        explain: bool,
-    ) -> Result<(), Refusal> {
-        let known = self.app(app)?;
-        let (dim, items) = (known.settings().dim, offer.ids.len());
-        let work = (users as u64).saturating_mul(items as u64).saturating_mul((dim * dim) as u64);
-        if work > self.limits.work {
-            return Err(Refusal::TooMuchWork { users, items, dim, limit: self.limits.work });
-        }
-        let ids: usize = offer.ids.iter().map(String::len).sum();
-        let rows = if known.trial().log_candidates { 1 + items } else { 1 };
-        let journal = users.saturating_mul(ids + 2 * items + 8 * dim * rows + EVENT_BYTES);
-        if journal > self.limits.journal_bytes {
-            let (what, limit) = ("written to the journal", self.limits.journal_bytes);
-            let code = "too_much_written";
-            return Err(Refusal::TooLarge { code, what, found: journal, limit });
-        }
-        let explained = if explain { items * EXPLAINED_BYTES + ids } else { 0 };
-        let answer = users.saturating_mul(ids + 3 * items + explained + EVENT_BYTES);
-        match answer > self.limits.answer_bytes {
-            true => {
-                let (what, limit) = ("answered", self.limits.answer_bytes);
-                Err(Refusal::TooLarge { code: "answer_too_large", what, found: answer, limit })
-            }
-            false => Ok(()),
-        }
     }
 
     #[expect(clippy::too_many_arguments, reason = "one step of `decide`, cut out to be readable")]

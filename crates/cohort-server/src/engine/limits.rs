@@ -3,6 +3,7 @@
 use super::items::ListedItem;
 use super::request::{Offer, Request};
 use super::runtime::AHEAD;
+use super::{Engine, Refusal};
 
 /// Keys of an app: all are compared with the one that is sent, whenever one is.
 pub(super) const MOST_KEYS: usize = 1000;
@@ -32,6 +33,102 @@ pub struct Limits {
     pub journal_bytes: usize,
     /// Bytes that one request may be answered with, roughly.
     pub answer_bytes: usize,
+}
+
+/// What a decision takes beside ids and features, in the journal and in an answer, roughly.
+const EVENT_BYTES: usize = 128;
+/// What the explanation of a candidate takes beside its id.
+const EXPLAINED_BYTES: usize = 96;
+/// What names of features and their parts add to that, in an app that takes JSON.
+const NAMED_BYTES: usize = 800;
+/// Of how many items of a catalogue ids are measured.
+const MEASURED_IDS: usize = 64;
+
+/// What deciding would take.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Demand {
+    users: usize,
+    /// Candidates that are scored for each user.
+    items: usize,
+    dim: usize,
+    work: u64,
+    journal: usize,
+    answer: usize,
+}
+
+impl Demand {
+    /// Of both.
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            users: self.users.max(other.users),
+            items: self.items.saturating_add(other.items),
+            dim: self.dim.max(other.dim),
+            work: self.work.saturating_add(other.work),
+            journal: self.journal.saturating_add(other.journal),
+            answer: self.answer.saturating_add(other.answer),
+        }
+    }
+}
+
+impl Engine {
+    /// What it would take to decide for so many users. From a catalogue at least as many items are scored as are told.
+    pub(super) fn demand(
+        &self,
+        app: &str,
+        offer: &Offer,
+        users: usize,
+        explain: bool,
+    ) -> Result<Demand, Refusal> {
+        let known = self.app(app)?;
+        let dim = known.settings().dim;
+        let all = known.items().len() + known.described().len();
+        let (items, ids, looks) = match &offer.pick {
+            None => (offer.ids.len(), offer.ids.iter().map(String::len).sum(), 0),
+            Some(pick) => {
+                let some =
+                    || known.items().keys().chain(known.described().keys()).take(MEASURED_IDS);
+                let (count, bytes) =
+                    (some().count().max(1), some().map(|id| id.len()).sum::<usize>());
+                let items = pick.best.min(all);
+                let filter = pick.filter.as_ref().map_or(0, |filter| filter.len());
+                let looks = users.saturating_mul(dim).saturating_add(filter).saturating_mul(all);
+                (items, items.saturating_mul(bytes.div_ceil(count)), looks as u64)
+            }
+        };
+        let scored = (users as u64).saturating_mul(items as u64).saturating_mul((dim * dim) as u64);
+        let rows = if known.trial().log_candidates { 1 + items } else { 1 };
+        let named = if known.encoder().is_some() { NAMED_BYTES } else { 0 };
+        let explained = if explain { items * (EXPLAINED_BYTES + named) + ids } else { 0 };
+        Ok(Demand {
+            users,
+            items: if looks > scored { all } else { items },
+            dim,
+            work: scored.max(looks),
+            journal: users.saturating_mul(ids + 2 * items + 8 * dim * rows + EVENT_BYTES),
+            answer: users.saturating_mul(ids + 3 * items + explained + EVENT_BYTES),
+        })
+    }
+
+    /// Refuses, before anything is done, what would take too long, or write or answer too much: a small
+    /// request can ask for very much.
+    pub(super) fn refuse_beyond_limits(&self, demand: &Demand) -> Result<(), Refusal> {
+        let Demand { users, items, dim, work, journal, answer } = *demand;
+        let Limits { work: most_work, journal_bytes, answer_bytes, .. } = self.limits;
+        if work > most_work {
+            return Err(Refusal::TooMuchWork { users, items, dim, limit: most_work });
+        }
+        if journal > journal_bytes {
+            let (code, what) = ("too_much_written", "written to the journal");
+            return Err(Refusal::TooLarge { code, what, found: journal, limit: journal_bytes });
+        }
+        match answer > answer_bytes {
+            true => {
+                let (code, what) = ("answer_too_large", "answered");
+                Err(Refusal::TooLarge { code, what, found: answer, limit: answer_bytes })
+            }
+            false => Ok(()),
+        }
+    }
 }
 
 /// What a decision, a reward or any other request costs beside multiplications: finding what it is about, writing

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 
+use super::limits::Demand;
 use super::request::{Answer, ForUser, Offer, Pick, Slot};
 use super::{Engine, Refusal};
 use crate::journal::Group;
@@ -33,6 +34,11 @@ impl Engine {
             if known.waiting() + slots.len() > limit {
                 return Err(Refusal::TooManyWaiting { limit });
             }
+            let mut demand = Demand::default();
+            for slot in &slots {
+                demand = demand.and(self.demand(app, &slot.offer, 1, explain)?);
+            }
+            self.refuse_beyond_limits(&demand)?;
             let at_ms = self.advance(now_ms, app, group)?;
             for (at, slot) in slots.iter().enumerate() {
                 let left = slots.len() - at;

@@ -39,6 +39,18 @@ pub struct Candidate {
     pub features: Option<ItemFeatures>,
 }
 
+impl Candidate {
+    /// How much memory it takes, roughly.
+    pub(super) fn bytes(&self) -> usize {
+        let features = match self.features.as_ref().map(|features| &features.0) {
+            Some(Given::Vector(vector)) => size_of_val(&vector[..]),
+            Some(Given::Json(features)) => features.bytes(),
+            None => 0,
+        };
+        size_of::<Self>() + self.id.len() + features
+    }
+}
+
 /// Decide for one user.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -212,6 +224,8 @@ pub(super) async fn empty(JsonBody(body): JsonBody<DecideBody>) -> Json<Decision
 
 /// Answers with more ids than this are written apart from those of others.
 pub(super) const LARGE_IDS: usize = 4000;
+/// An id with its explanation is some times as long as the id alone.
+const EXPLAINED: usize = 8;
 
 /// Decide for many users among the same candidates, each with an outcome of its own.
 #[utoipa::path(post, path = "/v1/apps/{app}/decide-batch", tag = "decide",
@@ -231,9 +245,12 @@ pub async fn decide_batch(
     let users = users.collect::<Result<Vec<_>, _>>()?;
     let request = Request::Decide { app, offer, users, explain: body.explain };
     let decisions = decisions_in(service.engine.ask(request).await?)?;
-    let ids =
-        |made: &Result<Made, Refusal>| made.as_ref().map_or(1, |made| made.ranking.iter().count());
-    let is_large = decisions.iter().map(ids).sum::<usize>() > LARGE_IDS;
+    // By their bytes: to count the ids would take milliseconds, on a thread that others wait for.
+    let bytes = |made: &Result<Made, Refusal>| {
+        let ranking = made.as_ref().map_or(0, |made| made.ranking.as_bytes().len());
+        if body.explain { EXPLAINED * ranking } else { ranking }
+    };
+    let is_large = decisions.iter().map(bytes).sum::<usize>() > large::SMALL_BYTES / 2;
     let told = move || {
         let decisions = decisions.into_iter().map(|decision| match decision {
             Ok(made) => DecisionOrError::Decision(body_of(made)),

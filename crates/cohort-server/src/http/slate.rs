@@ -11,19 +11,21 @@ use rand::rngs::SysRng;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Shared;
 use super::access::Client;
 use super::body::{JsonBody, check_count, check_id};
 use super::decide::{Candidate, DecisionBody, Wanted, body_of, decisions_in, yes};
 use super::error::{ApiError, ErrorBody};
 use super::reward::{OutcomeOrError, RewardBody, RewardsBody, rewards_of};
 use super::strict::Strict;
+use super::{Service, Shared};
 use crate::auth::{Scopes, hex};
-use crate::engine::Request;
 use crate::engine::request::Slot;
+use crate::engine::{Refusal, Request};
 
 /// Places of one slate.
 const MOST_SLOTS: usize = 64;
+/// Candidates that places share may take this many times what a body may, when each place has its own list.
+const COPIED: usize = 16;
 
 /// A place.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -117,6 +119,7 @@ pub async fn slate(
     let mut names = HashSet::new();
     let wanted =
         Wanted { items: body.items, filter: body.filter, exclude: body.exclude, k: body.k };
+    service.check_candidates(&app, &wanted, &body.slots)?;
     let user_features = body.user_features.map(|user| Arc::new(user.0));
     let context = body.context.map(|context| Arc::new(context.0));
     let mut slots = Vec::with_capacity(body.slots.len());
@@ -148,6 +151,35 @@ pub async fn slate(
         .zip(decisions)
         .map(|(slot, made)| Ok::<_, ApiError>(SlotAnswer { slot, decision: body_of(made?) }));
     Ok(Json(SlateAnswer { slate_id, slots: slots.collect::<Result<_, _>>()? }))
+}
+
+impl Service {
+    /// Refuses candidates that are too many, or too large, for all places together: each place has its own list of them.
+    fn check_candidates(
+        &self,
+        app: &str,
+        wanted: &Wanted,
+        slots: &[SlotBody],
+    ) -> Result<(), ApiError> {
+        let listed =
+            |slot: &SlotBody| slot.items.as_ref().or(wanted.items.as_ref()).map_or(0, Vec::len);
+        let items: usize = slots.iter().map(listed).sum();
+        let (dim, limit) =
+            (self.engine.directory().app(app).map_or(0, |listed| listed.dim), self.config.max_work);
+        if (items as u64).saturating_mul((dim * dim) as u64) > limit {
+            return Err(Refusal::TooMuchWork { users: 1, items, dim, limit }.into());
+        }
+        let shared: usize = wanted.items.iter().flatten().map(Candidate::bytes).sum();
+        let sharing = slots.iter().filter(|slot| slot.items.is_none()).count();
+        let (found, limit) = (shared.saturating_mul(sharing), COPIED * self.config.body_bytes);
+        match found > limit {
+            true => {
+                let (code, what) = ("too_much_held", "held for all places");
+                Err(Refusal::TooLarge { code, what, found, limit }.into())
+            }
+            false => Ok(()),
+        }
+    }
 }
 
 fn new_id() -> Result<String, ApiError> {
