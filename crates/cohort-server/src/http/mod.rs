@@ -48,7 +48,7 @@ mod slate;
 mod strict;
 mod users;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
@@ -87,6 +87,8 @@ pub struct Service {
     /// For each log that is being read: it takes a thread, of which there are not many.
     exports: Arc<tokio::sync::Semaphore>,
     demo: bool,
+    /// Why the admin's keys could not be read when that was last tried.
+    keys_trouble: Mutex<Option<String>>,
 }
 
 /// Logs that may be read at once.
@@ -115,6 +117,7 @@ impl Service {
             journals,
             exports: Arc::new(tokio::sync::Semaphore::new(MOST_EXPORTS)),
             demo,
+            keys_trouble: Mutex::default(),
         })
     }
 }
@@ -130,12 +133,22 @@ impl Service {
     pub(crate) fn reload_admin_keys(&self) {
         match self.config.admin_keys() {
             Ok(keys) => {
+                self.set_keys_trouble(None);
                 if self.admin.replace(keys) {
                     tracing::info!(target: "cohort_server::audit", "the admin's keys were read anew");
                 }
             }
-            Err(why) => tracing::error!(%why, "the admin's keys stay as they were"),
+            Err(why) => self.set_keys_trouble(Some(why.to_string())),
         }
+    }
+
+    /// Says why the admin's keys cannot be read, once: they are tried every few seconds, for ever.
+    fn set_keys_trouble(&self, why: Option<String>) {
+        let mut known = self.keys_trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(why) = why.as_ref().filter(|why| known.as_ref() != Some(*why)) {
+            tracing::error!(why, "the admin's keys stay as they were");
+        }
+        *known = why;
     }
 }
 
