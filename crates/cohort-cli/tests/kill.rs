@@ -207,6 +207,50 @@ fn a_disk_that_fails_at_any_step_takes_nothing_that_was_acknowledged() {
     assert_eq!(torture(2 * cycles("COHORT_FAULT_CYCLES", 24) + 1, &how), 0);
 }
 
+/// Whoever supervises the process is told by its code, whoever asks by `/healthz`, and clients by their answers.
+#[test]
+fn a_service_whose_journal_fails_says_why_and_ends_with_a_code() {
+    let Some(power) = Power::new() else { return println!("there is no C compiler") };
+    for (error, step) in [(28, 120), (5, 120), (28, 200), (5, 200)] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cohort"));
+        power.give(&mut command, folder.path());
+        power.fail(&mut command, error, step);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--log-level", "error", "--data-dir"]);
+        let mut child = command
+            .arg(folder.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim().rsplit("http://").next().unwrap().to_owned();
+        let mut connection = Connection::open(&address).unwrap();
+        let mut ask = |method, path: &str, body: Value| {
+            let body = if body.is_null() { String::new() } else { body.to_string() };
+            connection.ask(method, path, &body).unwrap()
+        };
+        assert_eq!(ask("POST", "/v1/apps", json!({"name": "shop", "dim": 1})).0, 201);
+        assert_eq!(ask("GET", "/healthz", Value::Null).0, 200);
+        let items = json!([{"id": "a", "features": [1]}, {"id": "b", "features": [0]}]);
+        let refused = (0..2000).find_map(|n| {
+            let decide = json!({"user": format!("user-{n}"), "items": items});
+            let (status, said) = ask("POST", "/v1/apps/shop/decide", decide);
+            (status != 200).then_some((status, said))
+        });
+        let (status, said) = refused.expect("the disk fails sooner or later");
+        assert_eq!((status, &said["error"]["code"]), (503, &json!("journal_failed")), "{said}");
+        let (status, said) = ask("GET", "/healthz", Value::Null);
+        assert_eq!((status, &said["error"]["code"]), (503, &json!("unwell")), "{said}");
+        assert!(
+            said["error"]["message"].as_str().unwrap().contains("the journal failed"),
+            "{said}"
+        );
+        assert_eq!(child.wait().unwrap().code(), Some(1));
+    }
+}
+
 /// Runs clients and ends the service, again and again. Returns how many acknowledged rewards were
 /// lost; ends after the first loss.
 fn torture(cycles: u64, how: &How) -> u64 {
