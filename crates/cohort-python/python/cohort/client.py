@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Union
 
 from cohort.catalogue import CatalogueCalls
-from cohort.errors import BadInput, ServiceError
+from cohort.errors import BadInput, ServiceError, cause_of
 
 __all__ = ["Client", "Decision"]
 
@@ -360,13 +360,8 @@ class Client(CatalogueCalls):
             except _TryLater as later:
                 why, pause = later.refusal, max(pause, later.seconds)
             except (OSError, http.client.HTTPException) as lost:
-                what = str(lost) or type(lost).__name__
+                what = cause_of(lost)
                 why = ServiceError(f"{self.url}: {what}; is the service running there?")
-                if isinstance(lost, http.client.IncompleteRead):
-                    why = ServiceError(
-                        f"{self.url}: the answer broke off before its end; the service went away, or "
-                        "events of a log were removed before they were sent: its log says which"
-                    )
                 if not repeatable:
                     break
             # Waiting for an answer that would come too late helps nobody.

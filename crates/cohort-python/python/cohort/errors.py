@@ -1,5 +1,7 @@
 """What can go wrong, with the same sentences as on the command line."""
 
+import http.client
+
 __all__ = ["BadInput", "CohortError", "Failed", "ServiceError"]
 
 
@@ -25,3 +27,13 @@ class ServiceError(CohortError):
         self.code = code
         #: The status of the answer; ``None`` where there was none.
         self.status = status
+
+
+def cause_of(lost: Exception) -> str:
+    """Why there was no whole answer, in words."""
+    if isinstance(lost, http.client.IncompleteRead):
+        return (
+            "the answer broke off before its end (of a log: events may have been removed before they "
+            "were sent, and the service's log says so)"
+        )
+    return str(lost) or type(lost).__name__

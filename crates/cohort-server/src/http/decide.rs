@@ -39,18 +39,6 @@ pub struct Candidate {
     pub features: Option<ItemFeatures>,
 }
 
-impl Candidate {
-    /// How much memory it takes, roughly.
-    pub(super) fn bytes(&self) -> usize {
-        let features = match self.features.as_ref().map(|features| &features.0) {
-            Some(Given::Vector(vector)) => size_of_val(&vector[..]),
-            Some(Given::Json(features)) => features.bytes(),
-            None => 0,
-        };
-        size_of::<Self>() + self.id.len() + features
-    }
-}
-
 /// Decide for one user.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use cohort_features::{ContextFeatures, UserFeatures};
+use cohort_features::{ContextFeatures, Given, UserFeatures};
 use hashbrown::HashSet;
 use rand::TryRng;
 use rand::rngs::SysRng;
@@ -169,7 +169,7 @@ impl Service {
         if (items as u64).saturating_mul((dim * dim) as u64) > limit {
             return Err(Refusal::TooMuchWork { users: 1, items, dim, limit }.into());
         }
-        let shared: usize = wanted.items.iter().flatten().map(Candidate::bytes).sum();
+        let shared: usize = wanted.items.iter().flatten().map(bytes_of).sum();
         let sharing = slots.iter().filter(|slot| slot.items.is_none()).count();
         let (found, limit) = (shared.saturating_mul(sharing), COPIED * self.config.body_bytes);
         match found > limit {
@@ -180,6 +180,16 @@ impl Service {
             false => Ok(()),
         }
     }
+}
+
+/// How much memory a candidate takes, roughly.
+fn bytes_of(candidate: &Candidate) -> usize {
+    let features = match candidate.features.as_ref().map(|features| &features.0) {
+        Some(Given::Vector(vector)) => size_of_val(&vector[..]),
+        Some(Given::Json(features)) => features.bytes(),
+        None => 0,
+    };
+    size_of::<Candidate>() + candidate.id.len() + features
 }
 
 fn new_id() -> Result<String, ApiError> {
