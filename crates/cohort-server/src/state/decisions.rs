@@ -332,7 +332,7 @@ mod tests {
     use super::*;
     use crate::event::Ranking;
     use proptest::prelude::*;
-    use std::collections::HashMap;
+    use std::collections::{HashMap, hash_map};
     use std::time::{Duration, Instant};
 
     fn decision(id: &str, user: u32, status: Status) -> Decision {
@@ -378,8 +378,8 @@ mod tests {
                 match step {
                     Step::Insert(id, user, shown) => {
                         let status = if shown { Status::Open } else { Status::NotShown };
-                        if !plain.contains_key(&name(id)) {
-                            plain.insert(name(id), (user, status));
+                        if let hash_map::Entry::Vacant(place) = plain.entry(name(id)) {
+                            place.insert((user, status));
                             decisions.insert(decision(&name(id), user, status));
                         }
                     }
