@@ -75,6 +75,7 @@ pub(super) fn together(before: Option<Answer>, next: Answer) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::Refusal;
     use crate::engine::request::{ForUser, Offer};
 
     #[test]
@@ -104,5 +105,32 @@ mod tests {
         let all = parts(Request::Reward { app: "shop".to_owned(), rewards }, 256);
         assert_eq!(all.count(), 1000usize.div_ceil(13));
         assert_eq!(parts(Request::ListApps, 1000).count(), 1);
+    }
+    #[test]
+    fn answers_of_parts_are_told_together_in_their_order() {
+        let refused = |limit: usize| Refusal::TooManyUsers { limit };
+        let limits = |answer: Answer| -> Vec<usize> {
+            let of = |refusal: Refusal| match refusal {
+                Refusal::TooManyUsers { limit } => limit,
+                _ => panic!("another refusal"),
+            };
+            match answer {
+                Answer::Decided(all) => {
+                    all.into_iter().filter_map(|one| one.err().map(of)).collect()
+                }
+                Answer::Rewarded(all) => {
+                    all.into_iter().filter_map(|one| one.err().map(of)).collect()
+                }
+                _ => panic!("another answer"),
+            }
+        };
+        let decided =
+            |from: usize| Answer::Decided(vec![Err(refused(from)), Err(refused(from + 1))]);
+        let rewarded =
+            |from: usize| Answer::Rewarded(vec![Err(refused(from)), Err(refused(from + 1))]);
+        for of in [&decided as &dyn Fn(usize) -> Answer, &rewarded] {
+            let all = [0, 2, 4].into_iter().fold(None, |all, from| Some(together(all, of(from))));
+            assert_eq!(limits(all.unwrap()), [0, 1, 2, 3, 4, 5]);
+        }
     }
 }
