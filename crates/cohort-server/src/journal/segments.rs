@@ -3,6 +3,10 @@
 //! A segment that has become large is marked as synced to its end and never written again, and the next
 //! begins. So the beginning of the journal is forgotten by
 //! removing files, and a copy of the files is a copy of the journal.
+//!
+//! Stores that were measured beside it (bench/RESULTS.md, section 11): an LSM tree takes about as many rewards a second, and
+//! as much disk as before when half of it was removed; raft-engine takes fewer rewards, and opens sooner. Both take fewer lines
+//! of our own.
 
 use std::fs::{File, OpenOptions};
 use std::io;
