@@ -2,8 +2,9 @@
 
 use std::io::{self, Read, Write};
 
-use crate::encoder::{Encoder, EncoderSettings, Seen, SeenName};
+use crate::encoder::{Encoder, EncoderSettings};
 use crate::features::{Features, Kind, hash_of};
+use crate::learning::{Seen, SeenName};
 use crate::moments::Moments;
 
 /// The longest word and the longest list that are read.

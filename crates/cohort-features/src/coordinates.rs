@@ -16,7 +16,7 @@ use hashbrown::HashMap;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::features::Kind;
-use crate::moments::Moments;
+use crate::moments::{Moments, standardise};
 
 /// Names that are kept. Features beyond them have a place and a sign like all others, and are not known by
 /// name; numbers among them are not standardised.
@@ -39,13 +39,47 @@ pub struct Named {
     pub sign: f64,
     /// Of a number: how large it usually is. Of a list: how long.
     pub moments: Moments,
-    /// The same of what was seen since, which counts once it is learned.
-    pub(crate) pending: Moments,
 }
 
-impl Named {
-    pub(crate) fn place_and_sign(&self) -> (usize, f64) {
-        (self.place, self.sign)
+/// What every vector needs of a feature that was seen: apart from its name, so that many fit into the cache.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spot {
+    /// Its coordinate; of a list, whose numbers have theirs, none.
+    pub place: usize,
+    /// Its sign there.
+    pub sign: f64,
+    /// Its usual mean and standard deviation, if it is a number.
+    mean: f64,
+    deviation: f64,
+    /// What was seen since, which counts once it is learned.
+    pub pending: Moments,
+    /// How often it was seen before.
+    known: f64,
+}
+
+impl Spot {
+    fn new(place: usize, sign: f64) -> Self {
+        let pending = Moments::default();
+        Self { place, sign, mean: 0.0, deviation: 0.0, pending, known: 0.0 }
+    }
+
+    /// Its moments have changed.
+    fn measure(&mut self, moments: &Moments) {
+        (self.mean, self.deviation) = (moments.mean, moments.deviation());
+        (self.known, self.pending) = (moments.count, Moments::default());
+    }
+
+    /// One more number, or the size of a list. Says whether as many were seen as were known before.
+    #[inline]
+    pub fn gather(&mut self, number: f64) -> bool {
+        self.pending.add(number);
+        self.pending.count >= self.known
+    }
+
+    /// A number as [`Moments::standardise`] makes it.
+    #[inline]
+    pub fn standardise(&self, number: f64) -> f64 {
+        standardise(number, self.mean, self.deviation)
     }
 }
 
@@ -56,6 +90,8 @@ pub struct Coordinates {
     /// The first coordinate that a feature can have: before it is the constant.
     first: usize,
     named: Vec<Named>,
+    /// Of each of them.
+    spots: Vec<Spot>,
     by_hash: HashMap<u64, u32, BuildHasherDefault<AsItIs>>,
     /// How many features each coordinate has.
     shared: Vec<u32>,
@@ -90,6 +126,7 @@ impl Coordinates {
             seed,
             first,
             named: Vec::new(),
+            spots: Vec::new(),
             by_hash,
             shared,
             free: dim - first,
@@ -123,12 +160,31 @@ impl Coordinates {
         self.by_hash.get(&hash).map(|number| *number as usize)
     }
 
-    pub(crate) fn get(&self, number: usize) -> &Named {
-        &self.named[number]
+    pub(crate) fn spot(&self, number: usize) -> &Spot {
+        &self.spots[number]
     }
 
-    pub(crate) fn get_mut(&mut self, number: usize) -> &mut Named {
-        &mut self.named[number]
+    pub(crate) fn spot_mut(&mut self, number: usize) -> &mut Spot {
+        &mut self.spots[number]
+    }
+
+    /// Adds to what is known of a number or a list; what was gathered is part of that.
+    pub(crate) fn measure(&mut self, number: usize, moments: &Moments) {
+        if let (Some(named), Some(spot)) = (self.named.get_mut(number), self.spots.get_mut(number)) {
+            named.moments.merge(moments);
+            spot.measure(&named.moments);
+        }
+    }
+
+    /// Coordinate and sign of a feature that was seen. A number or a flag may have the name of what was a list before: it
+    /// has a place as if it was not known by name.
+    #[inline]
+    pub(crate) fn place_and_sign(&self, number: usize) -> (usize, f64) {
+        let Spot { place, sign, .. } = self.spots[number];
+        match place {
+            usize::MAX => self.of_stranger(self.named[number].hash, false),
+            _ => (place, sign),
+        }
     }
 
     /// Coordinate and sign of a feature that is not known by name.
@@ -155,11 +211,7 @@ impl Coordinates {
             }
         }
         self.shared[place] += 1;
-        self.by_hash.insert(hash, self.named.len() as u32);
-        let (moments, pending) = (Moments::default(), Moments::default());
-        let (name, sign) = (name.into(), sign(seeded));
-        self.named.push(Named { hash, name, kind, crossed, place, sign, moments, pending });
-        self.named.len() - 1
+        self.keep(hash, name, kind, crossed, (place, sign(seeded)))
     }
 
     /// Remembers a list, which has no place itself: its numbers have.
@@ -167,11 +219,21 @@ impl Coordinates {
         if let Some(known) = self.find(hash) {
             return known;
         }
+        self.keep(hash, name, Kind::List, false, (usize::MAX, 1.0))
+    }
+
+    fn keep(
+        &mut self,
+        hash: u64,
+        name: &str,
+        kind: Kind,
+        crossed: bool,
+        (place, sign): (usize, f64),
+    ) -> usize {
         self.by_hash.insert(hash, self.named.len() as u32);
-        let (moments, pending) = (Moments::default(), Moments::default());
-        let (name, place, sign) = (name.into(), usize::MAX, 1.0);
-        let kind = Kind::List;
-        self.named.push(Named { hash, name, kind, crossed: false, place, sign, moments, pending });
+        self.spots.push(Spot::new(place, sign));
+        let (name, moments) = (name.into(), Moments::default());
+        self.named.push(Named { hash, name, kind, crossed, place, sign, moments });
         self.named.len() - 1
     }
 

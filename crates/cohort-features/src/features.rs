@@ -1,5 +1,7 @@
 //! Which features does an object have? A flat list, read once, that belongs to no app.
 
+use std::sync::LazyLock;
+
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Whose features they are.
@@ -21,6 +23,13 @@ impl Side {
             Self::Context => "context",
             Self::User => "user",
         }
+    }
+
+    /// The hash of its name.
+    pub(crate) fn hash(self) -> u64 {
+        static HASHES: LazyLock<[u64; 3]> =
+            LazyLock::new(|| [Side::Item, Side::Context, Side::User].map(|side| hash_of(side.name())));
+        HASHES[self as usize]
     }
 }
 
@@ -171,5 +180,20 @@ impl Features {
         self.names.push_str(name);
         self.numbers.extend_from_slice(list);
         self.atoms.push(Atom { hash, space, kind, value, name: at, list: of_list });
+    }
+
+    /// Adds a word of a name, unless it is there already among the features from `first` on.
+    pub(crate) fn push_word(&mut self, name: &str, word: &str, space: u64, first: usize) {
+        let start = self.names.len();
+        self.names.push_str(name);
+        self.names.push('=');
+        self.names.push_str(word);
+        let hash = hash_of(&self.names[start..]);
+        if self.atoms[first..].iter().any(|known| known.hash == hash) {
+            return self.names.truncate(start);
+        }
+        let at = (start as u32, (self.names.len() - start) as u32);
+        let (kind, value, list) = (Kind::Category, 1.0, (self.numbers.len() as u32, 0));
+        self.atoms.push(Atom { hash, space, kind, value, name: at, list });
     }
 }

@@ -5,8 +5,10 @@
 //! | --- | --- |
 //! | [`Features`] | which features does an object have? |
 //! | `reading` | how is JSON read? |
+//! | `read_names` | which name is read, and was it read before? |
 //! | `unreadable` | what is refused, and in which words? |
 //! | [`Encoder`] | which vector do they become? |
+//! | [`learning`](Known) | what is to be learned before? |
 //! | [`coordinates`](Coordinates) | which coordinate does a feature have, and with which sign? |
 //! | [`Moments`] | how large is a number usually? |
 //! | [`explain`](Contribution) | what does each feature add to a prediction? |
@@ -40,15 +42,18 @@ pub mod effects;
 mod encoder;
 mod explain;
 mod features;
+mod learning;
 mod moments;
+mod read_names;
 mod reading;
 mod unreadable;
 
 pub use coordinates::{Coordinates, Named};
 pub use effects::ItemEffects;
-pub use encoder::{Encoder, EncoderSettings, Offer, Seen, SeenName, TooManyPairs};
+pub use encoder::{Encoder, EncoderSettings, Offer, TooManyPairs};
 pub use explain::Contribution;
 pub use features::{Atom, Features, Kind, Side};
+pub use learning::{Known, Seen, SeenName};
 pub use moments::Moments;
 pub use reading::{ContextFeatures, Given, ItemFeatures, UserFeatures, is_no_number};
 pub use unreadable::Unreadable;

@@ -48,10 +48,7 @@ impl Moments {
     /// How many standard deviations a number is from the mean, at most four; 0 where nothing is
     /// known of such numbers.
     pub fn standardise(&self, number: f64) -> f64 {
-        match self.deviation() {
-            0.0 => 0.0,
-            deviation => ((number - self.mean) / deviation).clamp(-FURTHEST, FURTHEST),
-        }
+        standardise(number, self.mean, self.deviation())
     }
 
     /// The root of the mean square.
@@ -60,5 +57,14 @@ impl Moments {
             true => (self.mean * self.mean + self.squares / self.count).sqrt(),
             false => 0.0,
         }
+    }
+}
+
+/// [`Moments::standardise`] of numbers with that mean and that standard deviation.
+#[inline]
+pub(crate) fn standardise(number: f64, mean: f64, deviation: f64) -> f64 {
+    match deviation {
+        0.0 => 0.0,
+        deviation => ((number - mean) / deviation).clamp(-FURTHEST, FURTHEST),
     }
 }

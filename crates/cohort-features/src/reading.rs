@@ -20,6 +20,7 @@ use serde::Deserialize;
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::features::{Features, Kind, Side, hash_of};
+use crate::read_names::{Place, ReadNames, Twice};
 use crate::unreadable::{
     MAX_DEPTH, MAX_FEATURES, MAX_LIST, MAX_NAME, MAX_NUMBER, MAX_WORD, Unreadable,
 };
@@ -88,69 +89,72 @@ impl Features {
 #[derive(Default)]
 struct Scratch {
     path: String,
-    keys: Vec<u64>,
+    names: ReadNames,
     features: usize,
-    names: usize,
+    text: usize,
 }
 
 thread_local! {
-    static SCRATCH: Cell<Option<Scratch>> = const { Cell::new(None) };
+    /// Of each side.
+    static SCRATCH: [Cell<Option<Scratch>>; 3] = const { [const { Cell::new(None) }; 3] };
 }
 
 /// What is being read.
 struct Reader {
     features: Features,
     side: Side,
-    /// The name of what is read, with all that it is inside of.
+    /// What the innermost object is called, with all that it is inside of, and the hash of it.
     path: String,
-    /// The hash of it, where it is that of a value.
-    hash: u64,
+    inside: u64,
+    /// Its number, and where its names begin among those of all objects that are open.
+    object: u32,
+    first: usize,
+    names: ReadNames,
     /// The hash of the namespace.
     space: u64,
     depth: usize,
-    /// Hashes of the names of the objects that are open …
-    keys: Vec<u64>,
-    /// … those of the innermost from here on.
-    innermost: usize,
 }
 
 impl Reader {
     fn new(side: Side) -> Self {
-        let Scratch { mut path, keys, features, names } = SCRATCH.take().unwrap_or_default();
+        let scratch = SCRATCH.with(|scratch| scratch[side as usize].take());
+        let Scratch { mut path, mut names, features, text } = scratch.unwrap_or_default();
         path.push_str(side.name());
+        names.begin();
         let features = Features {
-            names: String::with_capacity(names),
+            names: String::with_capacity(text),
             atoms: Vec::with_capacity(features),
             numbers: Vec::new(),
         };
-        let space = hash_of(&path);
-        Self { features, side, space, path, hash: space, depth: 0, keys, innermost: 0 }
+        let space = side.hash();
+        let (inside, object, first, depth) = (space, 0, 0, 0);
+        Self { features, side, path, inside, object, first, names, space, depth }
     }
 
     /// What was read.
     fn done(mut self) -> Features {
-        let (features, names) = (self.features.atoms.len(), self.features.names.len());
+        let (features, text) = (self.features.atoms.len(), self.features.names.len());
         self.path.clear();
-        self.keys.clear();
-        SCRATCH.set(Some(Scratch { path: self.path, keys: self.keys, features, names }));
+        let scratch = Scratch { path: self.path, names: self.names, features, text };
+        SCRATCH.with(|kept| kept[self.side as usize].set(Some(scratch)));
         self.features
     }
 
-    fn push<E: de::Error>(&mut self, kind: Kind, value: f64, list: &[f32]) -> Result<(), E> {
-        self.push_as(self.hash, kind, value, list)
+    /// The name of what is read, with all that it is inside of.
+    fn name(&self) -> &str {
+        self.names.path().0
     }
 
-    fn push_as<E: de::Error>(
-        &mut self,
-        hash: u64,
-        kind: Kind,
-        value: f64,
-        list: &[f32],
-    ) -> Result<(), E> {
-        if self.features.atoms.len() >= MAX_FEATURES {
-            return Err(E::custom(Unreadable::Many));
+    fn check_room<E: de::Error>(&self) -> Result<(), E> {
+        match self.features.atoms.len() < MAX_FEATURES {
+            true => Ok(()),
+            false => Err(E::custom(Unreadable::Many)),
         }
-        self.features.push_hashed((&self.path, hash), self.space, kind, value, list);
+    }
+
+    fn push<E: de::Error>(&mut self, kind: Kind, value: f64, list: &[f32]) -> Result<(), E> {
+        self.check_room()?;
+        self.features.push_hashed(self.names.path(), self.space, kind, value, list);
         Ok(())
     }
 
@@ -162,7 +166,7 @@ impl Reader {
     }
 
     fn no_number<E: de::Error>(&self, found: &str) -> E {
-        E::custom(Unreadable::Number { name: self.path.clone(), found: found.to_owned() })
+        E::custom(Unreadable::Number { name: self.name().to_owned(), found: found.to_owned() })
     }
 
     /// A category: the name and the word behind a `=`.
@@ -174,42 +178,33 @@ impl Reader {
         if is_no_number(word) {
             return Err(self.no_number(&format!("the word \"{word}\"")));
         }
-        let length = self.path.len();
-        self.path.push('=');
-        self.path.push_str(word);
-        let hash = hash_of(&self.path);
-        let pushed = match set {
-            Some(first) if self.features.atoms[first..].iter().any(|known| known.hash == hash) => {
-                Ok(())
-            }
-            _ => self.push_as(hash, Kind::Category, 1.0, &[]),
-        };
-        self.path.truncate(length);
-        pushed
+        self.check_room()?;
+        let known = set.unwrap_or(self.features.atoms.len());
+        self.features.push_word(self.names.path().0, word, self.space, known);
+        Ok(())
     }
 
     fn long<E: de::Error>(&self, name: &str) -> E {
         E::custom(Unreadable::Long { name: name.chars().take(60).collect() })
     }
 
-    /// All names and values of an object.
+    /// All names and values of an object, which is called as `path` says.
     fn object<'de, A: MapAccess<'de>>(&mut self, mut map: A) -> Result<(), A::Error> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err(de::Error::custom(Unreadable::Deep { name: self.path.clone() }));
         }
-        let (outside, length) = (self.innermost, self.path.len());
-        self.innermost = self.keys.len();
+        let outside = (self.object, self.first);
+        (self.object, self.first) = self.names.open();
         while let Some(is_ignored) = map.next_key_seed(Key(self))? {
             if is_ignored {
                 map.next_value::<IgnoredAny>()?;
             } else {
                 map.next_value_seed(Value(self))?;
             }
-            self.path.truncate(length);
         }
-        self.keys.truncate(self.innermost);
-        self.innermost = outside;
+        self.names.close(self.first);
+        (self.object, self.first) = outside;
         self.depth -= 1;
         Ok(())
     }
@@ -225,7 +220,7 @@ pub fn is_no_number(word: &str) -> bool {
     ["nan", "inf", "infinity"].iter().any(|none| bare.eq_ignore_ascii_case(none))
 }
 
-/// A name: appended to the path. Says whether it is ignored.
+/// A name. Says whether it is ignored.
 struct Key<'a>(&'a mut Reader);
 
 impl<'de> DeserializeSeed<'de> for Key<'_> {
@@ -246,29 +241,19 @@ impl Visitor<'_> for Key<'_> {
     fn visit_str<E: de::Error>(self, name: &str) -> Result<bool, E> {
         let reader = self.0;
         // Names that are ignored are counted too: looking through them takes time.
-        let known = reader.keys.len() - reader.innermost;
-        if known >= 2 * MAX_FEATURES {
+        if reader.names.count(reader.first) >= 2 * MAX_FEATURES {
             return Err(E::custom(Unreadable::Many));
         }
-        let (is_ignored, length) = (name.starts_with('_'), reader.path.len());
-        if !is_ignored && length + name.len() >= MAX_NAME {
+        if !name.starts_with('_') && reader.path.len() + name.len() >= MAX_NAME {
             return Err(reader.long(name));
         }
-        reader.path.push('.');
-        reader.path.push_str(name);
-        reader.hash = hash_of(&reader.path);
-        if reader.keys[reader.innermost..].contains(&reader.hash) {
-            return Err(E::custom(Unreadable::Twice { name: name.to_owned() }));
-        }
-        reader.keys.push(reader.hash);
-        if is_ignored {
-            reader.path.truncate(length);
-        }
-        Ok(is_ignored)
+        let place = Place { object: reader.object, path: &reader.path, inside: reader.inside };
+        let read = reader.names.read(&place, reader.first, name);
+        read.map_err(|Twice| E::custom(Unreadable::Twice { name: name.to_owned() }))
     }
 }
 
-/// A value, whose name is the path.
+/// A value, whose name was read last.
 struct Value<'a>(&'a mut Reader);
 
 impl<'de> DeserializeSeed<'de> for Value<'_> {
@@ -321,19 +306,23 @@ impl<'de> Visitor<'de> for Value<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
         let reader = self.0;
-        let outside = reader.space;
+        let (outside, inside, length) = (reader.space, reader.inside, reader.path.len());
+        let (path, hash) = reader.names.path();
+        reader.path.push_str(&path[length..]);
+        reader.inside = hash;
         if reader.depth == 1 {
             reader.space = hash_of(&reader.path[reader.side.name().len() + 1..]);
         }
         reader.object(map)?;
-        reader.space = outside;
+        reader.path.truncate(length);
+        (reader.space, reader.inside) = (outside, inside);
         Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
         let reader = self.0;
         let refused =
-            |reader: &Reader| de::Error::custom(Unreadable::List { name: reader.path.clone() });
+            |reader: &Reader| de::Error::custom(Unreadable::List { name: reader.name().to_owned() });
         let (first, mut words) = (reader.features.atoms.len(), 0);
         let mut numbers = Vec::new();
         while let Some(member) = list.next_element_seed(Member(reader, first))? {

@@ -163,6 +163,31 @@ fn a_million_names_take_bounded_memory_and_too_many_interactions_are_refused() {
     assert!(encoder.look(&offer).unwrap_err().to_string().contains("40000 interactions"));
 }
 
+/// A name need not be of one kind: what was a list can be a number in the next request.
+#[test]
+fn a_name_may_be_a_list_once_and_something_else_another_time() {
+    let forms = ["[1, 2]", "3", "true", "[0.5]", "\"word\"", "{\"a\": 1}", "null", "[1, 2]", "4"];
+    for dim in [1, 2, 8] {
+        for first in 0..forms.len() {
+            let mut encoder = Encoder::new(dim, EncoderSettings::default());
+            let context = Features::parse(Side::Context, r#"{"a": 1, "b": "x"}"#).unwrap();
+            for form in forms[first..].iter().chain(&forms[..first]) {
+                let both = [item(&format!(r#"{{"a": {form}}}"#)), item(r#"{"b": 1}"#)];
+                let offer =
+                    Offer { items: both.iter().collect(), context: Some(&context), user: None };
+                let mut rows = Vec::new();
+                encoder.encode_seen(&offer, &mut rows).unwrap();
+                assert!(rows.len() == 2 * dim && rows.iter().all(|x| x.is_finite()));
+                let theta: Vec<f64> = (0..dim).map(|at| 1.0 + at as f64).collect();
+                let parts = encoder.explain(&offer, &both[0], &theta);
+                let sum: f64 = parts.iter().map(|part| part.part).sum();
+                let expected: f64 = rows[..dim].iter().zip(&theta).map(|(x, t)| x * t).sum();
+                assert!((sum - expected).abs() < 1e-9, "{form}: {sum} {expected}");
+            }
+        }
+    }
+}
+
 fn value() -> impl Strategy<Value = Value> {
     prop_oneof![
         Just(Value::Null),
@@ -198,6 +223,7 @@ proptest! {
         };
         let mut encoder = Encoder::new(dim, settings.clone());
         let mut told = Encoder::new(dim, settings.clone());
+        let mut at_once = Encoder::new(dim, settings.clone());
         let mut plain = Plain { dim, seed, places: Vec::new(), numbers: Default::default() };
         for (at, (items, context)) in offers.iter().enumerate() {
             let read: Vec<Features> = items.iter().map(|one| item(&one.to_string())).collect();
@@ -213,6 +239,8 @@ proptest! {
                 encoder.encode(&offer, &mut rows);
             }
             told.encode(&offer, &mut again);
+            prop_assert_eq!(&rows, &again);
+            at_once.encode_seen(&offer, &mut again).unwrap();
             prop_assert_eq!(&rows, &again);
             let expected = plain.encode(items, context);
             for (row, expected) in rows.chunks(dim).zip(&expected) {

@@ -67,13 +67,17 @@ impl Engine {
         group: &mut Group,
     ) -> Result<Vec<f64>, Refusal> {
         let mut rows = Vec::new();
-        let seen = match self.app_mut(app)?.encoder_mut() {
-            Some(encoder) => encoder.look(offer)?,
-            None => return Err(Refusal::NotJson),
+        let encoder = self.app_mut(app)?.encoder_mut().ok_or(Refusal::NotJson)?;
+        let has_new_pairs = match encoder.encode_known(offer, &mut rows)? {
+            json::Known::Encoded { has_new_pairs } => has_new_pairs,
+            json::Known::First(seen) => {
+                self.record_seen(at_ms, app, seen, group)?;
+                let encoder = self.app(app)?.encoder().ok_or(Refusal::NotJson)?;
+                encoder.encode(offer, &mut rows)
+            }
         };
-        self.record_seen(at_ms, app, seen, group)?;
-        let encoder = self.app(app)?.encoder().ok_or(Refusal::NotJson)?;
-        if encoder.encode(offer, &mut rows) {
+        if has_new_pairs {
+            let encoder = self.app(app)?.encoder().ok_or(Refusal::NotJson)?;
             let seen = encoder.look_at_pairs(offer);
             self.record_seen(at_ms, app, seen, group)?;
             if let Some(encoder) = self.app(app)?.encoder() {
