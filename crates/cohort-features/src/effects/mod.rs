@@ -9,11 +9,10 @@
 //!        + noise                                            σ²
 //! ```
 //!
-//! All three variances are estimated from what was seen, by moments: τ² from how much items' residuals differ more
-//! than chance lets them (one-way analysis of variance, groups of unequal size), σ² from how much a user's
-//! answers to one item differ, s² from what is left of the surprise at first answers. An effect is then the
-//! mean of its residuals, shrunk by how many there are; without evidence it is nothing, so a new item
-//! starts from its features alone.
+//! How much of each there is comes from what was seen: how far effects of items are shrunk from what would have foretold
+//! answers best (see `shrinkage`), σ² from how much a user's answers to one item differ, s² from what is left of the
+//! surprise at first answers. An effect is the mean of its residuals, shrunk by how many there are; without evidence it is
+//! nothing, so a new item starts from its features alone.
 //!
 //! Every reward changes a handful of sums, and a score costs some look-ups an item. The policy is taught what is left of
 //! a reward without the item's effect ([`ItemEffects::learn`] tells it): else users' coefficients would
@@ -27,6 +26,7 @@
 //! look better and better, and uncertainty about everything else stays what it is.
 
 mod cohorts;
+mod shrinkage;
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -36,6 +36,7 @@ use hashbrown::HashMap;
 use cohort::Score;
 
 use cohorts::CohortEffects;
+use shrinkage::Shrinkage;
 
 /// Items whose effect is known; further ones have none until one of these is forgotten.
 const MAX_ITEMS: usize = 1 << 20;
@@ -76,6 +77,7 @@ pub struct ItemEffects {
     /// Items of the pairs of each user, in the order in which they came.
     of_users: HashMap<u64, Vec<u64>>,
     cohorts: CohortEffects,
+    shrinkage: Shrinkage,
     /// Of all residuals: how many, their sum, the sum of their squares.
     count: f64,
     sum: f64,
@@ -228,10 +230,12 @@ impl ItemEffects {
         if !self.items.contains_key(&item) && self.items.len() >= MAX_ITEMS {
             return;
         }
+        let centre = self.centre();
         self.count += 1.0;
         self.sum += residual;
         self.squares += residual * residual;
         let known = self.items.entry(item).or_default();
+        self.shrinkage.judge(known, centre, residual);
         if known.count > 0.0 {
             self.between -= known.sum * known.sum / known.count;
         }
@@ -289,23 +293,18 @@ impl ItemEffects {
         self.count == 0.0
     }
 
+    /// The mean of all residuals.
+    fn centre(&self) -> f64 {
+        if self.count > 0.0 { self.sum / self.count } else { 0.0 }
+    }
+
     fn variances(&self) -> Variances {
-        let (items, count) = (self.items.len() as f64, self.count);
         let mut found = Variances {
-            centre: if count > 0.0 { self.sum / count } else { 0.0 },
-            item_ratio: f64::INFINITY,
+            centre: self.centre(),
+            item_ratio: self.shrinkage.best(self.count).unwrap_or_else(|| self.ratio_of_moments()),
             cohort_ratio: self.cohorts.ratio(),
             pair_ratio: f64::INFINITY,
         };
-        if items >= 2.0 && count > items {
-            let within = ((self.squares - self.between) / (count - items)).max(0.0);
-            let between = (self.between - self.sum * self.sum / count) / (items - 1.0);
-            let size = (count - self.counts_squared / count) / (items - 1.0);
-            let of_items = (between - within) / size;
-            if of_items > 0.0 && of_items > 1e-9 * within {
-                found.item_ratio = within / of_items;
-            }
-        }
         if self.repeats > 0.0 && self.surprise > 0.0 {
             // While few answered twice, answers are taken to differ as much as surprises do.
             let noise = (self.repeat_squares + DOUBT * self.surprise) / (self.repeats + DOUBT);
@@ -315,6 +314,23 @@ impl ItemEffects {
             }
         }
         found
+    }
+
+    /// What moments make of how far effects of items are shrunk: a one-way analysis of variance, of groups of unequal
+    /// size.
+    fn ratio_of_moments(&self) -> f64 {
+        let (items, count) = (self.items.len() as f64, self.count);
+        if items < 2.0 || count <= items {
+            return f64::INFINITY;
+        }
+        let within = ((self.squares - self.between) / (count - items)).max(0.0);
+        let between = (self.between - self.sum * self.sum / count) / (items - 1.0);
+        let size = (count - self.counts_squared / count) / (items - 1.0);
+        let of_items = (between - within) / size;
+        match of_items > 0.0 && of_items > 1e-9 * within {
+            true => within / of_items,
+            false => f64::INFINITY,
+        }
     }
 
     /// Writes all that was learned.
@@ -349,6 +365,22 @@ impl ItemEffects {
             put(out, &[pair.counted, pair.residuals])?;
         }
         self.cohorts.save(out)
+    }
+
+    /// Whether it is known how far effects are shrunk.
+    pub fn has_shrinkage(&self) -> bool {
+        !self.shrinkage.is_empty()
+    }
+
+    /// Writes that.
+    pub fn save_shrinkage(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.shrinkage.save(out)
+    }
+
+    /// Reads what [`ItemEffects::save_shrinkage`] wrote, after all else.
+    pub fn load_shrinkage(&mut self, from: &mut dyn Read) -> io::Result<()> {
+        self.shrinkage = Shrinkage::load(from)?;
+        Ok(())
     }
 
     /// Reads what [`ItemEffects::save_cohorts`] wrote, after all else.

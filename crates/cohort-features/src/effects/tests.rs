@@ -49,6 +49,27 @@ fn effects_of_items_are_found_and_shrunk() {
     assert!(error < of_means && error < square(truth), "{error} {of_means}");
 }
 
+/// Items that disappoint at first are not shown again: effects are not taken to be larger than they are.
+#[test]
+fn effects_are_not_overrated_where_the_bad_are_dropped() {
+    let mut rng = ChaCha8Rng::seed_from_u64(11);
+    let mut normal = |scale: f64| scale * (0..12).map(|_| rng.random::<f64>() - 0.5).sum::<f64>();
+    let truth: Vec<f64> = (0..2000).map(|_| normal(0.3)).collect();
+    let mut effects = ItemEffects::default();
+    for step in 0..6000u64 {
+        // Of ten items the one that seems best.
+        let item = (0..10u64)
+            .map(|at| (step * 7919 + at * 104_729) % 2000)
+            .max_by(|a, b| effects.of(*a).0.total_cmp(&effects.of(*b).0))
+            .unwrap();
+        let reward = truth[item as usize] + normal(1.0);
+        effects.learn(step as usize, None, item, 0.0, reward);
+    }
+    // Noise 1 and effects of variance 0.09.
+    let (by_moments, found) = (effects.ratio_of_moments(), effects.variances().item_ratio);
+    assert!((8.0..=16.0).contains(&found), "{found}, by moments {by_moments}");
+}
+
 #[test]
 fn what_a_user_answered_before_counts_as_far_as_answers_are_the_same() {
     // Always the same answer: it is foretold, and there is nothing left to try.
@@ -109,6 +130,9 @@ fn cohorts_have_effects_of_their_own_where_they_differ() {
     effects.save_cohorts(&mut more).unwrap();
     let mut loaded = ItemEffects::load(&mut bytes.as_slice()).unwrap();
     loaded.load_cohorts(&mut more.as_slice()).unwrap();
+    let mut more = Vec::new();
+    effects.save_shrinkage(&mut more).unwrap();
+    loaded.load_shrinkage(&mut more.as_slice()).unwrap();
     assert_eq!(loaded, effects);
     effects.forget(4);
     let forgotten = effects.foretold(&effects.variances(), 4, 0);
@@ -124,6 +148,11 @@ fn it_is_kept_and_forgets() {
     effects.save_cohorts(&mut more).unwrap();
     let mut loaded = ItemEffects::load(&mut bytes.as_slice()).unwrap();
     loaded.load_cohorts(&mut more.as_slice()).unwrap();
+    // What an earlier version kept has only moments to tell how far effects are shrunk.
+    assert_eq!(loaded.variances().item_ratio, effects.ratio_of_moments());
+    let mut more = Vec::new();
+    effects.save_shrinkage(&mut more).unwrap();
+    loaded.load_shrinkage(&mut more.as_slice()).unwrap();
     assert_eq!(loaded, effects);
     assert!(ItemEffects::load(&mut &bytes[..bytes.len() - 1]).is_err());
     effects.forget(7);

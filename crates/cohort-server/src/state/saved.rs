@@ -45,6 +45,8 @@ const FEATURES_OF_APP: u32 = 0x0A99_FEA7;
 const EFFECTS_OF_APP: u32 = 0x0A99_EFFE;
 /// Before the end of an app: effects of its items for cohorts. An app without has none.
 const EFFECTS_OF_COHORTS: u32 = 0x0A99_EFC0;
+/// Before the end of an app: how far effects of its items are shrunk. An app of an earlier version has none.
+const EFFECTS_SHRUNK: u32 = 0x0A99_EF5A;
 /// Added to a decision's status where it is of the control group.
 const OF_CONTROL: u8 = 4;
 /// After every app: that reader and writer agree where it ends.
@@ -168,6 +170,10 @@ impl State {
                 app.effects.load_cohorts(&mut from)?;
                 mark = from.take_u32()?;
             }
+            if mark == EFFECTS_SHRUNK {
+                app.effects.load_shrinkage(&mut from)?;
+                mark = from.take_u32()?;
+            }
             if mark != END_OF_APP {
                 return Err(Malformed::odd(format!("app `{name}` does not end where it should")));
             }
@@ -255,6 +261,10 @@ impl FrozenApp {
         if self.effects.has_cohorts() {
             out.put_u32(EFFECTS_OF_COHORTS)?;
             self.effects.save_cohorts(&mut out)?;
+        }
+        if self.effects.has_shrinkage() {
+            out.put_u32(EFFECTS_SHRUNK)?;
+            self.effects.save_shrinkage(&mut out)?;
         }
         Ok(())
     }
