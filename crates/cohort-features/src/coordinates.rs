@@ -105,6 +105,7 @@ pub struct Coordinates {
 pub struct AsItIs(u64);
 
 impl Hasher for AsItIs {
+    #[inline]
     fn finish(&self) -> u64 {
         self.0
     }
@@ -113,6 +114,7 @@ impl Hasher for AsItIs {
         bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
     }
 
+    #[inline]
     fn write_u64(&mut self, hash: u64) {
         self.0 = hash;
     }
@@ -156,14 +158,17 @@ impl Coordinates {
     }
 
     /// The number of a feature among those that were seen.
+    #[inline]
     pub(crate) fn find(&self, hash: u64) -> Option<usize> {
         self.by_hash.get(&hash).map(|number| *number as usize)
     }
 
+    #[inline]
     pub(crate) fn spot(&self, number: usize) -> &Spot {
         &self.spots[number]
     }
 
+    #[inline]
     pub(crate) fn spot_mut(&mut self, number: usize) -> &mut Spot {
         &mut self.spots[number]
     }

@@ -26,6 +26,7 @@ impl Side {
     }
 
     /// The hash of its name.
+    #[inline]
     pub(crate) fn hash(self) -> u64 {
         static HASHES: LazyLock<[u64; 3]> =
             LazyLock::new(|| [Side::Item, Side::Context, Side::User].map(|side| hash_of(side.name())));
@@ -90,6 +91,7 @@ pub struct Features {
 }
 
 /// The hash of a name.
+#[inline]
 pub fn hash_of(name: &str) -> u64 {
     xxh3_64(name.as_bytes())
 }
@@ -100,11 +102,13 @@ pub(crate) fn member(list: u64, index: usize) -> u64 {
 }
 
 /// The hash of an interaction.
+#[inline]
 pub(crate) fn crossed(one: u64, other: u64) -> u64 {
     mix(one.rotate_left(23) ^ mix(other))
 }
 
 /// A bijection of 64 bits in which every bit depends on every other (the end of MurmurHash3).
+#[inline]
 fn mix(mut bits: u64) -> u64 {
     bits = (bits ^ (bits >> 33)).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
     bits = (bits ^ (bits >> 33)).wrapping_mul(0xC4CE_B9FE_1A85_EC53);
@@ -113,6 +117,7 @@ fn mix(mut bits: u64) -> u64 {
 
 impl Features {
     /// All of them.
+    #[inline]
     pub fn atoms(&self) -> &[Atom] {
         &self.atoms
     }
@@ -167,6 +172,7 @@ impl Features {
     }
 
     /// Adds one, the hash of whose name is known.
+    #[inline]
     pub(crate) fn push_hashed(
         &mut self,
         (name, hash): (&str, u64),
@@ -183,6 +189,7 @@ impl Features {
     }
 
     /// Adds a word of a name, unless it is there already among the features from `first` on.
+    #[inline]
     pub(crate) fn push_word(&mut self, name: &str, word: &str, space: u64, first: usize) {
         let start = self.names.len();
         self.names.push_str(name);

@@ -16,6 +16,7 @@ const FURTHEST: f64 = 4.0;
 
 impl Moments {
     /// One more number.
+    #[inline]
     pub fn add(&mut self, number: f64) {
         self.count += 1.0;
         let step = number - self.mean;

@@ -34,6 +34,7 @@ impl ReadName {
         self.is_ignored = name.starts_with('_');
     }
 
+    #[inline]
     fn is(&self, place: &Place, name: &str) -> bool {
         self.object == place.object
             && self.inside == place.inside
@@ -92,10 +93,21 @@ impl ReadNames {
     }
 
     /// The next name of the innermost object; says whether it is ignored.
+    #[inline]
     pub fn read(&mut self, place: &Place, first: usize, name: &str) -> Result<bool, Twice> {
-        // What is found here was not read before, as all names differ.
-        let ahead = self.names[self.read..].iter().take(AHEAD);
-        if let Some(found) = ahead.into_iter().position(|known| known.is(place, name)) {
+        // What is found here or ahead was not read before, as all names differ.
+        if self.names.get(self.read).is_some_and(|known| known.is(place, name)) {
+            let known = &self.names[self.read];
+            self.open.push(known.hash);
+            self.read += 1;
+            return Ok(known.is_ignored);
+        }
+        self.search(place, first, name)
+    }
+
+    fn search(&mut self, place: &Place, first: usize, name: &str) -> Result<bool, Twice> {
+        let mut ahead = self.names[self.read..].iter().take(AHEAD);
+        if let Some(found) = ahead.position(|known| known.is(place, name)) {
             return Ok(self.advance(self.read + found));
         }
         self.beyond.set(place, name);
@@ -130,6 +142,7 @@ impl ReadNames {
         known.is_ignored
     }
 
+    #[inline]
     fn last(&self) -> Option<&ReadName> {
         match self.is_beyond {
             true => Some(&self.beyond),
@@ -138,6 +151,7 @@ impl ReadNames {
     }
 
     /// The name that was read last, with all that it is inside of, and the hash of it.
+    #[inline]
     pub fn path(&self) -> (&str, u64) {
         self.last().map_or(("", 0), |known| (&known.path, known.hash))
     }

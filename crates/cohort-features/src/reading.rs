@@ -83,6 +83,11 @@ impl Features {
         from.end()?;
         Ok(features)
     }
+
+    /// The same of JSON that was read already.
+    pub fn of(side: Side, json: &serde_json::Value) -> Result<Self, serde_json::Error> {
+        json_of(side, json)
+    }
 }
 
 /// Memory that is used again, and how large the object before was: objects of a request are much alike.
@@ -211,6 +216,7 @@ impl Reader {
 }
 
 /// Words that programs write where they have no number.
+#[inline]
 pub fn is_no_number(word: &str) -> bool {
     // Most words are told by their first letter.
     if !matches!(word.as_bytes().first(), Some(b'-' | b'+' | b'n' | b'N' | b'i' | b'I')) {

@@ -197,6 +197,8 @@ def test_numbers_have_the_bounds_of_the_service(name, tmp_path):
 def test_what_is_not_there_or_not_so_is_said():
     cases = [
         (lambda: cohort.load("/nowhere/learned.snapshot"), "/nowhere/learned.snapshot: there is no such file"),
+        (lambda: cohort.load("/"), "found a folder, expected a snapshot"),
+        (lambda: cohort.Cohort(dim=2).remove_arm("tea"), "found 'tea', but the policy has no arms"),
         (lambda: cohort.Policy("linucb-ind", dim=-3), "dim: found -3, expected a whole number, 1 or more"),
         (lambda: cohort.Policy("linucb-ind", dim=2.5), "dim: found 2.5"),
         (lambda: cohort.Policy("linucb-ind", dim=3, users=-1), "users: found -1, expected a whole number, 0 or more"),

@@ -83,8 +83,10 @@ class Conventions:
 
     def remove_arm(self, arm: Any) -> None:
         """Takes an arm off the offer. What was learned of it is kept, in case it comes back."""
-        if self.arms is None or arm not in self.arms:
-            known = ", ".join(map(repr, self.arms or []))
+        if not self.arms:
+            raise BadInput(f"remove_arm: found {arm!r}, but the policy has no arms: Policy(…, arms=[…]) or add_arm names them")
+        if arm not in self.arms:
+            known = ", ".join(map(repr, self.arms))
             raise BadInput(f"remove_arm: found {arm!r}, expected one of {known}")
         if len(self.arms) == 1:
             raise BadInput("remove_arm: found the only arm, expected one to be left")

@@ -397,6 +397,8 @@ def load(path: str | os.PathLike[str], app: str | None = None) -> Policy:
     """
     if not os.path.exists(path):
         raise BadInput(f"{os.fspath(path)}: there is no such file")
+    if os.path.isdir(path):
+        raise BadInput(f"{os.fspath(path)}: found a folder, expected a snapshot (in a service's data: snapshots/…)")
     apps = {entry["app"]: entry for entry in _engine.read_snapshot(os.fspath(path))}
     if app is None:
         if len(apps) != 1:

@@ -49,9 +49,10 @@ pub async fn measure(address: &str) {
     });
     let workload = |path: &'static str, bodies: Vec<String>| {
         let next = RefCell::new(0usize);
+        let requests: Vec<Vec<u8>> = bodies.iter().map(|body| post(path, body)).collect();
         Workload::new(move || {
             let at = next.replace_with(|at| *at + 1);
-            post(path, &bodies[at % bodies.len()])
+            requests[at % requests.len()].clone()
         })
     };
     let of_vectors = workload("/v1/apps/numbers/decide", vectors);

@@ -1,5 +1,7 @@
 //! Candidates as vectors: as sent, as registered, or made of JSON.
 
+use std::borrow::Cow;
+
 use cohort_features as json;
 
 use super::request::Offer;
@@ -37,16 +39,17 @@ impl Engine {
                 rows.extend_from_slice(features);
                 continue;
             }
-            let features = offer.described(at).or_else(|| known.described().get(id.as_str()));
+            let kept = || known.described().get(id.as_str()).cloned().map(Cow::Owned);
+            let features = offer.described(at).map(Cow::Borrowed).or_else(kept);
             let features = features.ok_or_else(|| Refusal::ItemUnknown { item: id.clone() })?;
             rows.resize(rows.len() + dim, 0.0);
-            described.push((at, features.clone()));
+            described.push((at, features));
         }
         if described.is_empty() {
             return Ok(());
         }
         let of_items = json::Offer {
-            items: described.iter().map(|(_, features)| &**features).collect(),
+            items: described.iter().map(|(_, features)| &***features).collect(),
             context: offer.context.as_deref(),
             user: offer.user.as_deref(),
         };

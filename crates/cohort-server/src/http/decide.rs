@@ -421,12 +421,16 @@ impl Service {
         }
         drop(seen);
         let mut offer = Offer::default();
+        offer.ids.reserve(items.len());
+        offer.features.reserve(items.len());
+        let count = items.len();
         for (at, item) in items.into_iter().enumerate() {
             offer.ids.push(item.id);
             offer.features.push(None);
             match item.features.map(|features| features.0) {
                 Some(Given::Vector(vector)) => offer.features[at] = Some(vector),
                 Some(Given::Json(features)) => {
+                    offer.described.reserve(count - offer.described.len());
                     offer.described.resize(at, None);
                     offer.described.push(Some(Arc::new(features)));
                 }

@@ -17,7 +17,7 @@ use crate::engine::{Answer, Request};
 use crate::http::Service;
 use crate::http::apps::{FeatureForm, encoder_settings};
 use crate::learning::{Aggregation, Learning, Mode};
-use crate::settings::AppSettings;
+use crate::settings::{AppSettings, MAX_WINDOW_MS};
 use crate::trial::Trial;
 
 const BAD: &str = "InvalidServiceConfiguration";
@@ -250,8 +250,10 @@ impl Service {
 }
 
 fn checked_wait(text: &str) -> Result<u64, DialectError> {
-    parse_duration(text).filter(|ms| *ms > 0).ok_or_else(|| {
-        let sentence = format!("rewardWaitTime `{text}`: expected a duration such as PT10M");
+    parse_duration(text).filter(|ms| (1..=MAX_WINDOW_MS).contains(ms)).ok_or_else(|| {
+        let sentence = format!(
+            "rewardWaitTime `{text}`: expected a duration such as PT10M, of at most 366 days"
+        );
         DialectError::bad("InvalidRewardWaitTime", sentence)
     })
 }

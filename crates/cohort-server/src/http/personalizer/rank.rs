@@ -259,7 +259,7 @@ impl Service {
         let ids: Vec<String> = actions.iter().map(|action| action.id.clone()).collect();
         if listed.takes_json {
             let read = |side: Side, value: &Value| {
-                Features::parse(side, &value.to_string()).map_err(|why| bad(why.to_string()))
+                Features::of(side, value).map_err(|why| bad(why.to_string()))
             };
             let mut offer = Offer::new(ids, vec![None; actions.len()]);
             for action in actions {
