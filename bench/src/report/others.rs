@@ -7,7 +7,7 @@ use super::markdown::Table;
 use crate::store::Store;
 
 /// File, heading and the command that makes it.
-const FILES: [(&str, &str, &str); 5] = [
+const FILES: [(&str, &str, &str); 6] = [
     ("service", "8. The service", "cargo run --release -p cohort-server --example load"),
     (
         "live",
@@ -24,6 +24,11 @@ const FILES: [(&str, &str, &str); 5] = [
         "cluster",
         "12. The service on several machines",
         "cargo run --release -p cohort-server --example cluster",
+    ),
+    (
+        "features",
+        "13. JSON features beside Vowpal Wabbit, and learning from a log",
+        "bench/json-features --keep` and `bench/warm-start --keep",
     ),
 ];
 

@@ -10,7 +10,7 @@ use cohort_features::{
     UserFeatures,
 };
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::failure::{Done, Failure, print};
 
@@ -27,8 +27,8 @@ Examples:
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ShowFeatures {
-    /// One object per line: the features of an item, or a request with `items`, `context`,
-    /// `user_features`
+    /// One object per line: the features of an item, an item with `id` and `features`, or a request
+    /// with `items`, `context`, `user_features`
     #[arg(value_name = "FILE.jsonl")]
     file: PathBuf,
     /// The number of coordinates
@@ -97,16 +97,29 @@ impl ShowFeatures {
 type Read = (Vec<Given>, Option<Features>, Option<Features>);
 
 fn read(line: &str) -> Result<Read, serde_json::Error> {
-    let is_request =
-        serde_json::from_str::<serde_json::Value>(line)?.get("items").is_some_and(|items| {
-            items.as_array().is_some_and(|items| items.iter().all(serde_json::Value::is_object))
-        });
+    let value: Value = serde_json::from_str(line)?;
+    let is_request = value.get("items").is_some_and(|items| {
+        items.as_array().is_some_and(|items| items.iter().all(Value::is_object))
+    });
+    if is_item(&value) {
+        let item: RequestItem = serde_json::from_str(line)?;
+        return Ok((item.features.into_iter().map(|given| given.0).collect(), None, None));
+    }
     if !is_request {
         return Ok((vec![serde_json::from_str::<ItemFeatures>(line)?.0], None, None));
     }
     let request: RequestLine = serde_json::from_str(line)?;
     let items = request.items.into_iter().filter_map(|item| item.features).map(|given| given.0);
     Ok((items.collect(), request.context.map(|one| one.0), request.user_features.map(|one| one.0)))
+}
+
+/// Whether a line is an item as the catalogue takes it: an id, features, perhaps attributes, and nothing else.
+fn is_item(line: &Value) -> bool {
+    let Some(fields) = line.as_object() else { return false };
+    let has_features = |features: &Value| features.is_object() || features.is_array();
+    fields.get("id").is_some_and(Value::is_string)
+        && fields.get("features").is_some_and(has_features)
+        && fields.keys().all(|name| ["id", "features", "attributes"].contains(&name.as_str()))
 }
 
 /// The names of every coordinate that has more than one.
@@ -167,4 +180,34 @@ fn as_text(encoder: &Encoder, lines: usize, vectors: usize) -> String {
         );
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_features_or_an_item_or_a_request() {
+        let names = |line: &str| {
+            let (items, context, _) = read(line).unwrap();
+            let json = items.iter().filter_map(|given| match given {
+                Given::Json(features) => Some(features),
+                Given::Vector(_) => None,
+            });
+            let all = json.chain(&context).flat_map(|one| {
+                one.atoms().iter().map(|atom| one.name(atom).to_owned()).collect::<Vec<_>>()
+            });
+            all.collect::<Vec<_>>()
+        };
+        assert_eq!(names(r#"{"a": 1}"#), ["item.a"]);
+        assert_eq!(names(r#"{"id": "x", "features": {"a": 1}}"#), ["item.a"]);
+        let item = r#"{"id": "x", "features": {"a": 1}, "attributes": {"b": 2}}"#;
+        assert_eq!(names(item), ["item.a"], "attributes are no features");
+        assert_eq!(names(r#"{"id": "x", "a": 1}"#), ["item.id=x", "item.a"]);
+        let request = r#"{"items": [{"id": "x", "features": {"a": 1}}], "context": {"b": 2}}"#;
+        assert_eq!(names(request), ["item.a", "context.b"]);
+        assert!(
+            read(r#"{"id": "x", "features": [0.5]}"#).unwrap().0[0] == Given::Vector(vec![0.5])
+        );
+    }
 }

@@ -175,7 +175,8 @@ impl Coordinates {
 
     /// Adds to what is known of a number or a list; what was gathered is part of that.
     pub(crate) fn measure(&mut self, number: usize, moments: &Moments) {
-        if let (Some(named), Some(spot)) = (self.named.get_mut(number), self.spots.get_mut(number)) {
+        if let (Some(named), Some(spot)) = (self.named.get_mut(number), self.spots.get_mut(number))
+        {
             named.moments.merge(moments);
             spot.measure(&named.moments);
         }

@@ -178,12 +178,7 @@ impl Encoder {
 
     /// The same where every feature was looked up: `numbers` has what [`number_of`] makes of each, those of the items
     /// first, then those of the context and of the user.
-    pub(crate) fn encode_found(
-        &self,
-        offer: &Offer,
-        numbers: &[u32],
-        rows: &mut Vec<f64>,
-    ) -> bool {
+    pub(crate) fn encode_found(&self, offer: &Offer, numbers: &[u32], rows: &mut Vec<f64>) -> bool {
         rows.clear();
         rows.reserve(offer.items.len() * self.dim);
         let mut common = vec![0.0; self.dim];
@@ -258,11 +253,8 @@ impl Encoder {
 
     pub(crate) fn activate_all(&self, offer: &Offer, item: &Features, active: &mut Vec<Active>) {
         active.clear();
-        let sides = [
-            (Some(item), Side::Item),
-            (offer.context, Side::Context),
-            (offer.user, Side::User),
-        ];
+        let sides =
+            [(Some(item), Side::Item), (offer.context, Side::Context), (offer.user, Side::User)];
         for (features, side) in sides {
             let atoms = features.map_or(&[][..], Features::atoms).iter();
             let numbers: Vec<u32> =
@@ -297,9 +289,7 @@ impl Encoder {
             let value = match (atom.kind, number) {
                 (Kind::Category | Kind::Flag, _) => atom.value,
                 (Kind::Number, NO_NUMBER) => atom.value / (1.0 + atom.value.abs()),
-                (Kind::Number, _) => {
-                    self.coordinates.spot(number as usize).standardise(atom.value)
-                }
+                (Kind::Number, _) => self.coordinates.spot(number as usize).standardise(atom.value),
                 (Kind::List, _) => {
                     let known = self.coordinates.named().get(number as usize);
                     let size = known.map_or(atom.value, |known| known.moments.size());

@@ -28,8 +28,9 @@ impl Side {
     /// The hash of its name.
     #[inline]
     pub(crate) fn hash(self) -> u64 {
-        static HASHES: LazyLock<[u64; 3]> =
-            LazyLock::new(|| [Side::Item, Side::Context, Side::User].map(|side| hash_of(side.name())));
+        static HASHES: LazyLock<[u64; 3]> = LazyLock::new(|| {
+            [Side::Item, Side::Context, Side::User].map(|side| hash_of(side.name()))
+        });
         HASHES[self as usize]
     }
 }

@@ -109,7 +109,8 @@ impl Encoder {
         seen.moments.extend(measured.map(|(at, moments)| ((known + at) as u32, moments)));
         due.sort_unstable();
         due.dedup();
-        seen.moments.extend(due.iter().map(|at| (*at, self.coordinates.spot(*at as usize).pending)));
+        seen.moments
+            .extend(due.iter().map(|at| (*at, self.coordinates.spot(*at as usize).pending)));
         Ok(seen)
     }
 

@@ -327,8 +327,9 @@ impl<'de> Visitor<'de> for Value<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
         let reader = self.0;
-        let refused =
-            |reader: &Reader| de::Error::custom(Unreadable::List { name: reader.name().to_owned() });
+        let refused = |reader: &Reader| {
+            de::Error::custom(Unreadable::List { name: reader.name().to_owned() })
+        };
         let (first, mut words) = (reader.features.atoms.len(), 0);
         let mut numbers = Vec::new();
         while let Some(member) = list.next_element_seed(Member(reader, first))? {
