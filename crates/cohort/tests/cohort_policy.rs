@@ -114,6 +114,26 @@ fn contexts_that_never_change_are_explored() {
     assert!(cohort <= 0.5 * individual, "{cohort} against {individual}");
 }
 
+/// If user i began with arm i modulo K, every tenth user would begin with one of few arms, and kinds of users that
+/// follow a pattern of numbers would be confounded with arms.
+#[test]
+fn users_whose_numbers_follow_a_pattern_begin_with_all_arms() {
+    let values: Vec<f64> = (0..25 * 3).map(|i| (i as f64).sin()).collect();
+    let contexts = Contexts::new(&values, 3).unwrap();
+    let settings = registry::info("cohort").unwrap().check([]).unwrap();
+    let mut policy = Cohort::new(&Problem::new(2000, 3), &settings).unwrap();
+    let mut arms = vec![0; 2000];
+    policy.choose(&contexts, &mut arms);
+    for step in [2, 5, 10, 25, 100] {
+        for kind in 0..step {
+            let begun: Vec<usize> = arms.iter().skip(kind).step_by(step).copied().collect();
+            let most = (0..25).map(|arm| begun.iter().filter(|a| **a == arm).count()).max();
+            let even = begun.len() as f64 / 25.0;
+            assert!(most.unwrap() as f64 <= 3.0 * even + 4.0, "every {step}-th from {kind}");
+        }
+    }
+}
+
 #[test]
 fn every_part_can_be_taken_away() {
     let make = |seed| clustered(seed, 40, 4, 0.1);

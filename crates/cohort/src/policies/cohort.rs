@@ -244,15 +244,16 @@ impl Cohort {
     fn width(&self, user: usize) -> f64 {
         match (self.store.in_rounds(user), self.ledger.rewards_of(user)) {
             (Some(posteriors), _) => self.widths.of(posteriors.rewards(user)),
-            // New users are spread over arms, whether arms recur or not.
-            (None, 0.0) => self.settings.exploration,
             (None, rewards) => self.widths.of(rewards),
         }
     }
 
-    /// Before the first fit, users play different arms in turn.
+    /// Before the first fit, every user plays arms in turn, from a start that is a hash of its number: users whose
+    /// numbers follow a pattern (every tenth one is of a kind) must not begin with a pattern of arms.
     fn blind(&self, user: usize, contexts: &Contexts) -> Arm {
-        (user + self.ledger.rewards_of(user) as usize) % contexts.arms()
+        let start = (user as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let start = ((start ^ (start >> 32)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 40) as usize;
+        (start + self.ledger.rewards_of(user) as usize) % contexts.arms()
     }
 
     /// An arm drawn with the probability that it is the best.

@@ -66,7 +66,7 @@ constants! {
     /// The same while users have fewer rewards than dimensions.
     early_passes: usize = 3, "the same";
     /// EM passes of the first fit, which starts from scratch.
-    first_passes: usize = 15, "the same";
+    first_passes: usize = 6, "the same";
     /// Rewards of all users before the first fit, or the dimension plus one if that is less.
     first_rewards: f64 = 16.0, "random arms at first against a fit to few arms";
     /// Rewards of all users, per dimension, until which the spread of users is sampled for new
@@ -79,9 +79,9 @@ constants! {
     /// EM passes over all users after the structure was found on a sample.
     polishing_passes: usize = 1, "time against centres of the sample alone";
     /// Change of the evidence per user, in nats, below which EM has converged.
-    settled_evidence: f64 = 2e-5, "time against accuracy";
+    settled_evidence: f64 = 2e-4, "time against accuracy";
     /// Relative change of variances above which messages are recomputed.
-    stale_variances: f64 = 0.01, "the same";
+    stale_variances: f64 = 0.1, "the same";
     /// Growth of the number of rewards between two estimates of users' noise.
     noise_growth: f64 = 1.5, "time against noise that is learned late";
     /// γ, the discount of earlier held-out gains at each refit.
@@ -112,9 +112,9 @@ constants! {
     /// The squared distance of two arms that count as the same, relative to that of any two.
     recurrence_distance: f64 = 1e-3, "costly optimism against arms that are never tried";
     /// The width if no arm recurs, as a multiple of √ln(1 + n/(d + 1)).
-    width_of_new_arms: f64 = 0.5, "the same";
+    width_of_new_arms: f64 = 0.125, "the same";
     /// Failed candidates after which the search of a refit ends.
-    candidates_failed: usize = 8, "time against cohorts found late";
+    candidates_failed: usize = 6, "time against cohorts found late";
     /// Maximum number of new cohorts per refit.
     candidates_most_new: usize = 40, "the same";
     /// Maximum number of EM passes of a candidate.
@@ -124,7 +124,7 @@ constants! {
     /// Maximum ratio of the gains of two consecutive passes that is extrapolated.
     candidates_most_part: f64 = 0.9, "the same";
     /// A candidate has converged once a pass adds less than this fraction of its gain.
-    candidates_enough: f64 = 0.05, "time against accuracy, which later passes over all cohorts restore";
+    candidates_enough: f64 = 0.2, "time against accuracy, which later passes over all cohorts restore";
     /// Users tried as candidates, in R^15.
     candidates_tried: usize = 64, "time against cohorts found late";
     /// Blocks of eight users that candidates are evaluated on first, in R^15.
@@ -136,7 +136,7 @@ constants! {
     /// At most one in this many cohorts is removed at once.
     removed_at_once: usize = 8, "time against removing one too many";
     /// Rewards per user below which cohorts are not searched for.
-    search_least_rewards: f64 = 2.5, "time against cohorts found late";
+    search_least_rewards: f64 = 3.5, "time against cohorts found late";
     /// Growth of the number of rewards between two searches once nearly all users have a cohort.
     search_growth: f64 = 2.0, "time against cohorts found late";
     /// The fraction of users without a cohort below which nearly all users have one …
@@ -159,7 +159,7 @@ constants! {
     /// Initial variances of the mixture's cohorts, relative to the population's.
     mixture_first_spread: f64 = 0.3, "cohorts that stay together against cohorts that follow single users";
     /// EM passes over half of the users.
-    mixture_passes: usize = 16, "time against rejected mixtures";
+    mixture_passes: usize = 8, "time against rejected mixtures";
     /// EM passes over all users afterwards.
     mixture_more_passes: usize = 8, "time against accuracy";
     /// Minimum gain of a mixture on the other half, in nats.

@@ -1,6 +1,8 @@
 //! The sufficient statistics of eight users, prepared for a fit or a posterior: in the population's
 //! basis, each user's rewards weighted by how noisy they are.
 
+use std::sync::Arc;
+
 use super::lanes::{F64x8, LANES, ZERO, each};
 use super::model::Basis;
 use crate::algebra::packed_len;
@@ -11,7 +13,8 @@ use crate::simd::{self, Kernel, Simd, with_scratch};
 #[derive(Clone, Debug)]
 pub struct Moments {
     dim: usize,
-    numbers: Vec<F64x8>,
+    /// Shared between copies until one of them is changed: a fit tries several populations on the same users.
+    numbers: Arc<Vec<F64x8>>,
     /// n, unweighted.
     rewards: F64x8,
 }
@@ -21,7 +24,7 @@ impl Moments {
     pub fn new(features: usize, numbers: Vec<F64x8>) -> Self {
         let dim = features + 1;
         let rewards = numbers[packed_len(dim) - 1];
-        Self { dim, numbers, rewards }
+        Self { dim, numbers: Arc::new(numbers), rewards }
     }
 
     /// Of users of whom nothing was seen.
@@ -66,15 +69,15 @@ impl Moments {
             lanes.iter().enumerate().for_each(|(lane, place)| to[*place] = from[lane]);
             to
         };
-        let numbers = self.numbers.iter().map(place).collect();
-        Self { numbers, rewards: place(&self.rewards), ..*self }
+        let numbers = Arc::new(self.numbers.iter().map(place).collect());
+        Self { dim: self.dim, numbers, rewards: place(&self.rewards) }
     }
 
     /// The same contexts, every reward zero.
     pub fn without_rewards(&self) -> Self {
-        let mut numbers = self.numbers.clone();
-        numbers[packed_len(self.dim)..].fill(ZERO);
-        Self { numbers, ..*self }
+        let mut plain = self.clone();
+        Arc::make_mut(&mut plain.numbers)[packed_len(self.dim)..].fill(ZERO);
+        plain
     }
 
     /// Adds a number to every reward. Statistics are as the ledger has them.
@@ -82,19 +85,20 @@ impl Moments {
         let d = self.dim - 1;
         let (ones, ys, squares) =
             (packed_len(d), packed_len(self.dim), packed_len(self.dim + 1) - 1);
+        let numbers = Arc::make_mut(&mut self.numbers);
         for lane in 0..LANES {
-            let (count, total) = (self.numbers[ys - 1][lane], self.numbers[ys + d][lane]);
-            self.numbers[squares][lane] += by * (2.0 * total + by * count);
+            let (count, total) = (numbers[ys - 1][lane], numbers[ys + d][lane]);
+            numbers[squares][lane] += by * (2.0 * total + by * count);
             for j in 0..=d {
-                let x = self.numbers[ones + j][lane];
-                self.numbers[ys + j][lane] += by * x;
+                let x = numbers[ones + j][lane];
+                numbers[ys + j][lane] += by * x;
             }
         }
     }
 
     /// Multiplies every user's statistics by a weight: σ² over its own noise.
     pub fn weigh(&mut self, weights: &F64x8) {
-        for number in &mut self.numbers {
+        for number in Arc::make_mut(&mut self.numbers) {
             for lane in 0..LANES {
                 number[lane] *= weights[lane];
             }
@@ -103,7 +107,8 @@ impl Moments {
 
     /// The same in another basis of the features.
     pub fn rotate(&mut self, basis: &Basis) {
-        rotate(&mut self.numbers, basis.rows(), self.dim - 1);
+        let numbers: &mut Vec<F64x8> = Arc::make_mut(&mut self.numbers);
+        rotate(numbers, basis.rows(), self.dim - 1);
     }
 }
 

@@ -224,13 +224,16 @@ impl Member {
     fn see(&mut self, x: &[f64], y: f64, most: usize, memory: f64) {
         let width = x.len() + 2;
         if self.since.len() >= most * width {
-            let row: Vec<f64> = self.since.drain(..width).collect();
-            let mut sums = self.before.iter_mut();
+            let mut sums = self.before.as_mut_slice();
+            let row = &self.since.make_contiguous()[..width];
             for (i, left) in row.iter().enumerate() {
-                for (sum, right) in sums.by_ref().take(i + 1).zip(&row) {
+                let (of_row, others) = sums.split_at_mut(i + 1);
+                for (sum, right) in of_row.iter_mut().zip(row) {
                     *sum = memory * *sum + left * right;
                 }
+                sums = others;
             }
+            self.since.drain(..width);
         }
         self.since.extend(x.iter().copied().chain([1.0, y]));
     }

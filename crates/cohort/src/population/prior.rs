@@ -71,12 +71,13 @@ impl Prior {
         &self.newcomer
     }
 
-    /// Scores every arm for a new user, rewards counted from the origin, at the given width.
-    /// `normal` draws standard normal numbers, the same ones for the same user.
+    /// Scores every arm for a new user, rewards counted from the origin. `width` is that of its own
+    /// uncertainty, `spread` that of what is drawn, by which new users differ. `normal` draws
+    /// standard normal numbers, the same ones for the same user.
     pub fn score_newcomer(
         &self,
         contexts: &Contexts,
-        width: f64,
+        [width, spread]: [f64; 2],
         normal: impl FnMut() -> f64,
         scores: &mut [Score],
     ) {
@@ -87,17 +88,21 @@ impl Prior {
         let numbers = std::iter::repeat_with(normal).take(self.population.features() + 1);
         let drawn = root.times(&numbers.collect::<Vec<f64>>());
         for (x, score) in contexts.iter().zip(scores) {
-            score.bonus += width * dot(x, &drawn[..x.len()]).max(0.0);
+            score.bonus += spread * dot(x, &drawn[..x.len()]).max(0.0);
         }
     }
 
     /// [`Prior::score_newcomer`] as a function of an arm's features.
-    pub fn newcomer_form(&self, width: f64, normal: impl FnMut() -> f64) -> ScoreForm {
+    pub fn newcomer_form(
+        &self,
+        [width, spread]: [f64; 2],
+        normal: impl FnMut() -> f64,
+    ) -> ScoreForm {
         let Some(root) = &self.drawn else { return self.newcomer.form(width) };
         let numbers = std::iter::repeat_with(normal).take(self.population.features() + 1);
         let drawn = root.times(&numbers.collect::<Vec<f64>>());
         let mut form = self.own.form(width);
-        form.drawn = Some(drawn[..form.mean.len()].iter().map(|value| width * value).collect());
+        form.drawn = Some(drawn[..form.mean.len()].iter().map(|value| spread * value).collect());
         form
     }
 

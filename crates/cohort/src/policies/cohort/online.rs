@@ -43,9 +43,14 @@ impl Cohort {
 
     /// The scores of every arm for a new user, rewards counted from the origin.
     fn score_newcomer(&self, user: usize, contexts: &Contexts, scores: &mut [Score]) {
-        let width = self.width(user);
         let Some(prior) = &self.prior else { return };
-        prior.score_newcomer(contexts, width, self.normal_of(user), scores);
+        prior.score_newcomer(contexts, self.newcomer_widths(user), self.normal_of(user), scores);
+    }
+
+    /// The width of a new user's own uncertainty, and that of what is drawn for it: new users are spread over arms,
+    /// whether arms recur or not.
+    fn newcomer_widths(&self, user: usize) -> [f64; 2] {
+        [self.width(user), self.settings.exploration]
     }
 
     /// Standard normal numbers, the same ones for the same user.
@@ -105,7 +110,10 @@ impl OnlinePolicy for Cohort {
         let mut form = match self.posterior(user) {
             UserPosterior::InRounds(posteriors) => posteriors.belief(user).form(width),
             UserPosterior::Alone(belief) => belief.form(width),
-            UserPosterior::New => self.prior.as_ref()?.newcomer_form(width, self.normal_of(user)),
+            UserPosterior::New => {
+                let widths = self.newcomer_widths(user);
+                self.prior.as_ref()?.newcomer_form(widths, self.normal_of(user))
+            }
         };
         form.offset += origin;
         Some(form)

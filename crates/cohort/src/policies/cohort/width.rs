@@ -65,7 +65,12 @@ mod tests {
         };
         for rewards in [0.0, 1.0, 20.0, 63.0, 64.0, 20.5, 1000.0] {
             assert!((of(100.0, rewards) - (1.0 + 0.5 * rewards.ln_1p()).sqrt()).abs() < 1e-12);
-            assert!((of(0.0, rewards) - 0.5 * (rewards / 16.0).ln_1p().sqrt()).abs() < 1e-12);
+            assert!(
+                (of(0.0, rewards)
+                    - constants::width_of_new_arms() * (rewards / 16.0).ln_1p().sqrt())
+                .abs()
+                    < 1e-12
+            );
             assert!(of(0.0, rewards) < of(3.0, rewards) && of(3.0, rewards) < of(100.0, rewards));
         }
     }
