@@ -112,7 +112,7 @@ constants! {
     /// The squared distance of two arms that count as the same, relative to that of any two.
     recurrence_distance: f64 = 1e-3, "costly optimism against arms that are never tried";
     /// The width if no arm recurs, as a multiple of √ln(1 + n/(d + 1)).
-    width_of_new_arms: f64 = 0.125, "the same";
+    width_of_new_arms: f64 = 0.5, "the same";
     /// Failed candidates after which the search of a refit ends.
     candidates_failed: usize = 6, "time against cohorts found late";
     /// Maximum number of new cohorts per refit.
