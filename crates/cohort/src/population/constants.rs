@@ -66,7 +66,7 @@ constants! {
     /// The same while users have fewer rewards than dimensions.
     early_passes: usize = 3, "the same";
     /// EM passes of the first fit, which starts from scratch.
-    first_passes: usize = 6, "the same";
+    first_passes: usize = 15, "the same";
     /// Rewards of all users before the first fit, or the dimension plus one if that is less.
     first_rewards: f64 = 16.0, "random arms at first against a fit to few arms";
     /// Rewards of all users, per dimension, until which the spread of users is sampled for new
