@@ -72,7 +72,12 @@ impl Sets {
             write_count(out, user.checked.into())?;
         }
         write_count(out, self.clusters.len())?;
-        self.clusters.iter().try_for_each(|cluster| cluster.save(out, self.sums(cluster)))?;
+        // What was the sum of a cluster that has no members any more depends on when the policy was loaded.
+        let none = Oful::new(self.dim, super::sets::LAMBDA);
+        self.clusters.iter().try_for_each(|cluster| {
+            let sums = if cluster.members.is_empty() { &none } else { self.sums(cluster) };
+            cluster.save(out, sums)
+        })?;
         write_places(out, self.free.iter().copied())?;
         write_places(out, self.checked.iter().copied())?;
         write_count(out, self.numbers as usize)?;
