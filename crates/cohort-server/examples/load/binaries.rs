@@ -10,9 +10,9 @@ use super::{
 
 /// Turns of each, in alternating order.
 const TURNS: usize = 10;
-const SECONDS: f64 = 1.5;
+const SECONDS: f64 = 1.0;
 /// Decisions to be rewarded: more than can be in the time.
-const PREPARED: usize = 600_000;
+const PREPARED: usize = 900_000;
 
 /// A service of one of them.
 struct Service {

@@ -1,11 +1,11 @@
 //! `cohort`: clustering and personalization in one model, without tuning parameters.
 //!
 //! ```text
-//! θ_i ~ Σ_c π_c N(μ_c, τ_c²I)          all of it, and the noise, learned (`population`)
+//! θ_i ~ π_0 N(μ_0, S_0) + Σ_c π_c N(μ_c, S_1)   all of it, and the noise, learned (`population`)
 //! every user:      play argmax_x  E⟨x, θ_i⟩ + w·sd⟨x, θ_i⟩   over its mixture posterior (`width`)
 //!                  before its first reward in part drawn, for every user anew (`Prior`)
 //! every reward:    its user's posterior moves, and its statistics, which are kept for ever
-//! at rewards 1, r, r², …:  refit the population from all statistics, and everybody's posterior
+//! when rewards have grown by `refit_ratio`:  refit the population, and with it all posteriors (`online::due_at`)
 //! ```
 //!
 //! A population with cohorts is fitted beside one without, and used as long as it predicts the
@@ -13,8 +13,8 @@
 //!
 //! Users that are served in rounds have stored posteriors, which every reward updates
 //! (`posteriors`). Of users that come one at a time (`online`) only sufficient statistics are
-//! stored; their posterior is computed on demand (`Prior`), and stored only for the ten thousand or
-//! so with recent rewards (`store`). So a million users take the memory of their statistics, and
+//! stored; their posterior is computed on demand (`Prior`), and stored only for users with
+//! recent rewards, as many as fit into 32 MiB (`store`). So a million users take the memory of their statistics, and
 //! a refit, which can run in parallel with decisions, changes all posteriors at once. Users without
 //! rewards take no memory.
 //!
@@ -148,7 +148,7 @@ impl Cohort {
         self.ledger.settle();
         (self.fitted_rewards, self.fitted_each) =
             (self.ledger.rewards(), mean_rewards(&self.ledger));
-        self.take_on(Fitted::only(population));
+        self.install_fit(Fitted::only(population));
     }
 
     /// Adds users that are served in rounds.
@@ -183,13 +183,13 @@ impl Cohort {
     }
 
     /// Installs the result of a fit and recomputes all posteriors.
-    fn take_on(&mut self, fitted: Fitted) {
+    fn install_fit(&mut self, fitted: Fitted) {
         self.refit = None;
         self.ledger.settle();
         self.store.clear_online();
         let population = fitted.used().clone();
         if let Some(posteriors) = &mut self.store.rounds {
-            posteriors.take_on(&population, &self.ledger, self.settings.scoring_mode);
+            posteriors.install_fit(&population, &self.ledger, self.settings.scoring_mode);
         }
         self.prior = Some(self.prior_of(&fitted));
         self.widths = self.widths_of(Some(&fitted));
@@ -223,7 +223,7 @@ impl Cohort {
         posteriors.grow(users);
         if let Some(prior) = &self.prior {
             self.ledger.settle();
-            posteriors.take_on(prior.population(), &self.ledger, self.settings.scoring_mode);
+            posteriors.install_fit(prior.population(), &self.ledger, self.settings.scoring_mode);
             self.store.clear_online();
         }
         self.store.rounds = Some(posteriors);
@@ -250,7 +250,7 @@ impl Cohort {
 
     /// Before the first fit, every user plays arms in turn, from a start that is a hash of its number: users whose
     /// numbers follow a pattern (every tenth one is of a kind) must not begin with a pattern of arms.
-    fn blind(&self, user: usize, contexts: &Contexts) -> Arm {
+    fn round_robin_arm(&self, user: usize, contexts: &Contexts) -> Arm {
         let start = (user as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let start = ((start ^ (start >> 32)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 40) as usize;
         (start + self.ledger.rewards_of(user) as usize) % contexts.arms()
@@ -289,7 +289,7 @@ impl Policy for Cohort {
         self.refit_if_due();
         if self.prior.is_none() {
             for (user, arm) in arms.iter_mut().enumerate() {
-                *arm = self.blind(user, contexts);
+                *arm = self.round_robin_arm(user, contexts);
             }
             return;
         }

@@ -140,7 +140,7 @@ fn add_variance_kernel(group: &[F64x8], share: f64, covariance: &[f64], square: 
 
 #[cfg(test)]
 mod tests {
-    use super::super::posterior::{ClassBelief, Guess};
+    use super::super::posterior::{ClassBelief, ComponentPosterior};
     use super::*;
     use proptest::prelude::*;
 
@@ -158,7 +158,7 @@ mod tests {
                 let mut covariance = Symmetric::identity(dim + 1, 0.3);
                 covariance.add_outer(0.5, &values[component..=component + dim]);
                 let mean = values[component + 3..=component + 3 + dim].to_vec();
-                ClassBelief { covariance, guesses: vec![Guess { component, share, mean }] }
+                ClassBelief { covariance, guesses: vec![ComponentPosterior { component, share, mean }] }
             };
             let belief = Belief { classes: vec![class(0, share), class(1, 1.0 - share)], noise: 1.0 };
             let mut scores = vec![Score::default(); arms];

@@ -65,7 +65,8 @@ impl CandidateSearch {
             .collect();
         let fewer = |most: usize| (16 * most / dim).clamp(constants::candidates_least(), most);
         spend(blocks.len() as f64 * inverse_work(dim));
-        let compared = evenly(blocks.len(), fewer(constants::candidates_compared()), turn / 3);
+        let compared =
+            systematic_sample(blocks.len(), fewer(constants::candidates_compared()), turn / 3);
         let prior = CentrePrior::of_cohorts(population);
         let mut search = Self {
             dim,
@@ -84,11 +85,14 @@ impl CandidateSearch {
             .filter(|(block, lane)| search.blocks[*block].active[*lane] > 0.0)
             .collect();
         let unassigned: Vec<(usize, usize)> = (everyone.iter().copied())
-            .filter(|(block, lane)| pass.shares[*block * count][*lane] > 0.2)
+            .filter(|(block, lane)| pass.responsibilities[*block * count][*lane] > 0.2)
             .collect();
         search.has_unassigned = !unassigned.is_empty();
         let some = |from: &[(usize, usize)], most: usize| {
-            evenly(from.len(), most, turn / 7).into_iter().map(|at| from[at]).collect::<Vec<_>>()
+            systematic_sample(from.len(), most, turn / 7)
+                .into_iter()
+                .map(|at| from[at])
+                .collect::<Vec<_>>()
         };
         let most = fewer(constants::candidates_tried());
         let mut chosen = some(&unassigned, most);
@@ -249,10 +253,10 @@ impl CandidateSearch {
                 for block in blocks {
                     let mut new = ZERO;
                     likelihood(&block.messages, &probe, &mut new);
-                    let (gains, shares, with) = block.join(&new, cohort.weight);
+                    let (gains, responsibilities, with) = block.join(&new, cohort.weight);
                     part.gain += gains;
                     part.logs.push(with);
-                    block.add(&shares, &mut part.sums);
+                    block.add(&responsibilities, &mut part.sums);
                 }
                 part
             })
@@ -286,10 +290,10 @@ impl UserBlock {
         simd::run(Join { block: self, new, go: weight.ln(), stay: (1.0 - weight).ln() })
     }
 
-    fn add(&self, shares: &F64x8, sums: &mut Sums) {
-        if shares.iter().any(|share| *share > 1e-6) {
-            sums.users += shares.iter().sum::<f64>();
-            accumulate(&mut sums.message, shares, &self.messages, 1e-6);
+    fn add(&self, responsibilities: &F64x8, sums: &mut Sums) {
+        if responsibilities.iter().any(|share| *share > 1e-6) {
+            sums.users += responsibilities.iter().sum::<f64>();
+            accumulate(&mut sums.message, responsibilities, &self.messages, 1e-6);
         }
     }
 }
@@ -315,11 +319,11 @@ impl Kernel for Join<'_> {
         let gain = simd.add(simd.larger(odds, stay), simd.ln_1p(simd.exp(below)));
         let share = simd.mul(active, simd.exp(simd.sub(odds, gain)));
         let gain = simd.mul(active, gain);
-        let (mut gains, mut shares, mut with) = (ZERO, ZERO, ZERO);
+        let (mut gains, mut responsibilities, mut with) = (ZERO, ZERO, ZERO);
         simd.store(gain, &mut gains);
-        simd.store(share, &mut shares);
+        simd.store(share, &mut responsibilities);
         simd.store(simd.add(logs, gain), &mut with);
-        (gains.iter().sum(), shares, with)
+        (gains.iter().sum(), responsibilities, with)
     }
 }
 
@@ -354,7 +358,7 @@ impl Kernel for HalfSquare<'_> {
 }
 
 /// Up to `most` of `count` places, evenly spaced, from a start that moves with `turn`.
-pub(super) fn evenly(count: usize, most: usize, turn: usize) -> Vec<usize> {
+pub(super) fn systematic_sample(count: usize, most: usize, turn: usize) -> Vec<usize> {
     if count <= most {
         return (0..count).collect();
     }
@@ -367,7 +371,7 @@ fn axes(fitting: &Fitting, pass: &Pass) -> Vec<Component> {
     let count = population.components.len();
     let features = population.features();
     let mut far = vec![ZERO; features + 1];
-    let chosen = evenly(messages.len(), 4 * constants::candidates_compared(), 0);
+    let chosen = systematic_sample(messages.len(), 4 * constants::candidates_compared(), 0);
     let mut candidates = Vec::new();
     for (c, component) in population.components.iter().enumerate() {
         let variances = population.variances_of(c);
@@ -377,12 +381,12 @@ fn axes(fitting: &Fitting, pass: &Pass) -> Vec<Component> {
         }
         let mut scatter = Symmetric::zero(features);
         for &block in &chosen {
-            let shares = pass.shares[block * count + c];
-            if shares.iter().any(|share| *share > 0.01) {
+            let responsibilities = pass.responsibilities[block * count + c];
+            if responsibilities.iter().any(|share| *share > 0.01) {
                 deviations(&messages[block][c.min(1)], component, variances, &mut far);
-                for lane in (0..LANES).filter(|lane| shares[*lane] > 0.01) {
+                for lane in (0..LANES).filter(|lane| responsibilities[*lane] > 0.01) {
                     let far: Vec<f64> = far[..features].iter().map(|v| v[lane]).collect();
-                    scatter.add_outer(shares[lane], &far);
+                    scatter.add_outer(responsibilities[lane], &far);
                 }
             }
         }

@@ -11,7 +11,7 @@
 use super::constants;
 use super::fit::{Fitting, inverse_work};
 use super::model::{Basis, Groups, Population};
-use super::structure::worth;
+use super::structure::penalized_evidence;
 use crate::algebra::packed_len;
 use crate::linear::Symmetric;
 use crate::pace::spend;
@@ -53,7 +53,7 @@ pub(super) fn improve(fitting: &mut Fitting) {
     else {
         return;
     };
-    let mut best = worth(fitting, &pass) + constants::cohort_margin();
+    let mut best = penalized_evidence(fitting, &pass) + constants::cohort_margin();
     let mut kept = (fitting.population.clone(), fitting.users.clone());
     let turn = Basis::new(rows, features);
     spend(4.0 * fitting.users.len() as f64 * inverse_work(features + 1));
@@ -65,7 +65,7 @@ pub(super) fn improve(fitting: &mut Fitting) {
         fitting.rotated();
         fitting.iterate(constants::directions_passes());
         let pass = fitting.pass();
-        let found = worth(fitting, &pass);
+        let found = penalized_evidence(fitting, &pass);
         if found > best {
             best = found;
             kept = (fitting.population.clone(), users.clone());
@@ -77,7 +77,7 @@ pub(super) fn improve(fitting: &mut Fitting) {
         fitting.rotated();
         fitting.iterate(constants::directions_passes());
         let pass = fitting.pass();
-        if worth(fitting, &pass) > best {
+        if penalized_evidence(fitting, &pass) > best {
             kept = (fitting.population.clone(), users);
         }
     }

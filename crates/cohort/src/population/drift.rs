@@ -30,13 +30,17 @@ pub fn has_jumped(panel: &Panel, population: &Population, scoring_mode: ScoringM
     if longest < constants::drift_least_last() {
         return false;
     }
-    let from_all =
-        panel.recall(population, scoring_mode, PredictionWindow::ALL, constants::drift_users());
+    let from_all = panel.windowed_errors(
+        population,
+        scoring_mode,
+        PredictionWindow::ALL,
+        constants::drift_users(),
+    );
     let unknown = vague(population);
     let mut last = constants::drift_least_last();
     while last <= longest {
         let recall = PredictionWindow { most: 0.0, keep: 1.0, last };
-        let alone = panel.recall(&unknown, scoring_mode, recall, constants::drift_users());
+        let alone = panel.windowed_errors(&unknown, scoring_mode, recall, constants::drift_users());
         let tail = |errors: &Vec<f64>| errors[errors.len().saturating_sub(last)..].to_vec();
         let all: Vec<Vec<f64>> = from_all.iter().map(tail).collect();
         let sum = |errors: &[Vec<f64>]| errors.iter().flatten().sum::<f64>();
@@ -54,7 +58,7 @@ pub fn has_jumped(panel: &Panel, population: &Population, scoring_mode: ScoringM
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::population::{Extent, FitOptions, Fitted, Ledger};
+    use crate::population::{FitOptions, FitScope, Fitted, Ledger};
 
     /// Rewards of users with a vector each, which all change their sign in one turn.
     fn jumps(users: usize, turns: usize, change: usize, noise: f64) -> bool {
@@ -75,7 +79,7 @@ mod tests {
             ledger.learn_one(user, &x, reward);
             if turn == turns / 2 {
                 let given = FitOptions::default();
-                fitted = Fitted::fit(&ledger, None, None, &given, scoring_mode, Extent::AllUsers);
+                fitted = Fitted::fit(&ledger, None, None, &given, scoring_mode, FitScope::AllUsers);
                 panel = Some(Panel::new(&ledger));
             }
         }

@@ -91,12 +91,12 @@ impl<'a> EStep<'a> {
         write(users, &self.prepared[class], message);
     }
 
-    /// The shares of eight users in every component; returns the logs of their evidence.
-    pub fn shares(&self, messages: &Messages, shares: &mut [F64x8]) -> F64x8 {
-        let (at_large, cohorts) = shares.split_at_mut(1);
+    /// The responsibilities of eight users in every component; returns the logs of their evidence.
+    pub fn responsibilities(&self, messages: &Messages, responsibilities: &mut [F64x8]) -> F64x8 {
+        let (at_large, cohorts) = responsibilities.split_at_mut(1);
         likelihoods(&messages[0], &self.probes[..1], at_large);
         likelihoods(&messages[1], &self.probes[1..], cohorts);
-        simd::run(Softmax { logs: shares, weights: &self.log_weights })
+        simd::run(Softmax { logs: responsibilities, weights: &self.log_weights })
     }
 
     /// Adds what eight users say to sums. `whole` asks for all of the outer products.
@@ -104,17 +104,18 @@ impl<'a> EStep<'a> {
         &self,
         messages: &Messages,
         users: (&F64x8, &F64x8),
-        shares: &[F64x8],
+        responsibilities: &[F64x8],
         whole: bool,
         to: &mut Accumulator,
     ) {
         let (active, rewards) = users;
         let (mut found, mut lists) =
             (std::mem::take(&mut to.components), std::mem::take(&mut to.ranks));
-        to.sums.certain += simd::run(Sift { shares, found: &mut found }).iter().sum::<f64>();
+        to.sums.certain +=
+            simd::run(Sift { responsibilities, found: &mut found }).iter().sum::<f64>();
         to.sums.users += active.iter().sum::<f64>();
         for &c in &found {
-            let share = &shares[c as usize];
+            let share = &responsibilities[c as usize];
             let sums = &mut to.sums.components[c as usize];
             sums.users += share.iter().sum::<f64>();
             sums.rewards += share.iter().zip(rewards.iter()).map(|(s, n)| s * n).sum::<f64>();
@@ -122,13 +123,13 @@ impl<'a> EStep<'a> {
         }
         let (at_large, cohorts) = found.split_at(found.partition_point(|c| *c == 0));
         for (class, found) in [at_large, cohorts].into_iter().enumerate() {
-            list(shares, found, &mut lists);
+            list(responsibilities, found, &mut lists);
             self.add_class(&messages[class], &lists, whole, class, to);
         }
         (to.components, to.ranks) = (found, lists);
     }
 
-    /// What users say about the variances of a class, of whose components they have the shares that are listed.
+    /// What users say about the variances of a class, of whose components they have the responsibilities that are listed.
     fn add_class(
         &self,
         message: &[F64x8],
@@ -171,12 +172,12 @@ pub(super) struct ComponentLanes {
     share: F64x8,
 }
 
-/// Lists the shares of eight users in some components that say something about variances.
-fn list(shares: &[F64x8], components: &[u32], lists: &mut Vec<ComponentLanes>) {
+/// Lists the responsibilities of eight users in some components that say something about variances.
+fn list(responsibilities: &[F64x8], components: &[u32], lists: &mut Vec<ComponentLanes>) {
     lists.clear();
     let mut counts = [0; LANES];
     for &c in components {
-        let share = &shares[c as usize];
+        let share = &responsibilities[c as usize];
         for lane in (0..LANES).filter(|lane| share[*lane] >= SLIGHT) {
             if counts[lane] == lists.len() {
                 lists.push(ComponentLanes { components: [0; LANES], share: ZERO });
@@ -190,7 +191,7 @@ fn list(shares: &[F64x8], components: &[u32], lists: &mut Vec<ComponentLanes>) {
 
 /// Finds the components that any of eight users has a share in; returns everyone's largest share.
 struct Sift<'a> {
-    shares: &'a [F64x8],
+    responsibilities: &'a [F64x8],
     found: &'a mut Vec<u32>,
 }
 
@@ -201,7 +202,7 @@ impl Kernel for Sift<'_> {
     fn run<S: Simd>(self, simd: S) -> F64x8 {
         let mut most = simd.splat(0.0);
         self.found.clear();
-        for (c, share) in self.shares.iter().enumerate() {
+        for (c, share) in self.responsibilities.iter().enumerate() {
             let share = simd.load(share);
             most = simd.larger(share, most);
             if !simd.all_up_to(share, NEGLIGIBLE) {
@@ -318,7 +319,7 @@ fn add_outer_kernel(share: &F64x8, g: &[F64x8], outer: &mut [f64]) {
     }
 }
 
-/// Logs to shares of components that have such weights, user by user; returns the logs of their sums.
+/// Logs to responsibilities of components that have such weights, user by user; returns the logs of their sums.
 struct Softmax<'a> {
     logs: &'a mut [F64x8],
     weights: &'a [f64],

@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use super::e_step::{EStep, Messages};
 use super::lanes::LANES;
 use super::ledger::Ledger;
-use super::maximise::Stays;
+use super::maximise::FixedParameters;
 use super::model::{Component, Population};
 use super::moments::Moments;
 use super::pass::Pass;
@@ -58,7 +58,7 @@ impl Population {
         let users = ledger.moments_of(&slots);
         let mut population = Self::fit_sample(users, ledger.origin(), warm, given)?;
         population.polish(ledger, &slots, given);
-        // If the numbers overflowed, the previous fit stays.
+        // If the numbers overflowed, the previous fit fixed.
         population.is_usable().then_some(population)
     }
 
@@ -93,7 +93,7 @@ impl Population {
             users.rotate(basis);
         }
         if weigh
-            && self.noise_alike.is_finite()
+            && self.noise_dof.is_finite()
             && let Some(weights) = noise::weights(&EStep::new(self), users)
         {
             users.weigh(&weights);
@@ -117,11 +117,11 @@ impl Population {
     ) {
         let Some(mut scales) = DataScales::of(sample) else { return };
         scales.floor = given.least_noise;
-        let stays = Stays { noise: given.sigma.is_some(), at_large: false };
+        let fixed = FixedParameters { noise: given.sigma.is_some(), at_large: false };
         for _ in 0..constants::polishing_passes() {
             let sums = sums(self);
             let certainty = self.certainty;
-            self.maximise(&sums, &scales, stays);
+            self.maximise(&sums, &scales, fixed);
             // The certainty of the structure is that of the sample.
             self.certainty = certainty;
         }
@@ -199,9 +199,9 @@ impl DataScales {
             directions: 0,
             variances: [variances.clone(), variances],
             noise: self.noise(),
-            noise_alike: f64::INFINITY,
+            noise_dof: f64::INFINITY,
             origin,
-            reach: self.spread(),
+            mean_prior_variance: self.spread(),
             evidence: 0.0,
             certainty: 1.0,
             tried: 0.0,
@@ -234,7 +234,7 @@ pub(super) struct Fitting {
     pub population: Population,
     pub scales: DataScales,
     pub given: FitOptions,
-    pub stays: Stays,
+    pub fixed: FixedParameters,
     /// Whether cohorts are decided by the evidence alone.
     pub by_evidence: bool,
     messages: Vec<Messages>,
@@ -249,20 +249,20 @@ impl Fitting {
         scales: DataScales,
         given: FitOptions,
     ) -> Self {
-        let stays = Stays { noise: given.sigma.is_some(), at_large: false };
+        let fixed = FixedParameters { noise: given.sigma.is_some(), at_large: false };
         Self {
             users,
             population,
             scales,
             given,
-            stays,
+            fixed,
             by_evidence: false,
             messages: Vec::new(),
             written: [None, None],
         }
     }
 
-    /// A fit that has settled on as many cohorts as there were before.
+    /// A fit with as many cohorts as before, after some EM passes (`passes`, `early_passes` or `first_passes`).
     pub fn begin(
         mut users: Vec<Moments>,
         origin: f64,
@@ -321,7 +321,7 @@ impl Fitting {
             self.write_messages();
             self.spend_pass();
             let sums = Pass::sums_over(&self.users, &self.messages, &self.population);
-            self.population.maximise(&sums, &self.scales, self.stays);
+            self.population.maximise(&sums, &self.scales, self.fixed);
             if (sums.evidence - before).abs() < constants::settled_evidence() * self.scales.users {
                 break;
             }
@@ -349,10 +349,10 @@ impl Fitting {
             self.population.noise_tried = self.scales.rewards;
             self.write_messages();
             let e_step = EStep::new(&self.population);
-            let alike = noise::alike(&e_step, &self.users, &self.messages);
-            self.population.noise_alike = alike;
+            let dof = noise::fit_dof(&e_step, &self.users, &self.messages);
+            self.population.noise_dof = dof;
         }
-        if self.population.noise_alike.is_finite() {
+        if self.population.noise_dof.is_finite() {
             let e_step = EStep::new(&self.population);
             self.users.par_iter_mut().for_each(|users| {
                 if let Some(weights) = noise::weights(&e_step, users) {

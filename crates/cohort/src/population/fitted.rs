@@ -42,7 +42,7 @@ pub struct Verdict {
 
 /// Which users a fit uses.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Extent {
+pub enum FitScope {
     /// A sample of users, for the structure alone.
     Sample,
     /// A sample for the structure, then all users.
@@ -137,7 +137,7 @@ impl Verdict {
 
     /// Updates at a refit: with the held-out gain of the previous cohorts, and the in-sample gain
     /// of the new ones.
-    fn hear(&mut self, held_out: PredictionGain, fitted_to: impl FnOnce() -> PredictionGain) {
+    fn update(&mut self, held_out: PredictionGain, fitted_to: impl FnOnce() -> PredictionGain) {
         self.gain = constants::verdict_kept() * self.gain + held_out.sum;
         self.variance = constants::verdict_kept() * constants::verdict_kept() * self.variance
             + held_out.variance;
@@ -177,14 +177,14 @@ impl Fitted {
     }
 
     /// The next refit, from all statistics; `panel` holds the rewards of some users since this one.
-    /// With [`Extent::Sample`] only a sample of users is used.
+    /// With [`FitScope::Sample`] only a sample of users is used.
     pub fn fit(
         ledger: &Ledger,
         before: Option<&Self>,
         panel: Option<&Panel>,
         given: &FitOptions,
         scoring_mode: ScoringMode,
-        extent: Extent,
+        scope: FitScope,
     ) -> Option<Self> {
         let slots = sample(ledger, before.map(|before| &before.found));
         let asked = Sampled {
@@ -196,9 +196,9 @@ impl Fitted {
         let polish = &mut |population: &mut Population, given: &FitOptions| {
             population.polish(ledger, &slots, given);
         };
-        let polish: Option<&mut Polish> = match extent {
-            Extent::Sample => None,
-            Extent::AllUsers => Some(polish),
+        let polish: Option<&mut Polish> = match scope {
+            FitScope::Sample => None,
+            FitScope::AllUsers => Some(polish),
         };
         Self::fit_to(asked, before, panel, given, scoring_mode, polish)
     }
@@ -258,7 +258,7 @@ impl Fitted {
             let every = if sure { constants::verdict_fewer() } else { 1 };
             let held_out = before.gain(panel, every, scoring_mode);
             let mut verdict = fitted.verdict;
-            verdict.hear(held_out, || {
+            verdict.update(held_out, || {
                 // The in-sample gain that is due to the number of parameters alone.
                 let cohorts = fitted.found.cohorts().len();
                 let rewards = panel.rewards() as f64 / every as f64;
@@ -267,7 +267,7 @@ impl Fitted {
                 PredictionGain { sum: gain.sum - leak, ..gain }
             });
             fitted.verdict = verdict;
-            fitted.recurrence.hear(panel);
+            fitted.recurrence.update(panel);
         }
         if let Some(polish) = polish {
             match &mut fitted.plain {
@@ -320,15 +320,15 @@ mod tests {
         };
         let (nothing, clearly) = (PredictionGain::default(), gain(4.0, 1.0));
         let mut verdict = Verdict::default();
-        let mut hear = |held_out, fitted_to| {
-            verdict.hear(held_out, || fitted_to);
+        let mut update = |held_out, fitted_to| {
+            verdict.update(held_out, || fitted_to);
             verdict.against
         };
-        assert!(hear(nothing, gain(2.0, 1.0)), "new, and no better than chance allows");
-        assert!(!hear(nothing, clearly), "new, and clearly better at what they were fitted to");
-        assert!(!hear(gain(-1.0, 1.0), clearly), "worse by what chance allows");
-        assert!(hear(gain(-2.0, 1.0), clearly), "worse");
-        assert!(hear(gain(0.5, 1.0), gain(2.0, 1.0)), "nothing speaks for them");
-        assert!(!hear(gain(4.0, 1.0), nothing), "better");
+        assert!(update(nothing, gain(2.0, 1.0)), "new, and no better than chance allows");
+        assert!(!update(nothing, clearly), "new, and clearly better at what they were fitted to");
+        assert!(!update(gain(-1.0, 1.0), clearly), "worse by what chance allows");
+        assert!(update(gain(-2.0, 1.0), clearly), "worse");
+        assert!(update(gain(0.5, 1.0), gain(2.0, 1.0)), "nothing speaks for them");
+        assert!(!update(gain(4.0, 1.0), nothing), "better");
     }
 }

@@ -51,7 +51,7 @@ pub(crate) struct CertainBeliefs {
 /// The statistics of eight users in the population's basis, and their responsibilities.
 struct UserShares {
     users: Moments,
-    shares: Vec<F64x8>,
+    responsibilities: Vec<F64x8>,
     noise: F64x8,
 }
 
@@ -114,14 +114,14 @@ impl<'a> Inference<'a> {
         if let Some(weights) = &weights {
             users.weigh(weights);
         }
-        let mut shares = vec![ZERO; self.population.components.len()];
+        let mut responsibilities = vec![ZERO; self.population.components.len()];
         let mut messages = self.e_step.room();
         self.e_step.write(&users, &mut messages);
-        self.e_step.shares(&messages, &mut shares);
+        self.e_step.responsibilities(&messages, &mut responsibilities);
         let noise = each(|lane| {
             self.population.noise / weights.as_ref().map_or(1.0, |weights| weights[lane])
         });
-        UserShares { users, shares, noise }
+        UserShares { users, responsibilities, noise }
     }
 
     /// Beliefs if every user has one probable component, all of one class.
@@ -129,7 +129,7 @@ impl<'a> Inference<'a> {
         let mut components = [0; LANES];
         for (lane, component) in components.iter_mut().enumerate().take(count) {
             let mut probable = seen
-                .shares
+                .responsibilities
                 .iter()
                 .enumerate()
                 .filter(|(_, s)| s[lane] > constants::likely_component());
@@ -168,10 +168,10 @@ impl<'a> Inference<'a> {
     }
 
     fn mixed(&self, seen: UserShares) -> LaneBeliefs {
-        let UserShares { users, shares, noise } = seen;
+        let UserShares { users, responsibilities, noise } = seen;
         let mut beliefs = LaneBeliefs::new(users.dim(), noise);
         let likely: [Vec<(usize, f64)>; LANES] = std::array::from_fn(|lane| {
-            likely(shares.iter().map(|share| share[lane]), self.scoring_mode.soft)
+            likely(responsibilities.iter().map(|share| share[lane]), self.scoring_mode.soft)
         });
         for class in 0..2 {
             let of_class = likely.each_ref().map(|all| {
@@ -203,10 +203,10 @@ impl<'a> Inference<'a> {
         beliefs.add_class(covariance);
         let mut centre = vec![ZERO; dim];
         for at in 0..likely.iter().map(Vec::len).max().unwrap_or(0) {
-            let (mut which, mut shares) = ([0; LANES], ZERO);
+            let (mut which, mut responsibilities) = ([0; LANES], ZERO);
             for lane in 0..LANES {
                 let Some((component, share)) = likely[lane].get(at) else { continue };
-                (which[lane], shares[lane]) = (*component, *share);
+                (which[lane], responsibilities[lane]) = (*component, *share);
                 for (to, from) in centre.iter_mut().zip(&components[*component].mean) {
                     to[lane] = *from;
                 }
@@ -215,7 +215,7 @@ impl<'a> Inference<'a> {
             if let Some(back) = &self.back {
                 turn_lanes(back, dim - 1, &mut mean);
             }
-            beliefs.add_guess(which, shares, mean);
+            beliefs.add_guess(which, responsibilities, mean);
         }
     }
 }
@@ -243,8 +243,8 @@ impl Inference<'_> {
 }
 
 /// The probable components of a user, most probable first; only the first if assignments are hard.
-pub(super) fn likely(shares: impl Iterator<Item = f64>, soft: bool) -> Vec<(usize, f64)> {
-    let mut likely: Vec<(usize, f64)> = shares.enumerate().collect();
+pub(super) fn likely(responsibilities: impl Iterator<Item = f64>, soft: bool) -> Vec<(usize, f64)> {
+    let mut likely: Vec<(usize, f64)> = responsibilities.enumerate().collect();
     likely.retain(|(_, share)| *share > constants::likely_component());
     likely.sort_by(|a, b| b.1.total_cmp(&a.1));
     if !soft {
@@ -424,9 +424,9 @@ mod tests {
             directions: 1,
             variances: [vec![1.0; d + 1], (0..=d).map(|j| 0.02 / (1.0 + j as f64)).collect()],
             noise: 0.1,
-            noise_alike: f64::INFINITY,
+            noise_dof: f64::INFINITY,
             origin: 0.0,
-            reach: 1.0,
+            mean_prior_variance: 1.0,
             evidence: 0.0,
             certainty: 1.0,
             tried: 0.0,

@@ -8,7 +8,7 @@
 //! belong to several components chooses as one that belongs to one does, by a kernel for many arms and users.
 
 use super::lanes::{F64x8, LANES, ZERO, each};
-use super::posterior::{Belief, ClassBelief, Guess};
+use super::posterior::{Belief, ClassBelief, ComponentPosterior};
 use crate::algebra::lanes::times_in;
 use crate::algebra::packed_len;
 use crate::linear::Symmetric;
@@ -28,7 +28,7 @@ pub(crate) struct LaneBeliefs {
     noise: F64x8,
 }
 
-/// The components of one class, as in [`ClassBelief`]. Lanes without any have shares of zero.
+/// The components of one class, as in [`ClassBelief`]. Lanes without any have responsibilities of zero.
 #[derive(Clone, Debug)]
 struct LaneClass {
     /// Packed.
@@ -36,7 +36,7 @@ struct LaneClass {
     guesses: Vec<LaneGuess>,
 }
 
-/// One [`Guess`] for each lane; where there is none its share is zero.
+/// One [`ComponentPosterior`] for each lane; where there is none its share is zero.
 #[derive(Clone, Debug)]
 struct LaneGuess {
     components: [usize; LANES],
@@ -93,14 +93,14 @@ impl LaneBeliefs {
 
     /// The belief about one of them.
     pub fn belief(&self, lane: usize) -> Belief {
-        let guess = |of: &LaneGuess| Guess {
+        let guess = |of: &LaneGuess| ComponentPosterior {
             component: of.components[lane],
             share: of.share[lane],
             mean: of.mean.iter().map(|mean| mean[lane]).collect(),
         };
         let class = |of: &LaneClass| {
             let here = of.guesses.iter().filter(|guess| guess.share[lane] > 0.0);
-            let guesses: Vec<Guess> = here.map(guess).collect();
+            let guesses: Vec<ComponentPosterior> = here.map(guess).collect();
             let packed = || of.covariance.iter().map(|value| value[lane]).collect();
             (!guesses.is_empty()).then(|| ClassBelief {
                 covariance: Symmetric::from_packed(self.dim, packed()),
@@ -195,7 +195,7 @@ struct LearnLanes<'a> {
     y: &'a F64x8,
     count: &'a F64x8,
     gain: &'a mut [F64x8],
-    /// The logarithms of shares.
+    /// The logarithms of responsibilities.
     logs: &'a mut [F64x8],
 }
 
@@ -356,11 +356,12 @@ mod tests {
                 let along: Vec<f64> = (0..dim).map(|_| next()).collect();
                 covariance.add_outer(0.5, &along);
                 // The population at large is a class by itself.
-                let guesses = (0..1 + class * ((lane / 2) % 3)).map(|component| Guess {
-                    component: class + component,
-                    share: 0.1 + next().abs(),
-                    mean: (0..dim).map(|_| next()).collect(),
-                });
+                let guesses =
+                    (0..1 + class * ((lane / 2) % 3)).map(|component| ComponentPosterior {
+                        component: class + component,
+                        share: 0.1 + next().abs(),
+                        mean: (0..dim).map(|_| next()).collect(),
+                    });
                 belief.classes.push(ClassBelief { covariance, guesses: guesses.collect() });
             }
             let total: f64 = belief.guesses().map(|guess| guess.share).sum();

@@ -17,7 +17,7 @@ const LEAST_PART: f64 = 1e-9;
 
 /// What a maximisation leaves as it is.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Stays {
+pub(super) struct FixedParameters {
     /// σ².
     pub noise: bool,
     /// The variances of the population at large.
@@ -26,7 +26,12 @@ pub(super) struct Stays {
 
 impl Population {
     /// The M step: all parameters from sums over users, except those that are fixed.
-    pub(super) fn maximise(&mut self, sums: &PassSums, scales: &DataScales, stays: Stays) {
+    pub(super) fn maximise(
+        &mut self,
+        sums: &PassSums,
+        scales: &DataScales,
+        fixed: FixedParameters,
+    ) {
         self.evidence = sums.evidence;
         self.certainty = sums.certain / sums.users.max(1.0);
         let count = self.components.len() as f64;
@@ -47,10 +52,10 @@ impl Population {
         }
         let origin = CentrePrior::of_population(&before);
         settle_all(&mut self.components[..1], &[&at_large], &origin);
-        if !stays.at_large {
-            self.reach = next_reach(&before, &at_large, scales);
+        if !fixed.at_large {
+            self.mean_prior_variance = next_mean_prior_variance(&before, &at_large, scales);
         }
-        self.fisher_step(&before, sums, &centres, scales, stays);
+        self.fisher_step(&before, sums, &centres, scales, fixed);
     }
 
     /// A cohort's centre as one user of the population at large, whose rewards are its users'.
@@ -90,7 +95,7 @@ impl Population {
         sums: &PassSums,
         centres: &ClassSums,
         scales: &DataScales,
-        stays: Stays,
+        fixed: FixedParameters,
     ) {
         let groups = before.groups();
         let per_class = groups.len();
@@ -161,15 +166,15 @@ impl Population {
             0.5 * ((rewards - 2.0 * trace + trace_squares).max(0.0) + 1.0) / (noise * noise),
         );
         let mut free = vec![true; now.len()];
-        free[0] = !stays.noise;
-        if stays.at_large {
+        free[0] = !fixed.noise;
+        if fixed.at_large {
             free[1..=per_class].fill(false);
         }
         let next = score.step(&now, &limits, &free);
-        if !stays.noise {
+        if !fixed.noise {
             self.noise = next[0].max(scales.least_noise());
         }
-        for class in usize::from(stays.at_large)..classes {
+        for class in usize::from(fixed.at_large)..classes {
             for p in 0..per_class {
                 let mut value = next[1 + class * per_class + p];
                 let is_level = p + 1 == per_class;
@@ -199,9 +204,9 @@ impl ClassSums {
 
 /// Sums as the statistics of one user with noise 1: information as its Gram matrix.
 fn as_user(sums: &Sums) -> Moments {
-    let dim = sums.pull().len();
+    let dim = sums.information_vector().len();
     let mut numbers: Vec<F64x8> = sums.information().iter().map(|v| all(*v)).collect();
-    numbers.extend(sums.pull().iter().map(|v| all(*v)));
+    numbers.extend(sums.information_vector().iter().map(|v| all(*v)));
     numbers.push(ZERO);
     Moments::new(dim - 1, numbers)
 }
@@ -223,7 +228,7 @@ impl CentrePrior {
     /// The population at large: θ around zero, and any level.
     pub fn of_population(population: &Population) -> Self {
         let dim = population.features() + 1;
-        let mut precision = vec![1.0 / population.reach.max(LEAST_VARIANCE); dim];
+        let mut precision = vec![1.0 / population.mean_prior_variance.max(LEAST_VARIANCE); dim];
         precision[dim - 1] = 0.0;
         Self { mean: vec![0.0; dim], precision }
     }
@@ -299,7 +304,7 @@ impl CentrePrior {
         for (to, from) in matrix.iter_mut().zip(sums.information()) {
             to[lane] = *from;
         }
-        for (j, (to, from)) in pull.iter_mut().zip(sums.pull()).enumerate() {
+        for (j, (to, from)) in pull.iter_mut().zip(sums.information_vector()).enumerate() {
             to[lane] = from + self.precision[j] * self.mean[j];
             let diagonal = &mut matrix[packed_len(j) + j][lane];
             *diagonal = (*diagonal + self.precision[j]).max(1e-250);
@@ -337,16 +342,20 @@ fn residual_square(component: &Component, sums: &Sums, prior: &CentrePrior) -> f
     let mu = &component.mean;
     let mut product = vec![0.0; mu.len()];
     sums.information_matrix().times(mu, &mut product);
-    let along: f64 =
-        mu.iter().zip(&product).zip(sums.pull()).map(|((m, p), b)| m * (p - 2.0 * b)).sum();
+    let along: f64 = mu
+        .iter()
+        .zip(&product)
+        .zip(sums.information_vector())
+        .map(|((m, p), b)| m * (p - 2.0 * b))
+        .sum();
     let vague: f64 = (prior.precision.iter().enumerate())
         .map(|(j, precision)| (1.0 - precision * component.doubt.at(j, j)).max(0.0))
         .sum();
     (sums.square() + along + vague).max(0.0)
 }
 
-/// What not knowing the centre adds to Σ g_j²: with C = (I + P)⁻¹ the diagonal of ICI over the users,
-/// ICI = I − P + PCP.
+/// What the uncertainty of the centre adds to Σ g_j². With J the information of all users, P the prior precision and
+/// C = (J + P)⁻¹ it is the diagonal of JCJ = J − P + PCP, divided by the number of users.
 fn vague(component: &Component, sums: &Sums, prior: &CentrePrior, j: usize) -> f64 {
     let p = prior.precision[j];
     let seen = sums.information()[packed_len(j) + j];
@@ -357,10 +366,10 @@ fn vague(component: &Component, sums: &Sums, prior: &CentrePrior, j: usize) -> f
 }
 
 /// ν² by one step of scoring on where the population's centre is.
-fn next_reach(before: &Population, at_large: &Sums, scales: &DataScales) -> f64 {
+fn next_mean_prior_variance(before: &Population, at_large: &Sums, scales: &DataScales) -> f64 {
     let features = before.features();
     let users = as_user(at_large);
-    let mut variances = vec![before.reach; features + 1];
+    let mut variances = vec![before.mean_prior_variance; features + 1];
     // The level may be anything.
     variances[features] = 1e6 * scales.noise() + 1e6 * before.components[0].mean[features].powi(2);
     let dim = features + 1;
@@ -375,6 +384,6 @@ fn next_reach(before: &Population, at_large: &Sums, scales: &DataScales) -> f64 
             score.bend(0, 0, 0.5 * entry * entry);
         }
     }
-    score.keep_from_zero(0, before.reach);
-    score.step(&[before.reach], &[scales.spread()], &[true])[0]
+    score.keep_from_zero(0, before.mean_prior_variance);
+    score.step(&[before.mean_prior_variance], &[scales.spread()], &[true])[0]
 }

@@ -24,7 +24,7 @@ use crate::simd::{self, Kernel, Simd, with_scratch};
 /// difference is beyond notice, and nothing cancels.
 const LEAST_RATIO: f64 = 1e-7;
 
-/// How many numbers the dot product with a component takes: information (packed), pull, log.
+/// How many numbers the dot product with a component takes: information (packed), information vector, log.
 pub fn probe_len(dim: usize) -> usize {
     packed_len(dim) + dim + 1
 }

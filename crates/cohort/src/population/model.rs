@@ -38,11 +38,11 @@ pub struct Population {
     /// σ², the variance of the noise on one reward, of a median user.
     pub noise: f64,
     /// How alike users are in their noise: degrees of freedom of its law; infinite where all have the same.
-    pub noise_alike: f64,
+    pub noise_dof: f64,
     /// What the ledger counts rewards from.
     pub origin: f64,
-    /// ν², how far from zero the population's centre is, in each coordinate.
-    pub reach: f64,
+    /// ν², the prior variance of each coordinate of the centre of the population at large.
+    pub mean_prior_variance: f64,
     /// Σ_i ln Σ_c π_c E p(y_i | c): how well this explains what was seen of the users it was fitted to.
     pub evidence: f64,
     /// The probability of a user's likeliest component, on average over users.
@@ -178,15 +178,15 @@ impl Population {
     /// Whether all of its numbers are finite, weights and noise positive, and variances not negative.
     pub fn is_usable(&self) -> bool {
         let positive = |number: f64| number > 0.0 && number.is_finite();
-        let numbers = [self.origin, self.evidence, self.reach, self.certainty];
+        let numbers = [self.origin, self.evidence, self.mean_prior_variance, self.certainty];
         let sound = |one: &Component| {
             let numbers = one.mean.iter().chain(one.doubt.packed());
             positive(one.weight) && numbers.into_iter().all(|number| number.is_finite())
         };
         let variances = self.variances.iter().flatten();
         positive(self.noise)
-            && self.noise_alike > 0.0
-            && self.reach >= 0.0
+            && self.noise_dof > 0.0
+            && self.mean_prior_variance >= 0.0
             && numbers.iter().all(|number| number.is_finite())
             && variances.into_iter().all(|one| *one >= 0.0 && one.is_finite())
             && self.components.iter().all(sound)

@@ -1,7 +1,7 @@
 //! The noise of each user: w_i, the weight of its rewards relative to those of a median user.
 //!
 //! ```text
-//! σ_i² ~ σ²·ν/χ²_ν,   q_i = E‖y − Xθ_i‖²/σ²,   w_i = σ²/E[σ_i²] = (ν + n_i)/(ν + q_i)
+//! σ_i² ~ σ²·ν/χ²_ν,   q_i = E‖y − Xθ_i‖²/σ²,   w_i = σ²·E[1/σ_i²] = (ν + n_i)/(ν + q_i)
 //! ```
 //!
 //! ν is estimated from how much q_i/n_i differ between users beyond chance; if they do not, it is
@@ -20,13 +20,13 @@ const TRIED: [f64; 7] = [32.0, 16.0, 8.0, 4.0, 2.0, 1.0, 0.5];
 const NOTABLE: f64 = 1.0;
 
 /// q_i of eight users, whose messages are these, under their likeliest components.
-fn residuals(e_step: &EStep, messages: &Messages, shares: &[F64x8]) -> F64x8 {
+fn residuals(e_step: &EStep, messages: &Messages, responsibilities: &[F64x8]) -> F64x8 {
     let population = e_step.population();
     let dim = population.features() + 1;
     let mut out = ZERO;
     for class in 0..2 {
         let first = class;
-        let last = if class == 0 { 1 } else { shares.len() };
+        let last = if class == 0 { 1 } else { responsibilities.len() };
         if messages[class].is_empty() {
             continue;
         }
@@ -36,9 +36,10 @@ fn residuals(e_step: &EStep, messages: &Messages, shares: &[F64x8]) -> F64x8 {
         let mut mean = vec![ZERO; dim];
         let mut total = ZERO;
         for lane in 0..LANES {
-            total[lane] = shares[first..last].iter().map(|share| share[lane]).sum();
-            let best = (first..last)
-                .fold(first, |a, b| if shares[b][lane] > shares[a][lane] { b } else { a });
+            total[lane] = responsibilities[first..last].iter().map(|share| share[lane]).sum();
+            let best = (first..last).fold(first, |a, b| {
+                if responsibilities[b][lane] > responsibilities[a][lane] { b } else { a }
+            });
             for (to, from) in mean.iter_mut().zip(&population.components[best].mean) {
                 to[lane] = *from;
             }
@@ -62,7 +63,7 @@ fn residuals(e_step: &EStep, messages: &Messages, shares: &[F64x8]) -> F64x8 {
 
 /// Whether a user's rewards inform its noise. Equal rewards do not: rewards with few values, one of
 /// them frequent, are equal by chance, not for lack of noise.
-fn says(users: &Moments) -> [bool; LANES] {
+fn informs_noise(users: &Moments) -> [bool; LANES] {
     let (n, squares) = (users.rewards(), users.squares());
     let (weight, total) =
         (&users.gram()[packed_len(users.dim()) - 1], &users.moment()[users.dim() - 1]);
@@ -72,30 +73,30 @@ fn says(users: &Moments) -> [bool; LANES] {
     })
 }
 
-/// w of eight users; 1 where the population knows no difference.
+/// w of eight users; `None` if the noise of all users is the same.
 pub fn weights(e_step: &EStep, users: &Moments) -> Option<F64x8> {
-    let alike = e_step.population().noise_alike;
-    if alike.is_infinite() {
+    let dof = e_step.population().noise_dof;
+    if dof.is_infinite() {
         return None;
     }
     let mut messages = e_step.room();
-    let mut shares = vec![ZERO; e_step.components()];
+    let mut responsibilities = vec![ZERO; e_step.components()];
     e_step.write(users, &mut messages);
-    e_step.shares(&messages, &mut shares);
-    let q = residuals(e_step, &messages, &shares);
+    e_step.responsibilities(&messages, &mut responsibilities);
+    let q = residuals(e_step, &messages, &responsibilities);
     let n = users.rewards();
-    let said = says(users);
-    Some(each(|lane| if said[lane] { (alike + n[lane]) / (alike + q[lane]) } else { 1.0 }))
+    let said = informs_noise(users);
+    Some(each(|lane| if said[lane] { (dof + n[lane]) / (dof + q[lane]) } else { 1.0 }))
 }
 
 /// The most likely ν of a sample; statistics and messages are unweighted.
-pub fn alike(e_step: &EStep, users: &[Moments], messages: &[Messages]) -> f64 {
-    let mut shares = vec![ZERO; e_step.components()];
+pub fn fit_dof(e_step: &EStep, users: &[Moments], messages: &[Messages]) -> f64 {
+    let mut responsibilities = vec![ZERO; e_step.components()];
     let mut seen: Vec<(f64, f64)> = Vec::new();
     for (block, messages) in users.iter().zip(messages) {
-        e_step.shares(messages, &mut shares);
-        let q = residuals(e_step, messages, &shares);
-        let said = says(block);
+        e_step.responsibilities(messages, &mut responsibilities);
+        let q = residuals(e_step, messages, &responsibilities);
+        let said = informs_noise(block);
         for lane in 0..LANES {
             let n = block.rewards()[lane];
             if said[lane] {
@@ -107,10 +108,10 @@ pub fn alike(e_step: &EStep, users: &[Moments], messages: &[Messages]) -> f64 {
         return f64::INFINITY;
     }
     let mut best = (likelihood(&seen, f64::INFINITY) + constants::noise_margin(), f64::INFINITY);
-    for alike in TRIED {
-        let found = likelihood(&seen, alike);
+    for dof in TRIED {
+        let found = likelihood(&seen, dof);
         if found > best.0 {
-            best = (found, alike);
+            best = (found, dof);
         }
     }
     best.1
@@ -127,13 +128,13 @@ fn differ(seen: &[(f64, f64)]) -> bool {
 }
 
 /// Σ ln p(q_i | n_i, ν) with the scale that fits best, without what does not depend on ν.
-fn likelihood(seen: &[(f64, f64)], alike: f64) -> f64 {
+fn likelihood(seen: &[(f64, f64)], dof: f64) -> f64 {
     // The scale in the middle, by the fixed point of its own equation.
     let rewards: f64 = seen.iter().map(|(_, n)| n).sum();
     let mut scale = seen.iter().map(|(q, _)| q).sum::<f64>() / rewards.max(1.0);
-    if alike.is_finite() {
+    if dof.is_finite() {
         for _ in 0..30 {
-            let weighted = seen.iter().map(|(q, n)| q * (alike + n) / (alike + q / scale));
+            let weighted = seen.iter().map(|(q, n)| q * (dof + n) / (dof + q / scale));
             let next = weighted.sum::<f64>() / rewards;
             let settled = (next - scale).abs() < 1e-4 * scale;
             scale = next;
@@ -148,13 +149,13 @@ fn likelihood(seen: &[(f64, f64)], alike: f64) -> f64 {
     for (q, n) in seen {
         let q = q / scale;
         total += 0.5 * n * q.ln();
-        if alike.is_infinite() {
+        if dof.is_infinite() {
             total -= 0.5 * q + 0.5 * n * std::f64::consts::LN_2;
         } else {
             if *n != of {
-                (of, log_gamma) = (*n, ln_gamma(0.5 * (alike + n)) - ln_gamma(0.5 * alike));
+                (of, log_gamma) = (*n, ln_gamma(0.5 * (dof + n)) - ln_gamma(0.5 * dof));
             }
-            total += 0.5 * alike * alike.ln() - 0.5 * (alike + n) * (alike + q).ln() + log_gamma;
+            total += 0.5 * dof * dof.ln() - 0.5 * (dof + n) * (dof + q).ln() + log_gamma;
         }
     }
     total

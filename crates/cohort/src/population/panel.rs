@@ -147,11 +147,11 @@ impl Panel {
         scoring_mode: ScoringMode,
     ) -> Vec<Vec<f64>> {
         let some: Vec<&Member> = self.members.iter().step_by(every).collect();
-        self.recall_of(&some, population, scoring_mode, PredictionWindow::ALL)
+        self.errors_of(&some, population, scoring_mode, PredictionWindow::ALL)
     }
 
     /// The same, of the first users only, and of what they gave before only so much.
-    pub fn recall(
+    pub fn windowed_errors(
         &self,
         population: &Population,
         scoring_mode: ScoringMode,
@@ -159,10 +159,10 @@ impl Panel {
         users: usize,
     ) -> Vec<Vec<f64>> {
         let some: Vec<&Member> = self.members.iter().take(users).collect();
-        self.recall_of(&some, population, scoring_mode, recall)
+        self.errors_of(&some, population, scoring_mode, recall)
     }
 
-    fn recall_of(
+    fn errors_of(
         &self,
         members: &[&Member],
         population: &Population,

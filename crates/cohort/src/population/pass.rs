@@ -29,7 +29,7 @@ const TASKS_AT_ONCE: usize = 64;
 
 /// Adds Σ ln(1 − share) over eight users to each component's sum.
 struct AddLogAbsence<'a> {
-    shares: &'a [F64x8],
+    responsibilities: &'a [F64x8],
     sums: &'a mut [f64],
 }
 
@@ -40,7 +40,7 @@ impl Kernel for AddLogAbsence<'_> {
     fn run<S: Simd>(self, simd: S) {
         let (one, least) = (simd.splat(1.0), simd.splat(1e-30));
         let mut logs = ZERO;
-        for (sum, share) in self.sums.iter_mut().zip(self.shares) {
+        for (sum, share) in self.sums.iter_mut().zip(self.responsibilities) {
             let rest = simd.larger(simd.sub(one, simd.load(share)), least);
             simd.store(simd.ln(rest), &mut logs);
             *sum += logs.iter().sum::<f64>();
@@ -99,16 +99,16 @@ impl Accumulator {
         e_step: &EStep,
         users: &Moments,
         messages: &Messages,
-        shares: &mut [F64x8],
+        responsibilities: &mut [F64x8],
         whole: bool,
     ) -> F64x8 {
-        let logs = e_step.shares(messages, shares);
+        let logs = e_step.responsibilities(messages, responsibilities);
         let active = users.active();
         if active.contains(&0.0) {
-            keep_active(shares, &active);
+            keep_active(responsibilities, &active);
         }
         self.sums.evidence += (0..LANES).map(|lane| active[lane] * logs[lane]).sum::<f64>();
-        e_step.add(messages, (&active, users.rewards()), shares, whole, self);
+        e_step.add(messages, (&active, users.rewards()), responsibilities, whole, self);
         logs
     }
 
@@ -162,7 +162,7 @@ pub struct Pass {
     /// ln Σ_c π_c p(y_i | c) of every user, block by block.
     pub logs: Vec<F64x8>,
     /// The share of users in component c at `block·components + c`.
-    pub shares: Vec<F64x8>,
+    pub responsibilities: Vec<F64x8>,
     /// Σ_i ln(1 − share): the evidence lost by removing each component.
     pub absence: Vec<f64>,
 }
@@ -183,11 +183,17 @@ impl Pass {
                 let mut part = Self::new(population);
                 let mut sums = Accumulator::new(population);
                 for (users, messages) in blocks {
-                    let start = part.shares.len();
-                    part.shares.resize(start + count, ZERO);
-                    let shares = &mut part.shares[start..];
-                    part.logs.push(sums.add_users(&e_step, users, messages, shares, whole));
-                    simd::run(AddLogAbsence { shares, sums: &mut part.absence });
+                    let start = part.responsibilities.len();
+                    part.responsibilities.resize(start + count, ZERO);
+                    let responsibilities = &mut part.responsibilities[start..];
+                    part.logs.push(sums.add_users(
+                        &e_step,
+                        users,
+                        messages,
+                        responsibilities,
+                        whole,
+                    ));
+                    simd::run(AddLogAbsence { responsibilities, sums: &mut part.absence });
                 }
                 part.sums = sums.total();
                 part
@@ -197,7 +203,7 @@ impl Pass {
         for part in parts {
             whole.sums.add(&part.sums);
             whole.logs.extend(part.logs);
-            whole.shares.extend(part.shares);
+            whole.responsibilities.extend(part.responsibilities);
             add(&mut whole.absence, &part.absence);
         }
         whole
@@ -214,9 +220,9 @@ impl Pass {
         let parts: Vec<PassSums> = tasks
             .map(|(users, messages)| {
                 let mut sums = Accumulator::new(population);
-                let mut shares = vec![ZERO; e_step.components()];
+                let mut responsibilities = vec![ZERO; e_step.components()];
                 for (users, messages) in users.iter().zip(messages) {
-                    sums.add_users(&e_step, users, messages, &mut shares, false);
+                    sums.add_users(&e_step, users, messages, &mut responsibilities, false);
                 }
                 sums.total()
             })
@@ -231,11 +237,13 @@ impl Pass {
         spend(2.0 * users.len() as f64 * inverse_work(e_step.population().features() + 1));
         let parts: Vec<f64> = (users.par_chunks(BLOCKS_PER_TASK))
             .map(|users| {
-                let (mut messages, mut shares) = (e_step.room(), vec![ZERO; e_step.components()]);
+                let (mut messages, mut responsibilities) =
+                    (e_step.room(), vec![ZERO; e_step.components()]);
                 let mut evidence = 0.0;
                 for users in users {
                     e_step.write(users, &mut messages);
-                    let (logs, active) = (e_step.shares(&messages, &mut shares), users.active());
+                    let (logs, active) =
+                        (e_step.responsibilities(&messages, &mut responsibilities), users.active());
                     evidence += (0..LANES).map(|lane| active[lane] * logs[lane]).sum::<f64>();
                 }
                 evidence
@@ -248,14 +256,14 @@ impl Pass {
         Self {
             sums: PassSums::new(population),
             logs: Vec::new(),
-            shares: Vec::new(),
+            responsibilities: Vec::new(),
             absence: vec![0.0; population.components.len()],
         }
     }
 }
 
-fn keep_active(shares: &mut [F64x8], active: &F64x8) {
-    for share in shares {
+fn keep_active(responsibilities: &mut [F64x8], active: &F64x8) {
+    for share in responsibilities {
         for lane in 0..LANES {
             share[lane] *= active[lane];
         }
@@ -273,11 +281,11 @@ impl PassSums {
         let part = |first: usize| {
             let mut sums = Accumulator::new(population);
             let mut messages = e_step.room();
-            let mut shares = vec![ZERO; e_step.components()];
+            let mut responsibilities = vec![ZERO; e_step.components()];
             for at in first..blocks.min(first + BLOCKS_PER_TASK) {
                 let users = moments(at);
                 e_step.write(&users, &mut messages);
-                sums.add_users(&e_step, &users, &messages, &mut shares, false);
+                sums.add_users(&e_step, &users, &messages, &mut responsibilities, false);
             }
             sums.total()
         };

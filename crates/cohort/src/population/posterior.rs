@@ -13,7 +13,7 @@ use crate::linear::{Symmetric, argmax, dot};
 
 /// (θ, level) of a user under one component.
 #[derive(Clone, Debug)]
-pub struct Guess {
+pub struct ComponentPosterior {
     /// Which component.
     pub component: usize,
     /// How probable it is.
@@ -28,7 +28,7 @@ pub struct ClassBelief {
     /// Cov (θ, level) under each of them.
     pub covariance: Symmetric,
     /// The components, most probable first when the belief was formed.
-    pub guesses: Vec<Guess>,
+    pub guesses: Vec<ComponentPosterior>,
 }
 
 /// The belief about one user.
@@ -49,17 +49,17 @@ impl ClassBelief {
 impl Belief {
     /// The belief about a user whose component is certain.
     pub fn certain(component: usize, mean: Vec<f64>, covariance: Symmetric, noise: f64) -> Self {
-        let guesses = vec![Guess { component, share: 1.0, mean }];
+        let guesses = vec![ComponentPosterior { component, share: 1.0, mean }];
         Self { classes: vec![ClassBelief { covariance, guesses }], noise }
     }
 
     /// Every component that the user may belong to.
-    pub fn guesses(&self) -> impl Iterator<Item = &Guess> {
+    pub fn guesses(&self) -> impl Iterator<Item = &ComponentPosterior> {
         self.classes.iter().flat_map(|class| &class.guesses)
     }
 
     /// The only component and its covariance, where there is one only.
-    pub fn only(&self) -> Option<(&Guess, &Symmetric)> {
+    pub fn only(&self) -> Option<(&ComponentPosterior, &Symmetric)> {
         match self.classes.as_slice() {
             [ClassBelief { covariance, guesses }] if guesses.len() == 1 => {
                 Some((&guesses[0], covariance))
@@ -106,7 +106,7 @@ impl Belief {
     }
 
     /// The guess at a place in [0, 1), where each takes up as much as it is probable.
-    fn guess_at(&self, place: f64) -> (usize, &Guess) {
+    fn guess_at(&self, place: f64) -> (usize, &ComponentPosterior) {
         let mut rest = place;
         for (at, class) in self.classes.iter().enumerate() {
             for guess in &class.guesses {
@@ -155,7 +155,7 @@ impl Belief {
     }
 
     /// The most probable guess.
-    pub fn likeliest(&self) -> &Guess {
+    pub fn likeliest(&self) -> &ComponentPosterior {
         let first = &self.classes[0].guesses[0];
         self.guesses().fold(first, |best, one| if one.share > best.share { one } else { best })
     }

@@ -55,20 +55,20 @@ fn predict_better(fitting: &mut Fitting) {
     }
     if let Some((_, found)) = best {
         fitting.population = found;
-        fitting.stays.at_large = true;
+        fitting.fixed.at_large = true;
         fitting.iterate(constants::mixture_more_passes());
-        fitting.stays.at_large = false;
+        fitting.fixed.at_large = false;
         merge_and_remove(fitting);
     }
 }
 
 /// Adopts a mixture that is fitted from scratch if it predicts users better than the present one.
 fn explain_better(fitting: &mut Fitting) {
-    let mut best = promise(fitting) + constants::mixture_margin();
+    let mut best = aic_score(fitting) + constants::mixture_margin();
     for count in COHORTS {
         let mut trial = grown(fitting, fitting.users.clone(), count);
         merge_and_remove(&mut trial);
-        let found = promise(&trial);
+        let found = aic_score(&trial);
         if found > best {
             best = found;
             fitting.population = trial.population.clone();
@@ -78,7 +78,7 @@ fn explain_better(fitting: &mut Fitting) {
 
 /// The evidence less one nat per parameter, as in AIC: an estimate of how well the population
 /// predicts other users.
-fn promise(fitting: &Fitting) -> f64 {
+fn aic_score(fitting: &Fitting) -> f64 {
     let parameters = (fitting.population.features() + 2) * fitting.population.cohorts().len();
     predicted(&fitting.users, &fitting.population) - parameters as f64
 }
@@ -89,7 +89,7 @@ fn grown(fitting: &Fitting, users: Vec<Moments>, cohorts: usize) -> Fitting {
     let start = begin(&fitting.population, cohorts, fitting.scales.rewards as u64);
     let mut trial = Fitting::new(users, start, fitting.scales.clone(), fitting.given);
     // Centres that have not yet moved apart do not inform the variances.
-    trial.stays.at_large = true;
+    trial.fixed.at_large = true;
     trial.iterate(constants::mixture_passes());
     trial
 }
@@ -100,11 +100,11 @@ fn predicted(users: &[Moments], population: &Population) -> f64 {
     for component in &mut plain.components {
         component.doubt = Symmetric::zero(component.mean.len());
     }
-    let mut fitting = Pass::evidence_of(users, &EStep::new(&plain));
-    if !fitting.is_finite() {
-        fitting = f64::NEG_INFINITY;
+    let mut evidence = Pass::evidence_of(users, &EStep::new(&plain));
+    if !evidence.is_finite() {
+        evidence = f64::NEG_INFINITY;
     }
-    fitting
+    evidence
 }
 
 /// The population with cohorts whose centres are drawn from it.

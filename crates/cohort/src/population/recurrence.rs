@@ -40,7 +40,7 @@ impl Recurrence {
     }
 
     /// One more refit, and what a panel saw before it.
-    pub(super) fn hear(&mut self, panel: &Panel) {
+    pub(super) fn update(&mut self, panel: &Panel) {
         let (pairs, same) = pairs_of(panel);
         if pairs > 0.0 {
             let kept = constants::recurrence_kept();
@@ -93,7 +93,7 @@ mod tests {
             (0..20).for_each(|user| panel.see(user, &arm(user, turn), 1.0, &ledger));
         }
         let mut recurrence = Recurrence::default();
-        recurrence.hear(&panel);
+        recurrence.update(&panel);
         recurrence
     }
 

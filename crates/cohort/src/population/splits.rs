@@ -3,14 +3,14 @@
 //! So all are split at once, with a small covariance, and the result is kept if the evidence
 //! increases.
 
-use super::candidates::{deviations, evenly};
+use super::candidates::{deviations, systematic_sample};
 use super::constants;
 use super::fit::Fitting;
 use super::lanes::{F64x8, LANES, ZERO};
 use super::maximise::CentrePrior;
 use super::message::accumulate;
 use super::pass::Pass;
-use super::structure::worth;
+use super::structure::penalized_evidence;
 use super::sums::Sums;
 use crate::linear::{Symmetric, dot};
 
@@ -20,7 +20,7 @@ pub(super) fn split_loose(fitting: &mut Fitting, pass: &Pass) -> bool {
     if loose.is_empty() {
         return false;
     }
-    let before = (worth(fitting, pass), fitting.population.clone());
+    let before = (penalized_evidence(fitting, pass), fitting.population.clone());
     let features = fitting.population.features();
     for variance in &mut fitting.population.variances[1][..features] {
         *variance *= constants::split_tighter();
@@ -30,7 +30,7 @@ pub(super) fn split_loose(fitting: &mut Fitting, pass: &Pass) -> bool {
     }
     fitting.iterate(constants::split_passes());
     let after = fitting.pass();
-    if worth(fitting, &after) > before.0 + constants::cohort_margin() {
+    if penalized_evidence(fitting, &after) > before.0 + constants::cohort_margin() {
         return true;
     }
     fitting.population = before.1;
@@ -72,11 +72,11 @@ fn split(fitting: &mut Fitting, pass: &Pass, c: usize, axis: &[f64]) {
     let mut sides = [Sums::new(dim), Sums::new(dim)];
     visit(fitting, pass, |block, lane, of, share, far| {
         if of == c {
-            let mut shares: F64x8 = ZERO;
-            shares[lane] = share;
+            let mut responsibilities: F64x8 = ZERO;
+            responsibilities[lane] = share;
             let side = &mut sides[usize::from(dot(axis, far) > 0.0)];
             side.users += share;
-            accumulate(&mut side.message, &shares, &fitting.messages()[block][1], 0.0);
+            accumulate(&mut side.message, &responsibilities, &fitting.messages()[block][1], 0.0);
         }
     });
     let [left, right] = sides;
@@ -98,18 +98,18 @@ fn visit(fitting: &Fitting, pass: &Pass, mut look: impl FnMut(usize, usize, usiz
     let population = &fitting.population;
     let (count, features) = (population.components.len(), population.features());
     let mut far = vec![ZERO; features + 1];
-    for block in evenly(fitting.users.len(), constants::split_blocks(), 0) {
+    for block in systematic_sample(fitting.users.len(), constants::split_blocks(), 0) {
         for c in 1..count.min(pass.sums.components.len()) {
-            let shares = pass.shares[block * pass.sums.components.len() + c];
-            if shares.iter().all(|share| *share <= 0.01) {
+            let responsibilities = pass.responsibilities[block * pass.sums.components.len() + c];
+            if responsibilities.iter().all(|share| *share <= 0.01) {
                 continue;
             }
             let component = &population.components[c];
             let message = &fitting.messages()[block][1];
             deviations(message, component, &population.variances[1], &mut far);
-            for lane in (0..LANES).filter(|lane| shares[*lane] > 0.01) {
+            for lane in (0..LANES).filter(|lane| responsibilities[*lane] > 0.01) {
                 let far: Vec<f64> = far[..features].iter().map(|v| v[lane]).collect();
-                look(block, lane, c, shares[lane], &far);
+                look(block, lane, c, responsibilities[lane], &far);
             }
         }
     }

@@ -24,7 +24,7 @@ impl Population {
     }
 }
 
-/// Changes the number of cohorts while the evidence increases; returns whether anything changed.
+/// Changes the number of cohorts while the evidence increases; returns whether there is any cohort afterwards.
 pub(super) fn improve(fitting: &mut Fitting) -> bool {
     let (population, rewards) = (&mut fitting.population, fitting.scales.rewards);
     if rewards < constants::search_least_rewards() * fitting.scales.users
@@ -74,14 +74,14 @@ pub(super) fn weight_cost(users: f64) -> f64 {
     0.5 * users.max(1.0).ln()
 }
 
-/// What a cohort costs in the prediction of others, one nat for each of its parameters as in AIC; the evidence
-/// asks for more than that while users may belong to many cohorts.
+/// The least cost of one more cohort: one nat per parameter, as in AIC. The evidence alone demands a larger gain while
+/// the assignment of users is uncertain.
 fn least_cost(fitting: &Fitting) -> f64 {
     if fitting.by_evidence { f64::INFINITY } else { fitting.population.features() as f64 + 2.0 }
 }
 
 /// The evidence less the costs of cohorts and directions.
-pub(super) fn worth(fitting: &Fitting, pass: &Pass) -> f64 {
+pub(super) fn penalized_evidence(fitting: &Fitting, pass: &Pass) -> f64 {
     let prior = CentrePrior::of_cohorts(&fitting.population);
     let users = fitting.scales.users;
     let cost: f64 =
@@ -182,7 +182,7 @@ fn same(fitting: &Fitting, pass: &Pass) -> Vec<(usize, usize)> {
             + sums[a].users * ((pa + pb) / pa).ln()
             + sums[b].users * ((pa + pb) / pb).ln();
         if gain > 0.0 {
-            gain -= indecision(pass, count, a, b);
+            gain -= assignment_entropy(pass, count, a, b);
         }
         if gain > 0.0 {
             found.push((gain, a, b));
@@ -200,12 +200,12 @@ fn same(fitting: &Fitting, pass: &Pass) -> Vec<(usize, usize)> {
     found.into_iter().map(|(_, a, b)| (a, b)).collect()
 }
 
-/// The entropy of users' shares between two cohorts, which they would lose.
-fn indecision(pass: &Pass, count: usize, a: usize, b: usize) -> f64 {
-    let entropy = |p: f64| if p > 0.0 { p * p.ln() } else { 0.0 };
-    pass.shares
+/// The entropy of users' assignments to two cohorts, which a merge of the two would remove.
+fn assignment_entropy(pass: &Pass, count: usize, a: usize, b: usize) -> f64 {
+    let p_ln_p = |p: f64| if p > 0.0 { p * p.ln() } else { 0.0 };
+    pass.responsibilities
         .chunks_exact(count)
-        .flat_map(|shares| shares[a].iter().zip(shares[b].iter()))
-        .map(|(a, b)| entropy(a + b) - entropy(*a) - entropy(*b))
+        .flat_map(|responsibilities| responsibilities[a].iter().zip(responsibilities[b].iter()))
+        .map(|(a, b)| p_ln_p(a + b) - p_ln_p(*a) - p_ln_p(*b))
         .sum()
 }

@@ -12,9 +12,9 @@ pub struct Sums {
     dim: usize,
     /// Σ of responsibilities.
     pub users: f64,
-    /// Σ of rewards, weighted alike.
+    /// The number of rewards, each user weighted by its responsibility.
     pub rewards: f64,
-    /// Σ of users' messages: information on the centre, pull, log, square.
+    /// Σ of users' messages: information on the centre, information vector, log, square.
     pub message: Vec<f64>,
 }
 
@@ -56,7 +56,7 @@ impl Sums {
     }
 
     /// Σ pull.
-    pub fn pull(&self) -> &[f64] {
+    pub fn information_vector(&self) -> &[f64] {
         &self.message[packed_len(self.dim)..packed_len(self.dim) + self.dim]
     }
 

@@ -9,7 +9,8 @@ use crate::Error;
 use crate::algebra::packed_len;
 use crate::linear::Symmetric;
 use crate::population::{
-    Basis, Belief, ClassBelief, Component, Guess, Member, Panel, Population, Recurrence, Verdict,
+    Basis, Belief, ClassBelief, Component, ComponentPosterior, Member, Panel, Population,
+    Recurrence, Verdict,
 };
 use crate::saved::{
     check_equal, read_bound, read_count, read_numbers, write_bound, write_count, write_numbers,
@@ -94,9 +95,9 @@ impl Codec for Reader<'_> {
 fn scalars(population: &mut Population) -> Vec<&mut f64> {
     vec![
         &mut population.noise,
-        &mut population.noise_alike,
+        &mut population.noise_dof,
         &mut population.origin,
-        &mut population.reach,
+        &mut population.mean_prior_variance,
         &mut population.evidence,
         &mut population.certainty,
         &mut population.tried,
@@ -204,9 +205,9 @@ pub(super) fn no_population(dim: usize) -> Population {
         directions: 0,
         variances: [vec![0.0; dim + 1], vec![0.0; dim + 1]],
         noise: 1.0,
-        noise_alike: f64::INFINITY,
+        noise_dof: f64::INFINITY,
         origin: 0.0,
-        reach: 0.0,
+        mean_prior_variance: 0.0,
         evidence: 0.0,
         certainty: 1.0,
         tried: 0.0,
@@ -222,10 +223,11 @@ fn no_component(dim: usize) -> Component {
 
 /// Whether the numbers are those of a valid population.
 pub(super) fn is_sound(population: &Population) -> bool {
-    let Population { components, variances, noise, noise_alike, reach, .. } = population;
-    let finite = [population.origin, population.evidence, *noise, *reach];
+    let Population { components, variances, noise, noise_dof, mean_prior_variance, .. } =
+        population;
+    let finite = [population.origin, population.evidence, *noise, *mean_prior_variance];
     finite.iter().all(|number| number.is_finite())
-        && (*noise > 0.0 && *noise_alike > 0.0 && *reach >= 0.0)
+        && (*noise > 0.0 && *noise_dof > 0.0 && *mean_prior_variance >= 0.0)
         && [population.certainty, population.tried, population.directions_tried]
             .iter()
             .all(|number| *number >= 0.0)
@@ -234,7 +236,7 @@ pub(super) fn is_sound(population: &Population) -> bool {
         && variances.iter().flatten().all(|variance| *variance >= 0.0)
 }
 
-fn guess<L: Codec>(to: &mut L, guess: &mut Guess) -> Result<(), L::Error> {
+fn guess<L: Codec>(to: &mut L, guess: &mut ComponentPosterior) -> Result<(), L::Error> {
     to.count(&mut guess.component)?;
     to.numbers(std::slice::from_mut(&mut guess.share))?;
     to.numbers(&mut guess.mean)
@@ -242,7 +244,7 @@ fn guess<L: Codec>(to: &mut L, guess: &mut Guess) -> Result<(), L::Error> {
 
 /// A belief; an empty one stands for none.
 fn belief<L: Codec>(to: &mut L, belief: &mut Belief, dim: usize) -> Result<(), L::Error> {
-    let no_guess = || Guess { component: 0, share: 0.0, mean: vec![0.0; dim + 1] };
+    let no_guess = || ComponentPosterior { component: 0, share: 0.0, mean: vec![0.0; dim + 1] };
     let no_class = || ClassBelief { covariance: Symmetric::zero(dim + 1), guesses: Vec::new() };
     to.numbers(std::slice::from_mut(&mut belief.noise))?;
     to.list(&mut belief.classes, no_class, |to, class| {

@@ -66,7 +66,7 @@ fn read_option(from: &mut dyn Read, dim: usize, origin: f64) -> Result<Option<Po
 }
 
 fn read_population(from: &mut dyn Read, dim: usize, origin: f64) -> Result<Population, Error> {
-    let [noise, level, reach, evidence] = read_some(from)?;
+    let [noise, level, mean_prior_variance, evidence] = read_some(from)?;
     let level_variance = LEVEL_VARIANCE * noise;
     let (mut components, mut spreads) = (Vec::new(), Vec::new());
     for _ in 0..read_count(from, INFO.name)? {
@@ -81,7 +81,7 @@ fn read_population(from: &mut dyn Read, dim: usize, origin: f64) -> Result<Popul
     }
     check_equal(INFO.name, "a population at large", !components.is_empty(), true)?;
     let fits = noise > 0.0
-        && reach >= 0.0
+        && mean_prior_variance >= 0.0
         && components.iter().all(|component| component.weight > 0.0)
         && spreads.iter().all(|spread| *spread >= 0.0);
     check_equal(INFO.name, "variances that are positive", fits, true)?;
@@ -96,7 +96,7 @@ fn read_population(from: &mut dyn Read, dim: usize, origin: f64) -> Result<Popul
         variances: [variances(spreads[0]), variances(*cohorts)],
         noise,
         origin,
-        reach,
+        mean_prior_variance,
         evidence,
         ..no_population(dim)
     })

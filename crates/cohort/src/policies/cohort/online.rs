@@ -8,7 +8,7 @@ use rand_distr::{Distribution, StandardNormal};
 use super::posteriors::Posteriors;
 use super::{Cohort, DRAWS, FIRST_RETIRED, RETIRED_BYTES, saved};
 use crate::linear::argmax;
-use crate::population::{Belief, Extent, Fitted, mean_rewards};
+use crate::population::{Belief, FitScope, Fitted, mean_rewards};
 use crate::search::ScoreForm;
 use crate::{Arm, Contexts, Error, OnlinePolicy, RefitJob, Refits, Score, SharedFits};
 
@@ -67,7 +67,7 @@ impl OnlinePolicy for Cohort {
     fn decide(&mut self, user: usize, contexts: &Contexts) -> Arm {
         self.go_on_refitting();
         if self.prior.is_none() {
-            return self.blind(user, contexts);
+            return self.round_robin_arm(user, contexts);
         }
         if self.settings.thompson {
             let arm = self.belief(user).map_or(0, |belief| self.draw(user, &belief, contexts));
@@ -149,7 +149,7 @@ impl OnlinePolicy for Cohort {
     }
 
     fn forget(&mut self, user: usize) -> bool {
-        if !self.part_from(user) {
+        if !self.drop_posterior(user) {
             return false;
         }
         self.ledger.remove(user);
@@ -157,7 +157,7 @@ impl OnlinePolicy for Cohort {
     }
 
     fn retire(&mut self, user: usize) -> bool {
-        if !self.part_from(user) {
+        if !self.drop_posterior(user) {
             return false;
         }
         // Those who are retired replace each other at random, the same ones in every replay.
@@ -194,7 +194,7 @@ impl OnlinePolicy for Cohort {
 
 impl Cohort {
     /// Nothing but statistics is known of a user any more; `false` where it cannot be let go.
-    fn part_from(&mut self, user: usize) -> bool {
+    fn drop_posterior(&mut self, user: usize) -> bool {
         // In rounds every user has a place that cannot be given up.
         if self.store.rounds.is_some() {
             return false;
@@ -215,7 +215,7 @@ impl Cohort {
     }
 
     /// Whether a refit is due, and whom it asks.
-    pub(super) fn due(&self) -> Option<Extent> {
+    pub(super) fn due(&self) -> Option<FitScope> {
         if self.refit.is_some() {
             return None;
         }
@@ -227,10 +227,10 @@ impl Cohort {
     }
 
     /// The value of `fitted_rewards` after a refit that begins now.
-    pub(super) fn rewards_at_refit(&self, extent: Extent) -> f64 {
-        match extent {
-            Extent::AllUsers => self.ledger.rewards(),
-            Extent::Sample => self.fitted_rewards,
+    pub(super) fn rewards_at_refit(&self, scope: FitScope) -> f64 {
+        match scope {
+            FitScope::AllUsers => self.ledger.rewards(),
+            FitScope::Sample => self.fitted_rewards,
         }
     }
 }
@@ -252,7 +252,7 @@ pub(super) fn due_at(
     [fitted_rewards, fitted_each]: [f64; 2],
     Progress { rewards, answered }: Progress,
     each: impl FnOnce() -> f64,
-) -> Option<Extent> {
+) -> Option<FitScope> {
     if rewards == 0.0 {
         return None;
     }
@@ -269,10 +269,10 @@ pub(super) fn due_at(
     let next = |fitted: f64, spared: f64| (fitted * ratio).max(fitted + spared);
     let again = answered.min(rewards - answered).max(0.0);
     if fitted_rewards == 0.0 || rewards >= next(fitted_rewards, spared * again) {
-        return Some(Extent::AllUsers);
+        return Some(FitScope::AllUsers);
     }
     // A few users who come often beside very many who came once are soon worth a refit of their own.
-    (each() >= next(fitted_each, spared)).then_some(Extent::Sample)
+    (each() >= next(fitted_each, spared)).then_some(FitScope::Sample)
 }
 
 impl Refits for Cohort {
@@ -285,15 +285,15 @@ impl Refits for Cohort {
     }
 
     fn job(&mut self) -> Option<RefitJob> {
-        let extent = self.due()?;
-        let rewards = self.rewards_at_refit(extent);
+        let scope = self.due()?;
+        let rewards = self.rewards_at_refit(scope);
         let ledger = self.ledger().clone();
         let (before, panel) = (self.fitted.clone(), self.panel.clone());
         let (given, scoring_mode) = (self.settings.given, self.settings.scoring_mode);
         let restarts = self.watch.restarts;
         Some(Box::new(move || {
             let fitted =
-                Fitted::fit(&ledger, before.as_ref(), panel.as_ref(), &given, scoring_mode, extent);
+                Fitted::fit(&ledger, before.as_ref(), panel.as_ref(), &given, scoring_mode, scope);
             saved::write_fitted(rewards, restarts, fitted.as_ref())
         }))
     }
@@ -313,7 +313,7 @@ impl Refits for Cohort {
         self.fitted_rewards = rewards;
         self.fitted_each = mean_rewards(&self.ledger);
         if let Some(fitted) = fitted {
-            self.take_on(fitted);
+            self.install_fit(fitted);
         }
         Ok(())
     }
@@ -342,13 +342,13 @@ mod tests {
         answers(&mut policy, 0..3, 1);
         assert_eq!(policy.due(), None);
         answers(&mut policy, 3..1070, 1);
-        assert_eq!(policy.due(), Some(Extent::AllUsers));
+        assert_eq!(policy.due(), Some(FitScope::AllUsers));
         policy.refit_if_due();
         assert_eq!(policy.due(), None);
         // Some users come again: few rewards among all, but four times as many for each of them.
         answers(&mut policy, 0..70, 3);
-        assert_eq!(policy.due(), Some(Extent::Sample));
-        let all_users = policy.rewards_at_refit(Extent::Sample);
+        assert_eq!(policy.due(), Some(FitScope::Sample));
+        let all_users = policy.rewards_at_refit(FitScope::Sample);
         policy.refit_if_due();
         assert_eq!((policy.due(), policy.fitted_rewards), (None, all_users));
     }

@@ -4,11 +4,11 @@ use std::sync::Mutex;
 
 use super::Cohort;
 use crate::pace::Paced;
-use crate::population::{Extent, Fitted, mean_rewards};
+use crate::population::{FitScope, Fitted, mean_rewards};
 
 /// What one call does of a refit, in multiplications of eight numbers: some milliseconds.
 const SLICE: f64 = 1e7;
-/// Users, in parts of 1/D³, below which a refit is done at once: it takes less than a slice or two.
+/// Users × D³ below which a refit is not sliced: all of it takes less than two slices.
 const AT_ONCE: f64 = 1e6;
 
 /// A refit under way.
@@ -28,7 +28,7 @@ impl Cohort {
             let dim = (self.ledger.dim() + 1) as f64;
             let small = self.ledger.answered() as f64 * dim.powi(3) < AT_ONCE;
             match self.due() {
-                Some(extent) if !small && self.store.rounds.is_none() => self.begin_refit(extent),
+                Some(scope) if !small && self.store.rounds.is_none() => self.begin_refit(scope),
                 _ => return self.refit_if_due(),
             }
         }
@@ -48,13 +48,13 @@ impl Cohort {
         }
     }
 
-    fn begin_refit(&mut self, extent: Extent) {
+    fn begin_refit(&mut self, scope: FitScope) {
         let ledger = self.ledger().clone();
-        let (rewards, each) = (self.rewards_at_refit(extent), mean_rewards(&ledger));
+        let (rewards, each) = (self.rewards_at_refit(scope), mean_rewards(&ledger));
         let (before, panel) = (self.fitted.clone(), self.panel.clone());
         let (given, scoring_mode) = (self.settings.given, self.settings.scoring_mode);
         let fit = move || {
-            Fitted::fit(&ledger, before.as_ref(), panel.as_ref(), &given, scoring_mode, extent)
+            Fitted::fit(&ledger, before.as_ref(), panel.as_ref(), &given, scoring_mode, scope)
         };
         match Paced::new(fit) {
             Ok(work) => self.refit = Some(Refit { work: Mutex::new(work), rewards, each }),
@@ -73,7 +73,7 @@ impl Cohort {
     pub(super) fn take_result(&mut self, found: Option<Fitted>, rewards: f64, each: f64) {
         (self.fitted_rewards, self.fitted_each) = (rewards, each);
         if let Some(fitted) = found {
-            self.take_on(fitted);
+            self.install_fit(fitted);
         }
     }
 }

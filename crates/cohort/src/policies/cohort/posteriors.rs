@@ -55,7 +55,12 @@ impl Posteriors {
     }
 
     /// Recomputes all posteriors.
-    pub fn take_on(&mut self, population: &Population, ledger: &Ledger, scoring_mode: ScoringMode) {
+    pub fn install_fit(
+        &mut self,
+        population: &Population,
+        ledger: &Ledger,
+        scoring_mode: ScoringMode,
+    ) {
         let inference = Inference::new(population, scoring_mode);
         let [newcomer, ..] = inference.infer(Moments::unseen(ledger.dim()));
         self.origin = population.origin;

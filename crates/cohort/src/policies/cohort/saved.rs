@@ -2,7 +2,7 @@
 //! along, since they are not, to the last bit, those that would be worked out afresh.
 //!
 //! ```text
-//! 7 | ledger | rewards of the last fit, draws | fitted? | panel? | watch | carried beliefs | everybody?
+//! 7 | ledger | rewards at the last fit (of all users, per frequent user), draws | fitted? | panel? | watch | carried beliefs | everybody?
 //! fitted: with cohorts | without? | verdict | recurrence
 //! ```
 //!
@@ -129,7 +129,7 @@ impl Cohort {
             let mut all = Posteriors::new(ledger.dim());
             all.grow(users);
             if let Some(population) = &population {
-                all.take_on(population, &ledger, self.settings.scoring_mode);
+                all.install_fit(population, &ledger, self.settings.scoring_mode);
             }
             rounds = Some(all);
         }

@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::codec;
 use super::{Cohort, FIRST_RETIRED, INFO, saved};
 use crate::population::{
-    Counts, Extent, FitOptions, Fitted, Ledger, Panel, PassSums, Polish, Population, SampleRequest,
-    SampleStatistics, ScoringMode, constants, has_jumped,
+    Counts, FitOptions, FitScope, Fitted, Ledger, Panel, PassSums, Polish, Population,
+    SampleRequest, SampleStatistics, ScoringMode, constants, has_jumped,
 };
 use crate::saved::{check_equal, read_array, read_count, read_header, write_count, write_header};
 use crate::{AskAll, Error, RefitJob, Shared, SharedFits};
@@ -187,7 +187,7 @@ impl Found {
 }
 
 /// One that asks all others.
-struct Asker {
+struct FitCoordinator {
     ledger: Ledger,
     before: Option<Fitted>,
     last: [f64; 2],
@@ -197,7 +197,7 @@ struct Asker {
     scoring_mode: ScoringMode,
 }
 
-impl Asker {
+impl FitCoordinator {
     /// What all shall install, if anything: nothing is due, or one did not answer.
     fn run(&self, ask: &mut AskAll, next_look: &Mutex<f64>) -> Option<Vec<u8>> {
         let dim = self.ledger.dim();
@@ -230,7 +230,7 @@ impl Asker {
             }
         }
         let seen = super::online::Progress { rewards, answered: all.answered as f64 };
-        let extent = super::online::due_at(
+        let scope = super::online::due_at(
             dim,
             self.refit_ratio,
             self.before.as_ref(),
@@ -253,9 +253,9 @@ impl Asker {
                 Some(whole)
             });
         };
-        let polish: Option<&mut Polish> = match extent {
-            Extent::Sample => None,
-            Extent::AllUsers => Some(&mut polish),
+        let polish: Option<&mut Polish> = match scope {
+            FitScope::Sample => None,
+            FitScope::AllUsers => Some(&mut polish),
         };
         let panel = self.before.as_ref().map(|_| &panel);
         let (before, given) = (self.before.as_ref(), &self.given);
@@ -263,11 +263,11 @@ impl Asker {
         if !answered {
             return None;
         }
-        let rewards = match extent {
-            Extent::AllUsers => rewards,
-            Extent::Sample => self.last[0],
+        let rewards = match scope {
+            FitScope::AllUsers => rewards,
+            FitScope::Sample => self.last[0],
         };
-        // Where nothing was to be found, what was found before is still it.
+        // Without a new fit the previous one stays in use.
         let what = fitted.or_else(|| self.before.clone())?;
         Found { rewards, each, what: Some(what) }.write().ok()
     }
@@ -313,7 +313,7 @@ impl SharedFits for Cohort {
     }
 
     fn ask_others(&mut self, mut ask: AskAll, next_look: Arc<Mutex<f64>>) -> RefitJob {
-        let asker = Asker {
+        let asker = FitCoordinator {
             ledger: Ledger::new(self.ledger.dim(), self.ledger.memory()),
             before: self.fitted.clone(),
             last: [self.fitted_rewards, self.fitted_each],
@@ -369,7 +369,7 @@ impl Cohort {
         (self.fitted_rewards, self.fitted_each) = (rewards, each);
         // Whoever asks all looks for drift.
         self.watch.next = f64::MAX;
-        self.take_on(fitted);
+        self.install_fit(fitted);
         Ok(())
     }
 }

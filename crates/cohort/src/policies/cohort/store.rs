@@ -3,7 +3,7 @@
 //! | users | what is stored |
 //! | --- | --- |
 //! | served in rounds | every posterior, updated by every reward ([`Posteriors`]) |
-//! | one at a time, with rewards since the last refit | the updated posterior, of some ten thousand users |
+//! | one at a time, with rewards since the last refit | the updated posterior, of as many users as fit into [`UPDATED_BYTES`] |
 //! | one at a time, others | a cache: the posterior follows from statistics and population |
 
 use super::belief_cache::BeliefCache;
