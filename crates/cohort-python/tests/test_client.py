@@ -106,6 +106,8 @@ class Flaky(http.server.BaseHTTPRequestHandler):
             return
         limit = {"error": {"code": "busy", "message": "come back later"}}
         good = {"decision_id": body.get("decision_id"), "item": "a", "ranking": ["a"], "probability": 1.0}
+        if what == "rewards":
+            good = {"outcomes": [{"outcome": f"learned {one['decision_id']}"} for one in body["rewards"]]}
         content = json.dumps(limit if what == "busy" else good).encode()
         self.send_response(503 if what == "busy" else 200)
         self.send_header("Content-Length", str(len(content)))
@@ -271,3 +273,88 @@ def test_the_same_with_asyncio(start_service):
             return (await client.show_app())["rewards"]
 
     assert asyncio.run(ask()) == 20
+
+
+def public(of: type) -> set[str]:
+    return {name for name in dir(of) if not name.startswith("_") and callable(getattr(of, name))}
+
+
+def test_asyncio_has_every_call():
+    assert public(cohort.AsyncClient) == public(cohort.Client)
+    assert all(asyncio.iscoroutinefunction(getattr(cohort.AsyncClient, name)) for name in public(cohort.Client))
+
+
+def test_the_best_of_the_catalogue_slates_and_logs_of_the_past(start_service):
+    client = cohort.Client(start_service().url, app="shop")
+    client.create_app("shop", dim=2, epsilon=0.0)
+    client.put_items({**ITEMS, "milk": [0.5, 0.5]}, attributes={"tea": {"hot": True}, "coffee": {"hot": True}})
+    hot = client.best("ann", 5, filter={"hot": True}, exclude=["coffee"])
+    assert hot.item == "tea" and hot.ranking == ["tea"]
+    assert client.reward(hot, 1.0) == "learned"
+    best = client.best("ann", 2, decision_id="b", explain=True)
+    assert len(best.ranking) == 2 and len(best.explanation) == 2
+    assert client.best("ann", 2, decision_id="b").item == best.item
+    slate = client.slate("ann", ["top", {"id": "side", "exclude": ["tea"]}], slate_id="s")
+    assert list(slate) == ["top", "side"] and slate["side"].item != "tea"
+    assert slate["top"].id == "s/top" and slate["top"].item != slate["side"].item
+    assert client.rewards([(one, 1.0) for one in slate.values()]) == ["learned", "learned"]
+    own = client.slate("bob", ["top"], items={"cake": [1.0, 1.0]}, shown=False)["top"]
+    assert own.item == "cake"
+    client.activate(own)
+    assert client.reward(own, 0.5) == "learned"
+    past = [
+        {"user": f"user {n}", "item": "tea", "reward": n % 2, "features": ITEMS["tea"], "decision_id": f"p{n}"}
+        for n in range(1200)
+    ]
+    past[700]["reward"] = 1e9
+    told = client.learn_history(past)
+    assert told["learned"] == 1199 and [other["at"] for other in told["others"]] == [700]
+    again = client.learn_history(past[:2])
+    assert again["learned"] == 0 and [other["at"] for other in again["others"]] == [0, 1]
+
+
+def test_features_of_an_app_that_takes_json(start_service):
+    client = cohort.Client(start_service().url, app="films")
+    client.create_app("films", features="json")
+    films = {"a": {"genre": "war"}, "b": {"genre": "comedy"}}
+    for _ in range(3):
+        client.reward(client.decide("ann", films), 1.0)
+    names = {feature["name"] for feature in client.features()["features"]}
+    assert {"item.genre=war", "item.genre=comedy"} <= names
+    assert client.features(user="ann")["features"]
+    with pytest.raises(cohort.ServiceError) as refused:
+        client.features(cohort=7)
+    assert refused.value.status == 404
+    with pytest.raises(cohort.BadInput, match="one of them"):
+        client.features(user="ann", cohort=1)
+
+
+def test_fallbacks_are_shown_and_never_sent(flaky):
+    with cohort.Client(flaky, app="shop", retries=0) as client:
+        Flaky.plan = ["busy"] * 3
+        chosen = client.decide("ann", ITEMS, fallback="tea")
+        best = client.best("ann", fallback="tea")
+        assert best.fallback and best.item == "tea" and best.ranking == ["tea"]
+        slate = client.slate("ann", ["top", {"id": "side"}], fallback={"side": "tea", "top": "milk"})
+        assert [(name, one.item, one.fallback) for name, one in slate.items()] == [
+            ("top", "milk", True),
+            ("side", "tea", True),
+        ]
+        assert Flaky.seen[2]["slate_id"] + "/top" == slate["top"].id
+        sent = len(Flaky.seen)
+        fallbacks = [chosen, best, *slate.values()]
+        for one in fallbacks:
+            assert client.reward(one, 1.0) == "fallback"
+            client.activate(one)
+        assert client.rewards([(one, 1.0) for one in fallbacks]) == ["fallback"] * 4
+        assert len(Flaky.seen) == sent, "the service does not know them"
+        Flaky.plan = ["rewards"]
+        assert client.rewards([(chosen, 1.0), ("d1", 2.0), (best, 1.0), ("d2", 3.0)]) == [
+            "fallback",
+            "learned d1",
+            "fallback",
+            "learned d2",
+        ]
+        assert [one["decision_id"] for one in Flaky.seen[-1]["rewards"]] == ["d1", "d2"]
+        with pytest.raises(cohort.BadInput, match="an item for every slot"):
+            client.slate("ann", ["top", "side"], fallback={"top": "tea"})

@@ -7,6 +7,7 @@ import importlib
 import pathlib
 import pkgutil
 import re
+import textwrap
 
 import nbformat
 import pytest
@@ -54,6 +55,25 @@ def test_the_quick_start_runs(tmp_path, monkeypatch):
     names: dict = {}
     for block in blocks:
         exec(compile(block, "docs/python.md", "exec"), names)
+
+
+def test_every_call_of_the_client_is_in_the_document():
+    text = (ROOT / "docs/python.md").read_text().partition("## The service")[2]
+    calls = [name for name in dir(cohort.Client) if not name.startswith("_")]
+    assert [name for name in calls if not re.search(rf"\b{name}\b", text)] == []
+
+
+def test_the_client_does_what_the_document_says(start_service):
+    text = (ROOT / "docs/python.md").read_text().partition("## The service")[2]
+    blocks = re.findall(r"```py\n(.*?)```", text, flags=re.DOTALL)
+    assert len(blocks) == 3
+    url, names = start_service().url, {"cohort": cohort}
+    for block in blocks:
+        block = block.replace("http://127.0.0.1:7700", url)
+        if "await" in block:
+            block = "import asyncio\nasync def main():\n" + textwrap.indent(block, "    ") + "asyncio.run(main())\n"
+        exec(compile(block, "docs/python.md", "exec"), names)
+    assert not names["slate"]["top"].fallback and names["client"].show_app()["rewards"] == 5
 
 
 def test_ten_minutes_are_as_the_document_says(start_service, tmp_path, monkeypatch, capsys):

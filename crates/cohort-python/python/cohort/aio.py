@@ -5,14 +5,13 @@
 ...     await client.reward(decision, 1.0)
 
 Calls run on threads, each with a connection of its own; as many at once as ``connections`` says, the
-others wait for their turn, and their time passes meanwhile. A task that is cancelled ends at once; what
-it had asked for may still be done.
+others wait for their turn, and their time passes meanwhile: a call whose turn does not come within its
+timeout ends then. A task that is cancelled ends at once; what it had asked for may still be done.
 """
 
 from __future__ import annotations
 
 import asyncio
-import functools
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -22,13 +21,6 @@ from typing import TYPE_CHECKING, Any
 from cohort.client import Client, Decision
 
 __all__ = ["AsyncClient"]
-
-#: Every call of :class:`cohort.Client` that asks the service.
-_CALLS = (
-    "activate add_key apps change_app create_app decide_batch decision delete_app "
-    "export_user forget_user insight items keys put_items ready remove_item remove_key "
-    "reward rewards show_app user"
-).split()
 
 
 class AsyncClient:
@@ -46,26 +38,40 @@ class AsyncClient:
         return f"Async{self._client!r}"
 
     async def decide(self, user: str, items: Any, **settings: Any) -> Decision:
-        """As :meth:`cohort.Client.decide`. The time spent waiting for a connection counts."""
-        timeout = settings.pop("timeout", None)
-        ends = time.monotonic() + (self._client._timeout if timeout is None else timeout)
-
-        def decide() -> Decision:
-            return self._client.decide(user, items, timeout=ends - time.monotonic(), **settings)
-
-        decision: Decision = await self._run(decide)
+        """As :meth:`cohort.Client.decide`."""
+        decision: Decision = await self._run("decide", user, items, **settings)
         return decision
-
-    async def download_log(self, to: Any, **settings: Any) -> Any:
-        """As :meth:`cohort.Client.download_log`."""
-        return await self._run(functools.partial(self._client.download_log, to, **settings))
 
     if TYPE_CHECKING:
         # The other calls, which are made below.
         def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]: ...
 
-    async def _run(self, call: Callable[[], Any]) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+    async def _run(self, name: str, *args: Any, **settings: Any) -> Any:
+        """Makes a call on a thread. The time for which it waits for one is part of its time."""
+        self._client._refuse_if_closed()
+        began = time.monotonic()
+        timeout = settings.get("timeout")
+        call = getattr(self._client, name)
+
+        def run() -> Any:
+            self._client._here.began = began
+            try:
+                return call(*args, **settings)
+            finally:
+                self._client._here.began = None
+
+        running = self._threads.submit(run)
+        answer = asyncio.wrap_future(running)
+        try:
+            await asyncio.wait({answer}, timeout=self._client._timeout if timeout is None else timeout)
+        except asyncio.CancelledError:
+            running.cancel()
+            raise
+        if running.cancel():
+            # No thread took it (or the client was closed). Without time it asks nothing, and ends as any
+            # call whose time is over: with its fallback, or an error.
+            return run()
+        return await answer
 
     async def close(self) -> None:
         """Closes all connections. Nothing can be asked any more."""
@@ -86,12 +92,14 @@ class AsyncClient:
 
 def _awaited(name: str) -> Callable[..., Any]:
     async def call(self: AsyncClient, *args: Any, **settings: Any) -> Any:
-        return await self._run(functools.partial(getattr(self._client, name), *args, **settings))
+        return await self._run(name, *args, **settings)
 
     call.__name__ = name
     call.__doc__ = f"As :meth:`cohort.Client.{name}`."
     return call
 
 
-for _name in _CALLS:
-    setattr(AsyncClient, _name, _awaited(_name))
+# Every call of the client, so that none can be missing here.
+for _name in dir(Client):
+    if not _name.startswith("_") and not hasattr(AsyncClient, _name):
+        setattr(AsyncClient, _name, _awaited(_name))

@@ -2,7 +2,7 @@
 
 Retries are safe: the client chooses the ids of decisions, so that a decide that is sent again gets
 the same decision, and a reward that is sent again is learned once. Every call ends within its
-timeout, however often it was tried.
+timeout, however often it was tried and however slowly the other side sends or reads.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Union
 
 from cohort.catalogue import CatalogueCalls
+from cohort.connection import Connection, left, read
 from cohort.errors import BadInput, ServiceError, cause_of
 
 __all__ = ["Client", "Decision"]
@@ -94,8 +95,11 @@ class Client(CatalogueCalls):
         self._timeout = timeout
         self._retries = retries
         self._tls = tls
-        self._connections = threading.local()
-        self._open: weakref.WeakSet[http.client.HTTPConnection] = weakref.WeakSet()
+        if parts.scheme == "https" and tls is None:
+            self._tls = ssl.create_default_context()
+        #: What each thread has of its own.
+        self._here = threading.local()
+        self._open: weakref.WeakSet[Connection] = weakref.WeakSet()
         self._closed = False
 
     def close(self) -> None:
@@ -181,7 +185,7 @@ class Client(CatalogueCalls):
     def reward(self, decision: Decision | str, reward: float, *, app: str | None = None) -> str:
         """How the user answered. ``learned``, or ``repeated`` if the decision had its reward
         already; the first one counts. ``fallback`` for a decision that is one: nothing is sent."""
-        if isinstance(decision, Decision) and decision.fallback:
+        if _is_fallback(decision):
             return "fallback"
         body = {"decision_id": _id(decision), "reward": float(reward)}
         outcome: str = self._ask("POST", f"{self._at(app)}/reward", body)["outcome"]
@@ -190,13 +194,25 @@ class Client(CatalogueCalls):
     def rewards(
         self, rewards: Iterable[tuple[Decision | str, float]], *, app: str | None = None
     ) -> list[str | ServiceError]:
-        """Many rewards at once: for each what it did, or why it did nothing."""
-        sent = [{"decision_id": _id(one), "reward": float(reward)} for one, reward in rewards]
+        """Many rewards at once: for each what it did, or why it did nothing; ``fallback`` for those of
+        decisions that are fallbacks, which are not sent."""
+        given = list(rewards)
+        sent = [
+            {"decision_id": _id(one), "reward": float(reward)}
+            for one, reward in given
+            if not _is_fallback(one)
+        ]
+        if given and not sent:
+            return ["fallback"] * len(given)
         said = self._ask("POST", f"{self._at(app)}/rewards", {"rewards": sent})["outcomes"]
-        return [_refusal(one) or one["outcome"] for one in said]
+        outcomes = iter([_refusal(one) or one["outcome"] for one in said])
+        return ["fallback" if _is_fallback(one) else next(outcomes) for one, _ in given]
 
     def activate(self, decision: Decision | str, *, app: str | None = None) -> None:
-        """A decision made with ``shown=False`` was shown: from now on it counts."""
+        """A decision made with ``shown=False`` was shown: from now on it counts. Nothing is sent for a
+        fallback."""
+        if _is_fallback(decision):
+            return
         self._ask("POST", f"{self._at(app)}/activate", {"decision_id": _id(decision)})
 
     def decision(self, decision: Decision | str, *, app: str | None = None) -> dict[str, Any]:
@@ -262,6 +278,18 @@ class Client(CatalogueCalls):
         the newest decisions."""
         return self._answer("GET", f"{self._at(app)}/insight")
 
+    def features(
+        self, *, user: str | None = None, cohort: int | None = None, app: str | None = None
+    ) -> dict[str, Any]:
+        """The features of an app that takes JSON: what was seen of each, what shares a coordinate, and what
+        one unit of it adds to the expected reward, for everybody, a ``user`` or a ``cohort`` (its number in
+        :meth:`insight`)."""
+        if user is not None and cohort is not None:
+            raise BadInput("features: found a user and a cohort, expected one of them or none")
+        of = "" if user is None else f"/users/{_quoted(user)}"
+        of = of if cohort is None else f"/cohorts/{cohort}"
+        return self._answer("GET", f"{self._at(app)}{of}/features")
+
     def user(self, user: str, *, app: str | None = None) -> dict[str, Any]:
         """What is known of a user."""
         return self._answer("GET", f"{self._at(app)}/users/{_quoted(user)}")
@@ -319,7 +347,7 @@ class Client(CatalogueCalls):
     def ready(self) -> bool:
         """Whether the service takes requests."""
         try:
-            self._send("GET", "/readyz", None, time.monotonic() + self._timeout, None)
+            self._send("GET", "/readyz", None, self._began() + self._timeout, None)
         except (ServiceError, _TryLater, OSError, http.client.HTTPException):
             return False
         return True
@@ -351,7 +379,7 @@ class Client(CatalogueCalls):
         """Asks until there is an answer, or no time is left. A request that must not be done twice is
         sent again only where the service has said that it did nothing."""
         text = None if body is None else json.dumps(body, allow_nan=False)
-        ends = time.monotonic() + (self._timeout if timeout is None else timeout)
+        ends = self._began() + (self._timeout if timeout is None else timeout)
         why = ServiceError(f"{self.url}: there was no time to ask")
         for attempt in range(self._retries + 1):
             pause = 0.05 * 2**attempt
@@ -371,23 +399,19 @@ class Client(CatalogueCalls):
         raise why
 
     def _send(self, method: str, path: str, text: str | None, ends: float, to: Any) -> Any:
-        left = ends - time.monotonic()
-        if left <= 0:
-            raise TimeoutError("no answer in time")
+        left(ends)
         connection = self._connection()
-        connection.timeout = left
-        if connection.sock is not None:
-            connection.sock.settimeout(left)
+        connection.ends = ends
         headers = {"Content-Type": "application/json"}
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key}"
         try:
             connection.request(method, self._parts.path.rstrip("/") + path, text, headers)
             response = connection.getresponse()
-            content = _read(connection, response, ends, to if response.status < 300 else None)
+            content = read(response, to if response.status < 300 else None)
         except BaseException:
             # Whatever is under way on it is not an answer to the next request.
-            self._connections.one = None
+            self._here.connection = None
             connection.close()
             raise
         if response.status < 300:
@@ -397,51 +421,26 @@ class Client(CatalogueCalls):
             raise _TryLater(refusal, _seconds(response.getheader("Retry-After")))
         raise refusal
 
-    def _connection(self) -> http.client.HTTPConnection:
-        """This thread's connection."""
+    def _began(self) -> float:
+        """When the call began that is made now: earlier than now where it had to wait for this thread."""
+        began: float | None = getattr(self._here, "began", None)
+        self._here.began = None
+        return time.monotonic() if began is None else began
+
+    def _refuse_if_closed(self) -> None:
         if self._closed:
             raise BadInput("this client was closed: make another")
-        connection: http.client.HTTPConnection | None = getattr(self._connections, "one", None)
+
+    def _connection(self) -> Connection:
+        """This thread's connection."""
+        self._refuse_if_closed()
+        connection: Connection | None = getattr(self._here, "connection", None)
         if connection is None:
-            place = (self._parts.hostname or "", self._parts.port)
-            if self._parts.scheme == "https":
-                connection = http.client.HTTPSConnection(
-                    *place, timeout=self._timeout, context=self._tls
-                )
-            else:
-                connection = http.client.HTTPConnection(*place, timeout=self._timeout)
-            self._connections.one = connection
+            tls = self._tls if self._parts.scheme == "https" else None
+            connection = Connection(self._parts.hostname or "", self._parts.port, tls)
+            self._here.connection = connection
             self._open.add(connection)
         return connection
-
-
-def _read(
-    connection: http.client.HTTPConnection,
-    response: http.client.HTTPResponse,
-    ends: float,
-    to: Any,
-) -> bytes:
-    """Reads an answer to its end, or until its time is over, however slowly it comes; into a file where
-    there is one."""
-    content = []
-    if to is not None:
-        to.seek(0)
-        to.truncate()
-    while True:
-        left = ends - time.monotonic()
-        if left <= 0:
-            raise TimeoutError("no answer in time")
-        if connection.sock is not None:
-            connection.sock.settimeout(left)
-        piece = response.read1(1 << 16)
-        if not piece:
-            # A length that was promised and did not come is an error of `read`.
-            content.append(response.read())
-            return b"".join(content)
-        if to is not None:
-            to.write(piece)
-        else:
-            content.append(piece)
 
 
 class _TryLater(Exception):
@@ -490,6 +489,11 @@ def _features(row: Features) -> list[float] | dict[str, Any]:
 def _known(**values: Any) -> dict[str, Any]:
     """What was said of these."""
     return {name: value for name, value in values.items() if value is not None}
+
+
+def _is_fallback(decision: Decision | str) -> bool:
+    """Whether the service knows nothing of a decision, because the caller's fallback was shown."""
+    return isinstance(decision, Decision) and decision.fallback
 
 
 def _id(decision: Decision | str) -> str:
