@@ -94,3 +94,40 @@ fn without_noise_features_in_a_plane_lose_nothing() {
         assert!(longest < 3.0, "seed {seed}: {longest}");
     }
 }
+
+/// Regret a user over some rounds, where vectors are padded with zeros to R^`dim`.
+fn regret_padded(seed: u64, dim: usize) -> f64 {
+    let mut world = clustered(seed, 60, 3, 0.3);
+    let settings = registry::info("cohort").unwrap().check([]).unwrap();
+    let mut policy = Cohort::new(&cohort::Problem::new(0, dim), &settings).unwrap();
+    let mut regret = 0.0;
+    for _ in 0..40 {
+        for user in 0..60 {
+            let values = world.contexts();
+            let padded: Vec<f64> = (values.chunks_exact(world.dim))
+                .flat_map(|arm| (0..dim).map(|at| arm.get(at).copied().unwrap_or(0.0)))
+                .collect();
+            let contexts = Contexts::new(&padded, dim).unwrap();
+            let arm = policy.decide(user, &contexts);
+            let expected = |arm: &[f64]| -> f64 {
+                arm.iter().zip(world.theta(user)).map(|(x, theta)| x * theta).sum()
+            };
+            let best = values.chunks_exact(world.dim).map(expected).fold(f64::MIN, f64::max);
+            let chosen = &values[arm * world.dim..(arm + 1) * world.dim];
+            regret += best - expected(chosen);
+            let chosen = chosen.to_vec();
+            let reward = world.reward(user, &chosen);
+            policy.learn_one(user, contexts.arm(arm), reward);
+        }
+    }
+    regret / 60.0
+}
+
+/// Hashed features leave coordinates that nothing uses. What is asked of data per dimension counts those that are used,
+/// or learning would take the longer the more room an app has for features.
+#[test]
+fn features_that_are_always_zero_cost_nothing() {
+    let mean = |dim| (0..6).map(|seed| regret_padded(seed, dim)).sum::<f64>() / 6.0;
+    let (plain, padded) = (mean(8), mean(64));
+    assert!(padded <= 1.1 * plain, "{padded} padded with zeros, {plain} without");
+}

@@ -202,7 +202,7 @@ impl Cohort {
         let unexplored = if fitted.found.searched > 0.0 {
             0.0
         } else {
-            unexplored(self.fitted_rewards, self.ledger.dim())
+            unexplored(self.fitted_rewards, fitted.found.used_features())
         };
         Prior::new(fitted.used().clone(), self.settings.scoring_mode, unexplored)
     }
@@ -211,7 +211,8 @@ impl Cohort {
     fn widths_of(&self, fitted: Option<&Fitted>) -> Widths {
         let recurrence = fitted.map(|fitted| fitted.recurrence);
         let rewards = mean_rewards(&self.ledger);
-        Widths::new(self.settings.exploration, recurrence, self.ledger.dim(), rewards)
+        let dim = fitted.map_or(self.ledger.dim(), |fitted| fitted.found.used_features());
+        Widths::new(self.settings.exploration, recurrence, dim, rewards)
     }
 
     /// Stores posteriors from now on: users are served in rounds.

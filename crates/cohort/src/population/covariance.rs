@@ -21,7 +21,7 @@ const TRIED: [usize; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
 
 /// What `directions` cost: ½ ln N for each of their parameters, as in BIC.
 pub(super) fn cost(population: &Population, users: f64) -> f64 {
-    let (d, k) = (population.features() as f64, population.directions as f64);
+    let (d, k) = (population.used_features() as f64, population.directions as f64);
     let parameters = k * d - k * (k + 1.0) / 2.0 + k;
     0.5 * parameters * users.max(1.0).ln()
 }

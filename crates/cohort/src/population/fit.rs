@@ -141,6 +141,8 @@ pub(super) struct DataScales {
     squares: f64,
     /// The mean of all rewards, from the ledger's origin.
     mean: f64,
+    /// Features that are not 0 for all of them.
+    pub used: usize,
     /// What σ² is not below, whatever these say.
     floor: f64,
 }
@@ -149,6 +151,7 @@ impl DataScales {
     pub fn of(users: &[Moments]) -> Option<Self> {
         let (mut count, mut rewards, mut total, mut squares, mut lengths) =
             (0.0, 0.0, 0.0, 0.0, 0.0);
+        let mut used = vec![false; users.first()?.dim() - 1];
         for block in users {
             let dim = block.dim();
             for lane in 0..LANES {
@@ -157,7 +160,9 @@ impl DataScales {
                 squares += block.squares()[lane];
                 total += block.moment()[dim - 1][lane];
                 for i in 0..dim - 1 {
-                    lengths += block.gram()[packed_len(i) + i][lane];
+                    let square = block.gram()[packed_len(i) + i][lane];
+                    lengths += square;
+                    used[i] |= square > 0.0;
                 }
             }
         }
@@ -165,7 +170,8 @@ impl DataScales {
         // While all rewards are equal, their distance from zero is the only scale.
         let centred = squares - mean * total;
         let squares = if centred > 1e-12 * squares { centred } else { squares };
-        let scales = Self { users: count, rewards, lengths, squares, mean, floor: 0.0 };
+        let used = used.into_iter().filter(|used| *used).count();
+        let scales = Self { users: count, rewards, lengths, squares, mean, used, floor: 0.0 };
         // Beyond these, squares would overflow.
         let usable = |value: f64| (1e-100..1e100).contains(&value);
         (usable(rewards) && usable(lengths) && usable(squares)).then_some(scales)
@@ -208,6 +214,7 @@ impl DataScales {
             searched: 0.0,
             directions_tried: 0.0,
             noise_tried: 0.0,
+            used: self.used as f64,
         }
     }
 }
@@ -274,12 +281,13 @@ impl Fitting {
         let features = users.first()?.dim() - 1;
         // A fit to very few rewards is a bad start: variances near zero hardly grow again.
         let few = scales.rewards < constants::fresh_rewards() * scales.users
-            || scales.rewards < constants::fresh_dimensions() * (features + 1) as f64;
+            || scales.rewards < constants::fresh_dimensions() * (scales.used + 1) as f64;
         let warm = warm.filter(|warm| !few || warm.components.len() > 1);
         let mut population = match warm {
             Some(warm) => warm.clone(),
             None => scales.first_guess(features, origin),
         };
+        population.used = scales.used as f64;
         users.par_iter_mut().for_each(|users| population.prepare(users, false));
         if let Some(sigma) = given.sigma {
             population.noise = (sigma * sigma).max(scales.least_noise());
@@ -288,7 +296,7 @@ impl Fitting {
         if given.noise {
             fitting.weigh_users();
         }
-        let early = fitting.scales.rewards < features as f64 * fitting.scales.users;
+        let early = fitting.scales.rewards < fitting.scales.used as f64 * fitting.scales.users;
         fitting.iterate(match warm {
             None => constants::first_passes(),
             Some(_) if early => constants::early_passes(),

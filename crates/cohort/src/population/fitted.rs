@@ -64,8 +64,6 @@ pub struct Fitted {
 
 /// Users whom the structure is looked for in.
 pub(crate) struct Sampled {
-    /// d + 1.
-    pub dim: usize,
     /// Their statistics.
     pub users: Vec<Moments>,
     /// What rewards count from.
@@ -188,7 +186,6 @@ impl Fitted {
     ) -> Option<Self> {
         let slots = sample(ledger, before.map(|before| &before.found));
         let asked = Sampled {
-            dim: ledger.dim() + 1,
             users: ledger.moments_of(&slots),
             origin: ledger.origin(),
             seen: slots.iter().map(|slot| ledger.count(*slot)).sum(),
@@ -213,7 +210,7 @@ impl Fitted {
         scoring_mode: ScoringMode,
         polish: Option<&mut Polish>,
     ) -> Option<Self> {
-        let Sampled { dim, users, origin, seen } = asked;
+        let Sampled { users, origin, seen } = asked;
         let warm = before.map(|before| &before.found);
         let warm_plain = before.and_then(|before| match &before.plain {
             None if before.found.components.len() > 1 => None,
@@ -262,7 +259,8 @@ impl Fitted {
                 // The in-sample gain that is due to the number of parameters alone.
                 let cohorts = fitted.found.cohorts().len();
                 let rewards = panel.rewards() as f64 / every as f64;
-                let leak = 2.0 * (cohorts * dim) as f64 * rewards / seen;
+                let parameters = cohorts * (fitted.found.used_features() + 1);
+                let leak = 2.0 * parameters as f64 * rewards / seen;
                 let gain = fitted.gain(panel, every, scoring_mode);
                 PredictionGain { sum: gain.sum - leak, ..gain }
             });

@@ -433,6 +433,7 @@ mod tests {
             searched: 0.0,
             directions_tried: 0.0,
             noise_tried: 0.0,
+            used: 0.0,
         }
     }
 

@@ -216,13 +216,17 @@ pub(super) struct CentrePrior {
     pub mean: Vec<f64>,
     /// 1/variance of every coordinate; zero where nothing is assumed.
     pub precision: Vec<f64>,
+    /// Coordinates that users' rewards have, the level among them.
+    used: f64,
 }
 
 impl CentrePrior {
     /// Cohorts: from the population at large.
     pub fn of_cohorts(population: &Population) -> Self {
         let precision = population.variances[0].iter().map(|v| 1.0 / v.max(LEAST_VARIANCE));
-        Self { mean: population.components[0].mean.clone(), precision: precision.collect() }
+        let used = (population.used_features() + 1) as f64;
+        let mean = population.components[0].mean.clone();
+        Self { mean, precision: precision.collect(), used }
     }
 
     /// The population at large: θ around zero, and any level.
@@ -230,7 +234,8 @@ impl CentrePrior {
         let dim = population.features() + 1;
         let mut precision = vec![1.0 / population.mean_prior_variance.max(LEAST_VARIANCE); dim];
         precision[dim - 1] = 0.0;
-        Self { mean: vec![0.0; dim], precision }
+        let used = (population.used_features() + 1) as f64;
+        Self { mean: vec![0.0; dim], precision, used }
     }
 
     /// The posterior of a centre from what its users say.
@@ -361,7 +366,7 @@ fn vague(component: &Component, sums: &Sums, prior: &CentrePrior, j: usize) -> f
     let seen = sums.information()[packed_len(j) + j];
     let all = (seen - p + p * p * component.doubt.at(j, j)).clamp(0.0, seen.max(0.0));
     // Users with fewer rewards than coordinates each know some of them well, not all of them a little.
-    let rank = (prior.mean.len() as f64 * sums.users / sums.rewards.max(1.0)).max(1.0);
+    let rank = (prior.used * sums.users / sums.rewards.max(1.0)).max(1.0);
     all / sums.users.max(1.0) * rank.min(sums.users.max(1.0))
 }
 

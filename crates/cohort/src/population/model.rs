@@ -55,6 +55,8 @@ pub struct Population {
     pub directions_tried: f64,
     /// The rewards of the sample when users' noise was last compared.
     pub noise_tried: f64,
+    /// Features that any reward of the sample had; 0 where that is not known.
+    pub used: f64,
 }
 
 /// An orthonormal basis of the features.
@@ -138,6 +140,15 @@ impl Population {
     /// d.
     pub fn features(&self) -> usize {
         self.components[0].mean.len() - 1
+    }
+
+    /// The dimension of the features that rewards had so far. A feature that is always 0 neither costs parameters nor
+    /// needs rewards: what is asked of data "per dimension" counts these, so that padding vectors with zeros changes nothing.
+    pub fn used_features(&self) -> usize {
+        match self.used as usize {
+            0 => self.features(),
+            used => used.min(self.features()),
+        }
     }
 
     /// Variances of a component's users.

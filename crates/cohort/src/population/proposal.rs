@@ -27,7 +27,7 @@ pub(super) fn propose_mixture(fitting: &mut Fitting) {
         && population.certainty > constants::mixture_certain())
         || scales.users < constants::mixture_least_users()
         || scales.rewards
-            < constants::mixture_least_rewards() * population.features() as f64 * scales.users
+            < constants::mixture_least_rewards() * population.used_features() as f64 * scales.users
         || scales.rewards < constants::mixture_growth() * population.tried
     {
         return;
@@ -79,7 +79,7 @@ fn explain_better(fitting: &mut Fitting) {
 /// The evidence less one nat per parameter, as in AIC: an estimate of how well the population
 /// predicts other users.
 fn aic_score(fitting: &Fitting) -> f64 {
-    let parameters = (fitting.population.features() + 2) * fitting.population.cohorts().len();
+    let parameters = (fitting.population.used_features() + 2) * fitting.population.cohorts().len();
     predicted(&fitting.users, &fitting.population) - parameters as f64
 }
 

@@ -144,7 +144,6 @@ impl SampleStatistics {
         let users: Vec<&Vec<f64>> = told.iter().flat_map(|one| &one.users).collect();
         let count = packed_len(dim + 1) - 1;
         let sampled = Sampled {
-            dim: dim + 1,
             users: users.chunks(LANES).map(|users| moments(users, dim)).collect(),
             origin,
             seen: users.iter().map(|sums| sums[count]).sum(),

@@ -77,7 +77,11 @@ pub(super) fn weight_cost(users: f64) -> f64 {
 /// The least cost of one more cohort: one nat per parameter, as in AIC. The evidence alone demands a larger gain while
 /// the assignment of users is uncertain.
 fn least_cost(fitting: &Fitting) -> f64 {
-    if fitting.by_evidence { f64::INFINITY } else { fitting.population.features() as f64 + 2.0 }
+    if fitting.by_evidence {
+        f64::INFINITY
+    } else {
+        fitting.population.used_features() as f64 + 2.0
+    }
 }
 
 /// The evidence less the costs of cohorts and directions.

@@ -104,6 +104,7 @@ fn scalars(population: &mut Population) -> Vec<&mut f64> {
         &mut population.directions_tried,
         &mut population.noise_tried,
         &mut population.searched,
+        &mut population.used,
     ]
 }
 
@@ -214,6 +215,7 @@ pub(super) fn no_population(dim: usize) -> Population {
         searched: 0.0,
         directions_tried: 0.0,
         noise_tried: 0.0,
+        used: 0.0,
     }
 }
 
@@ -228,7 +230,7 @@ pub(super) fn is_sound(population: &Population) -> bool {
     let finite = [population.origin, population.evidence, *noise, *mean_prior_variance];
     finite.iter().all(|number| number.is_finite())
         && (*noise > 0.0 && *noise_dof > 0.0 && *mean_prior_variance >= 0.0)
-        && [population.certainty, population.tried, population.directions_tried]
+        && [population.certainty, population.tried, population.directions_tried, population.used]
             .iter()
             .all(|number| *number >= 0.0)
         && population.directions <= population.features()

@@ -256,6 +256,7 @@ pub(super) fn due_at(
     if rewards == 0.0 {
         return None;
     }
+    let dim = fitted.map_or(dim, |fitted| fitted.found.used_features());
     // Before that arms are chosen in turn: all users would choose the same one, and be told the same.
     let first = constants::first_rewards().min((dim + 1) as f64);
     if fitted.is_none() && rewards < first {
