@@ -79,7 +79,7 @@ pub struct OtherPast {
     responses((status = 200, body = HistoryAnswer), (status = "4XX", body = ErrorBody)))]
 pub async fn history(
     State(service): Shared,
-    Client(app, _): Client<{ Scopes::REWARD }>,
+    Client(app, who): Client<{ Scopes::REWARD }>,
     JsonBody(body): JsonBody<HistoryBody>,
 ) -> Result<Json<HistoryAnswer>, ApiError> {
     check_count("decisions", body.decisions.len(), service.config.max_batch)?;
@@ -106,7 +106,7 @@ pub async fn history(
             reward: past.reward,
         });
     }
-    let answer = service.engine.ask(Request::History { app, decisions }).await?;
+    let answer = service.engine.ask(Request::History { app: app.clone(), decisions }).await?;
     let outcomes = outcomes_of(answer, sent)?;
     let count = outcomes.len();
     let is_learned = |outcome: &OutcomeOrError| match outcome {
@@ -115,5 +115,7 @@ pub async fn history(
     };
     let others = outcomes.into_iter().enumerate().filter(|(_, outcome)| !is_learned(outcome));
     let others: Vec<OtherPast> = others.map(|(at, why)| OtherPast { at, why }).collect();
-    Ok(Json(HistoryAnswer { learned: count - others.len(), others }))
+    let learned = count - others.len();
+    who.did("history learned", &app, &format!("{learned} of {count} decisions"));
+    Ok(Json(HistoryAnswer { learned, others }))
 }

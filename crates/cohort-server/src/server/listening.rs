@@ -97,7 +97,11 @@ pub(super) async fn reload_on_hangup(
     while hangups.recv().await.is_some() {
         service.reload_admin_keys();
         match certificate.as_ref().map_or(Ok(()), |certificate| certificate.reload(&config)) {
-            Ok(()) => tracing::info!("files were read anew"),
+            Ok(()) => {
+                let what =
+                    if certificate.is_some() { "certificate read anew" } else { "files read anew" };
+                tracing::info!(target: "cohort_server::audit", who = "SIGHUP", what, "changed");
+            }
             Err(why) => tracing::error!(%why, "the certificate stays as it was"),
         }
     }
