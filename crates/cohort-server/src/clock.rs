@@ -5,6 +5,11 @@
 //! second, or for ever. [`Timekeeper`] makes one time of both: it runs with the steady clock, follows
 //! small differences of the calendar by at most one per cent, and takes a jump over only when it has
 //! lasted, telling by how much, so that whatever waits for a moment can be moved by as much.
+//!
+//! Where the last event was long ago at the start, nothing tells whether the service was down, had nothing to do, or
+//! finds a clock that is wrong. The calendar is right then as far as anybody knows, but the time between does
+//! not count for what waits: that is moved as if the calendar had been set. What would be deleted because of its age is
+//! judged by [`Timekeeper::settled_ms`], which believes in a jump only after a day.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -47,6 +52,10 @@ impl Clock for SystemClock {
 pub const TOLERATED_MS: u64 = 1000;
 /// How long a jump must last to be taken over.
 pub const SETTLED_MS: u64 = 60_000;
+/// How long ago the last event may be at the start so that the time between counts as passed.
+pub const PLAUSIBLE_MS: u64 = 300_000;
+/// How long a jump must have been taken over before anything is deleted because of it.
+pub const BELIEVED_MS: u64 = 86_400_000;
 /// One millisecond in so many is how fast differences are followed.
 const FOLLOWED: u64 = 100;
 
@@ -59,6 +68,10 @@ pub struct Timekeeper {
     jump: Option<(u64, i64)>,
     /// Steady time that has not been used to follow the calendar.
     unused_ms: u64,
+    /// By how much the calendar was ahead of the last event at the start, until that was told.
+    at_start: Option<i64>,
+    /// Jumps that were taken over within a day: when, by the steady clock, and how far they went.
+    doubted: Vec<(u64, i64)>,
 }
 
 /// A moment.
@@ -71,10 +84,23 @@ pub struct Moment {
 }
 
 impl Timekeeper {
-    /// Begins at the calendar's time, or at that of the last event where that is later.
-    pub fn new(clock: &dyn Clock, last_event_ms: u64) -> Self {
-        let now_ms = clock.now_ms().max(last_event_ms);
-        Self { now_ms, steady_ms: clock.steady_ms(), jump: None, unused_ms: 0 }
+    /// Begins at the calendar's time, or at that of the last event where that is later; 0 where there was none.
+    /// `waits` says whether anything waits for a moment: where the last event was long ago, that is moved.
+    pub fn new(clock: &dyn Clock, last_event_ms: u64, waits: bool) -> Self {
+        let (now_ms, steady_ms) = (clock.now_ms().max(last_event_ms), clock.steady_ms());
+        let ahead_ms = now_ms - last_event_ms;
+        let is_long = last_event_ms > 0 && ahead_ms > PLAUSIBLE_MS;
+        let ahead_ms = i64::try_from(ahead_ms).ok().filter(|_| is_long);
+        let doubted = ahead_ms.map(|ahead_ms| (steady_ms, ahead_ms)).into_iter().collect();
+        let at_start = ahead_ms.filter(|_| waits);
+        Self { now_ms, steady_ms, jump: None, unused_ms: 0, at_start, doubted }
+    }
+
+    /// The time by which is judged what is too old to be kept. A jump ahead does not count for a day, so that a
+    /// calendar that is wrong for some hours deletes nothing.
+    pub fn settled_ms(&self) -> u64 {
+        let in_doubt: i64 = self.doubted.iter().map(|(_, by_ms)| *by_ms).sum();
+        self.now_ms.saturating_sub(u64::try_from(in_doubt).unwrap_or(0))
     }
 
     /// The time.
@@ -83,6 +109,16 @@ impl Timekeeper {
         let passed_ms = steady_ms - self.steady_ms;
         self.steady_ms = steady_ms;
         self.now_ms += passed_ms;
+        self.doubted.retain(|(since, _)| steady_ms - since < BELIEVED_MS);
+        if let Some(ahead_ms) = self.at_start.take() {
+            metrics::counter!("cohort_clock_jumps_total", "what" => "start").increment(1);
+            tracing::warn!(
+                ahead_ms,
+                "the last event was long ago: open windows are moved by the time since, as nothing tells whether \
+                 the service was down or the calendar is wrong"
+            );
+            return Moment { now_ms: self.now_ms, stepped_ms: Some(ahead_ms) };
+        }
         let ahead_ms = clock.now_ms() as i64 - self.now_ms as i64;
         if ahead_ms.unsigned_abs() <= TOLERATED_MS {
             self.follow(ahead_ms, passed_ms);
@@ -121,6 +157,7 @@ impl Timekeeper {
                 }
                 self.jump = None;
                 self.now_ms = self.now_ms.saturating_add_signed(ahead_ms);
+                self.doubted.push((self.steady_ms, ahead_ms));
                 metrics::counter!("cohort_clock_jumps_total", "what" => "taken_over").increment(1);
                 metrics::gauge!("cohort_clock_ahead_seconds").set(0.0);
                 tracing::warn!(
@@ -196,7 +233,7 @@ mod tests {
     fn a_day_ahead_or_behind_for_a_while_changes_nothing() {
         for day in [DAY_MS, -DAY_MS] {
             let clock = ManualClock::at(10 * DAY_MS as u64);
-            let mut time = Timekeeper::new(&clock, 0);
+            let mut time = Timekeeper::new(&clock, 0, false);
             clock.jump(day);
             for _ in 0..59 {
                 clock.pass(1000);
@@ -213,7 +250,7 @@ mod tests {
     fn a_jump_that_lasts_is_taken_over_once_and_told() {
         for day in [DAY_MS, -DAY_MS] {
             let clock = ManualClock::at(10 * DAY_MS as u64);
-            let mut time = Timekeeper::new(&clock, 0);
+            let mut time = Timekeeper::new(&clock, 0, false);
             clock.jump(day);
             let moments: Vec<_> = (0..200)
                 .map(|_| {
@@ -231,7 +268,7 @@ mod tests {
     fn small_differences_are_followed_by_a_hundredth_and_never_backwards() {
         for by_ms in [900, -900] {
             let clock = ManualClock::at(DAY_MS as u64);
-            let mut time = Timekeeper::new(&clock, 0);
+            let mut time = Timekeeper::new(&clock, 0, false);
             let mut before = time.now(&clock).now_ms;
             clock.jump(by_ms);
             for _ in 0..1000 {
@@ -253,11 +290,62 @@ mod tests {
     #[test]
     fn a_clock_behind_the_last_event_starts_there_and_goes_on() {
         let clock = ManualClock::at(1000);
-        let mut time = Timekeeper::new(&clock, 500_000);
+        let mut time = Timekeeper::new(&clock, 500_000, true);
         clock.pass(100);
         assert_eq!(time.now(&clock), Moment { now_ms: 500_100, stepped_ms: None });
         clock.pass(SETTLED_MS);
         let moment = time.now(&clock);
         assert_eq!((moment.now_ms, moment.stepped_ms), (clock.now_ms(), Some(-499_000)));
+    }
+
+    #[test]
+    fn a_long_time_before_the_start_does_not_count_for_what_waits() {
+        let last_ms = 10 * DAY_MS as u64;
+        let start = |ahead_ms: u64, waits: bool| {
+            let clock = ManualClock::at(last_ms + ahead_ms);
+            let mut time = Timekeeper::new(&clock, last_ms, waits);
+            let first = time.now(&clock);
+            clock.pass(SETTLED_MS);
+            assert_eq!(time.now(&clock), Moment { now_ms: clock.now_ms(), stepped_ms: None });
+            assert_eq!(first.now_ms, last_ms + ahead_ms, "events have the calendar's time at once");
+            first.stepped_ms
+        };
+        assert_eq!(start(PLAUSIBLE_MS, true), None, "a restart is no jump");
+        assert_eq!(start(PLAUSIBLE_MS + 1, true), Some(PLAUSIBLE_MS as i64 + 1));
+        assert_eq!(start(DAY_MS as u64, false), None, "nothing waits");
+        let clock = ManualClock::at(last_ms);
+        assert_eq!(Timekeeper::new(&clock, 0, true).now(&clock).stepped_ms, None, "no event yet");
+    }
+
+    #[test]
+    fn what_is_deleted_for_its_age_is_judged_without_jumps_ahead_of_the_last_day() {
+        let year_ms = 365 * DAY_MS;
+        let clock = ManualClock::at(10 * year_ms as u64);
+        let mut time = Timekeeper::new(&clock, 0, false);
+        let settle = |time: &mut Timekeeper| {
+            for _ in 0..2 {
+                time.now(&clock);
+                clock.pass(SETTLED_MS);
+            }
+            time.now(&clock).now_ms
+        };
+        clock.jump(year_ms);
+        let now_ms = settle(&mut time);
+        assert_eq!(now_ms, clock.now_ms(), "it was taken over");
+        assert_eq!(time.settled_ms(), now_ms - year_ms as u64);
+        clock.jump(-year_ms);
+        let now_ms = settle(&mut time);
+        assert_eq!(time.settled_ms(), now_ms, "and back");
+        clock.jump(year_ms);
+        settle(&mut time);
+        clock.pass(BELIEVED_MS);
+        let now_ms = time.now(&clock).now_ms;
+        assert_eq!(time.settled_ms(), now_ms, "what has lasted a day is believed");
+        // The same at the start.
+        let mut time = Timekeeper::new(&clock, now_ms - year_ms as u64, false);
+        assert_eq!(time.settled_ms(), now_ms - year_ms as u64);
+        clock.pass(BELIEVED_MS);
+        time.now(&clock);
+        assert_eq!(time.settled_ms(), clock.now_ms());
     }
 }

@@ -2,6 +2,8 @@
 
 use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 
+use crate::engine::runtime::AppLevel;
+
 /// What a metric is.
 enum Kind {
     /// Something that happened, since the start.
@@ -55,16 +57,14 @@ const METRICS: &[(Kind, &str, &str)] = &[
     (
         Count,
         "cohort_clock_jumps_total",
-        "Jumps of the calendar: noticed, and taken_over because they lasted.",
+        "Jumps of the calendar: noticed, taken_over because they lasted, and start where the last event was long ago.",
     ),
     (
         Count,
         "cohort_users_forgotten_total",
-        "Users that were forgotten, by reason: room (for another), age (not seen for long).",
+        "Users that were forgotten, by reason: room (for another), age (not seen for long), memory (scarce).",
     ),
     (Level, "cohort_apps", "Apps."),
-    (Level, "cohort_app_users", "Users of an app; of the first hundred apps."),
-    (Level, "cohort_app_waiting", "Decisions of an app that wait; of the first hundred apps."),
     (Level, "cohort_disk_free_bytes", "Free bytes on the disk of data_dir."),
     (Level, "cohort_resident_bytes", "Memory that the process takes."),
     (Level, "cohort_journal_bytes", "What the journal takes on disk."),
@@ -76,7 +76,7 @@ const METRICS: &[(Kind, &str, &str)] = &[
     (
         Level,
         "cohort_snapshot_age_seconds",
-        "Time since the last snapshot of this process was begun.",
+        "Age of the state in the newest snapshot that was written; of the process where there is none.",
     ),
     (
         Level,
@@ -117,6 +117,30 @@ const METRICS: &[(Kind, &str, &str)] = &[
         "Time for which the engine was looked into, for pages and insight.",
     ),
 ];
+
+/// A metric of each app: its name, its meaning and its value.
+type PerApp = (&'static str, &'static str, fn(&AppLevel) -> usize);
+
+/// Levels of apps. They are not in the recorder, which keeps for ever what it was told once: apps are deleted.
+const PER_APP: &[PerApp] = &[
+    ("cohort_app_users", "Users of an app; of the first hundred apps.", |level| level.users),
+    ("cohort_app_waiting", "Decisions of an app that wait; of the first hundred apps.", |level| {
+        level.waiting
+    }),
+];
+
+/// Levels of apps as Prometheus reads them. Names of apps have no characters that would have to be escaped.
+pub(crate) fn of_apps(levels: &[AppLevel]) -> String {
+    let mut text = String::new();
+    for (name, meaning, value) in PER_APP.iter().filter(|_| !levels.is_empty()) {
+        text += &format!("# HELP {name} {meaning}\n# TYPE {name} gauge\n");
+        for level in levels {
+            text += &format!("{name}{{app=\"{}\"}} {}\n", level.app, value(level));
+        }
+        text += "\n";
+    }
+    text
+}
 
 /// Tells the recorder of this process what each metric means.
 pub(crate) fn describe() {
@@ -183,7 +207,9 @@ mod tests {
                 let plain =
                     ["_bucket", "_sum", "_count"].iter().find_map(|end| word.strip_suffix(end));
                 let name = plain.unwrap_or(&word);
-                assert!(METRICS.iter().any(|(_, known, _)| *known == name), "{file}: {word}");
+                let of_apps = PER_APP.iter().any(|(known, ..)| *known == name);
+                let is_known = of_apps || METRICS.iter().any(|(_, known, _)| *known == name);
+                assert!(is_known, "{file}: {word}");
                 alerts += 1;
             }
         }

@@ -33,8 +33,10 @@ impl Clocked {
     fn start(disk: &MemoryDisk, folder: &MemoryFolder, clock: &ManualClock, seed: u64) -> Self {
         let journal = MemoryJournal::open(disk).unwrap();
         let service = Simulation::start(journal, folder, seed).unwrap();
-        let last_ms = service.engine.state().apps().values().map(|app| app.now_ms()).max();
-        let time = Timekeeper::new(clock, last_ms.unwrap_or_default());
+        let apps = || service.engine.state().apps().values();
+        let last_ms = apps().map(|app| app.now_ms()).max();
+        let waits = apps().any(|app| app.decisions().waiting() > 0);
+        let time = Timekeeper::new(clock, last_ms.unwrap_or_default(), waits);
         Self { service, clock: clock.clone(), time }
     }
 
@@ -128,4 +130,39 @@ fn a_service_that_comes_back_to_a_clock_that_is_behind_goes_on() {
     assert_eq!(app.decisions().waiting(), 0, "windows end although the calendar was set back");
     assert_eq!(app.counts().unrewarded, 2);
     assert_eq!(app.now_ms().abs_diff(clock.now_ms()) / WINDOW_MS, 0, "and the calendar is right");
+}
+
+/// The clock of a machine that is a year ahead when the service starts, and is set right later; or stays so.
+#[test]
+fn a_service_that_comes_back_to_a_clock_that_is_far_ahead_closes_nothing_early() {
+    for is_set_right in [true, false] {
+        let clock = ManualClock::at(20_000 * DAY_MS as u64);
+        let (disk, folder) = (MemoryDisk::default(), MemoryFolder::default());
+        let mut service = Clocked::start(&disk, &folder, &clock, 1);
+        let settings = AppSettings { window_ms: WINDOW_MS, ..AppSettings::new(3) };
+        service.ask(create("shop", settings)).map(drop).unwrap();
+        for id in ["in time", "late"] {
+            service.ask(decide("shop", "ann", Some(id), 3, 1)).map(drop).unwrap();
+        }
+        drop(service);
+        clock.jump(365 * DAY_MS);
+        let mut service = Clocked::start(&disk, &folder, &clock, 2);
+        // Nine tenths of the window, in steps in which a clock that is set right is taken over.
+        for step in 0..9 {
+            service.ask(Request::TimePasses).map(drop).unwrap();
+            clock.pass(WINDOW_MS / 10);
+            if is_set_right && step == 3 {
+                clock.jump(-365 * DAY_MS);
+            }
+        }
+        assert!(matches!(service.reward("in time"), Ok(RewardOutcome::Learned)), "{is_set_right}");
+        let now_ms = service.service.engine.state().app("shop").unwrap().now_ms();
+        assert_eq!(now_ms.abs_diff(clock.now_ms()) / 1000, 0, "the calendar is followed");
+        clock.pass(WINDOW_MS / 5);
+        service.ask(Request::TimePasses).map(drop).unwrap();
+        assert!(service.reward("late").is_err(), "and the window ends when it should");
+        let journal = MemoryJournal::open(&disk).unwrap();
+        let mut again = recover(&journal, &Snapshots::new(folder)).unwrap();
+        assert!(state_bytes(&mut again.state) == service.service.bytes());
+    }
 }

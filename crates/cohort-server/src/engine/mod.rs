@@ -48,6 +48,7 @@ use std::time::Instant;
 use cohort_features::Given;
 use rand_chacha::ChaCha12Rng;
 
+pub(crate) use forget::AT_ONCE;
 pub use limits::Limits;
 pub use refits::Refit;
 pub use refusal::Refusal;
@@ -80,6 +81,8 @@ pub struct Engine {
     consistent: (u32, usize),
     /// Whether windows have ended that are not closed.
     is_behind: bool,
+    /// How much of the time may be a jump of the calendar, and makes nobody older yet.
+    doubted_ms: u64,
     /// Whether users or apps went of whom something is on disk.
     has_erased: bool,
     /// Up to which event of a cluster's control stream it has come.
@@ -106,6 +109,7 @@ impl Engine {
             troubles,
             consistent,
             is_behind,
+            doubted_ms: 0,
             has_erased,
             followed,
             fits,
@@ -133,6 +137,7 @@ impl Engine {
         match request {
             Request::TimePasses => return self.pass_time(now_ms, group),
             Request::ClockSteps { by_ms } => return self.step_clock(now_ms, by_ms, group),
+            Request::MemoryLow { most } => return self.retire_unseen(now_ms, most, group),
             Request::Follow { number, events } => {
                 return self.follow(now_ms, number, events, group);
             }
@@ -281,9 +286,10 @@ impl Engine {
                     self.state.digest().map_err(|why| Refusal::Bug { why: why.to_string() })?;
                 Ok(Answer::Digest(self.state.last_event(), sum))
             }
-            Request::TimePasses | Request::ClockSteps { .. } | Request::Follow { .. } => {
-                Ok(Answer::Done)
-            }
+            Request::TimePasses
+            | Request::ClockSteps { .. }
+            | Request::MemoryLow { .. }
+            | Request::Follow { .. } => Ok(Answer::Done),
         }
     }
 

@@ -65,7 +65,7 @@ impl Engine {
     }
 
     /// Has work done elsewhere; what it finds comes back with the ticket.
-    pub(super) fn begin_refit(&mut self, app: &str, job: RefitJob) {
+    pub(crate) fn begin_refit(&mut self, app: &str, job: RefitJob) {
         self.refits.begun += 1;
         let ticket = self.refits.begun;
         self.refits.under_way.insert(app.to_owned(), ticket);

@@ -228,6 +228,11 @@ pub enum Request {
         /// By so many milliseconds.
         by_ms: i64,
     },
+    /// Memory is scarce: those who were not seen for longest are retired, some at a time.
+    MemoryLow {
+        /// So many at most.
+        most: usize,
+    },
 }
 
 impl Request {
@@ -263,6 +268,7 @@ impl Request {
             | Self::Digest
             | Self::TimePasses
             | Self::Rests
+            | Self::MemoryLow { .. }
             | Self::ClockSteps { .. } => None,
         }
     }
@@ -426,6 +432,8 @@ pub struct Made {
 pub enum RewardOutcome {
     /// It was learned.
     Learned,
+    /// It is in the log, and the app learns nothing (`logging_only`).
+    Logged,
     /// It is kept, and learned with the others when the window ends.
     Gathered,
     /// The decision had its reward already, which stays.

@@ -11,6 +11,7 @@ use axum::routing::get;
 use super::access::Admin;
 use super::error::{ApiError, ErrorBody};
 use super::{Service, Shared};
+use crate::measured;
 
 pub(super) fn routes() -> Router<Arc<Service>> {
     Router::new().route("/openapi.json", get(openapi))
@@ -97,7 +98,8 @@ pub(super) async fn drain(_: Admin) -> ApiError {
 pub(super) async fn metrics(State(service): Shared, _: Admin) -> impl IntoResponse {
     metrics::gauge!("cohort_requests_waiting").set(service.engine.waiting() as f64);
     service.metrics.run_upkeep();
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], service.metrics.render())
+    let text = service.metrics.render() + &measured::of_apps(&service.engine.levels());
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text)
 }
 
 async fn openapi(State(service): Shared) -> impl IntoResponse {

@@ -1,15 +1,17 @@
 //! Is there room? The disk and memory are looked at every second; where either becomes scarce new work
-//! is refused, before anything fails, and taken again when there is room. The journal is kept as long,
-//! and as large, as is configured.
+//! is refused, before anything fails, and taken again when there is room. Where memory stays scarce, users that
+//! were not seen for long are retired until there is room. The journal is kept as long, and as large, as is
+//! configured.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::clock::Clock;
+use super::room::{Room, machine_memory};
 use crate::config::Config;
-use crate::engine::runtime::{Handle, Pressure};
-use crate::engine::{Answer, Request};
+use crate::engine::request::AppView;
+use crate::engine::runtime::{AppLevel, Handle, Pressure};
+use crate::engine::{AT_ONCE, Answer, Request};
 use crate::journal::JournalError;
 use crate::journal::segments::{Piece, Reader};
 
@@ -21,15 +23,24 @@ const COUNT: Duration = Duration::from_secs(10);
 const MOST_APPS: usize = 100;
 /// A file of the journal spans at most this part of the time for which events are kept.
 const AGE_PARTS: u64 = 16;
+/// How often memory must be found scarce, one time after the other, before users are retired: a large request
+/// costs nobody its place.
+const PATIENCE: u32 = 5;
+/// Users that are retired between two looks: a hundredth of all, but between these.
+const RETIRED: std::ops::RangeInclusive<u64> = 16..=8192;
+/// Of the users that there were when memory became scarce, so many parts of [`RETIRED_OF`] may be retired. What they
+/// all took would have been enough if users were what takes the memory.
+const RETIRED_PARTS: u64 = 1;
+/// See [`RETIRED_PARTS`].
+const RETIRED_OF: u64 = 2;
 /// Room is there again when there is this much more than where it became scarce.
 const AGAIN: f64 = 1.05;
 
 /// What there is to look after.
 pub(super) struct Housekeeper {
-    pub folder: PathBuf,
+    pub room: Arc<dyn Room>,
     pub journal: Reader,
     pub engine: Handle,
-    pub clock: Arc<dyn Clock + Sync>,
     pub terms: Keep,
 }
 
@@ -50,7 +61,7 @@ impl Keep {
         Self {
             free_disk_bytes: config.min_free_disk_bytes,
             memory_bytes: match config.max_memory_bytes {
-                0 => machine_memory().map_or(0, |bytes| bytes / 10 * 9),
+                0 => machine_memory(Path::new("/")).map_or(0, |bytes| bytes / 10 * 9),
                 bytes => bytes,
             },
             journal_bytes: config.journal_max_bytes,
@@ -64,6 +75,7 @@ impl Housekeeper {
     /// Looks after it for as long as the service runs.
     pub(super) async fn run(self) {
         let (mut pressure, mut counted_at, mut kept_at) = (Pressure::None, None, None);
+        let mut scarcity = Scarcity::default();
         let is_due = |last: Option<Instant>, every| last.is_none_or(|last| last.elapsed() >= every);
         loop {
             let seen = self.look(pressure);
@@ -77,6 +89,10 @@ impl Housekeeper {
                 pressure = seen;
             }
             self.engine.set_pressure(pressure);
+            let retired = scarcity.retires(pressure, self.engine.users());
+            for part in (0..retired).step_by(AT_ONCE) {
+                self.engine.retire_users((retired - part).min(AT_ONCE));
+            }
             if is_due(counted_at, COUNT) {
                 counted_at = Some(Instant::now());
                 self.count_apps().await;
@@ -85,7 +101,8 @@ impl Housekeeper {
                 kept_at = Some(Instant::now());
                 let (journal, engine, terms) =
                     (self.journal.clone(), self.engine.clone(), self.terms);
-                let now_ms = self.clock.now_ms();
+                // A calendar that jumps must not make the log too old to be kept.
+                let now_ms = self.engine.settled_ms();
                 let retained = move || retain(&journal, &engine, &terms, now_ms);
                 let kept = tokio::task::spawn_blocking(retained).await;
                 if let Ok(Err(why)) = kept {
@@ -98,14 +115,12 @@ impl Housekeeper {
 
     /// How scarce room is, where it was `before`.
     fn look(&self, before: Pressure) -> Pressure {
-        let resident = resident_bytes();
+        let resident = self.room.resident_bytes();
         if let Some(bytes) = resident {
             metrics::gauge!("cohort_resident_bytes").set(bytes as f64);
         }
-        if let Some(seconds) = self.engine.seconds_since_snapshot() {
-            metrics::gauge!("cohort_snapshot_age_seconds").set(seconds);
-        }
-        let free = free_bytes(&self.folder);
+        metrics::gauge!("cohort_snapshot_age_seconds").set(self.engine.seconds_since_snapshot());
+        let free = self.room.free_bytes();
         if let Some(bytes) = free {
             metrics::gauge!("cohort_disk_free_bytes").set(bytes as f64);
         }
@@ -116,11 +131,46 @@ impl Housekeeper {
         metrics::gauge!("cohort_journal_bytes").set(self.journal.bytes() as f64);
         let Ok(Answer::Apps(apps)) = self.engine.ask(Request::ListApps).await else { return };
         metrics::gauge!("cohort_apps").set(apps.len() as f64);
-        for view in apps.into_iter().take(MOST_APPS) {
-            let label = || [("app", view.name.clone())];
-            metrics::gauge!("cohort_app_users", &label()).set(view.users as f64);
-            metrics::gauge!("cohort_app_waiting", &label()).set(view.waiting as f64);
+        let level = |view: AppView| {
+            let (app, users, waiting) = (view.name, view.users, view.waiting);
+            AppLevel { app, users, waiting }
+        };
+        self.engine.set_levels(apps.into_iter().take(MOST_APPS).map(level).collect());
+    }
+}
+
+/// For how long memory has been scarce, and who may go for it.
+#[derive(Debug, Default)]
+struct Scarcity {
+    looks: u32,
+    /// How many users may still be retired before memory was enough again.
+    left: u64,
+}
+
+impl Scarcity {
+    /// How many of so many users are retired now.
+    fn retires(&mut self, pressure: Pressure, users: u64) -> usize {
+        if pressure != Pressure::Memory {
+            *self = Self::default();
+            return 0;
         }
+        self.looks = self.looks.saturating_add(1);
+        if self.looks < PATIENCE {
+            return 0;
+        }
+        if self.looks == PATIENCE {
+            self.left = (users * RETIRED_PARTS).div_ceil(RETIRED_OF);
+            tracing::warn!(users, "memory stays scarce; the longest unseen users are retired");
+        }
+        let retired = (users / 100).clamp(*RETIRED.start(), *RETIRED.end()).min(self.left);
+        self.left -= retired;
+        if retired > 0 && self.left == 0 {
+            tracing::error!(
+                "memory is scarce although half of the users were retired: something else takes it, or policies that \
+                 cannot forget; no more are retired"
+            );
+        }
+        retired as usize
     }
 }
 
@@ -197,29 +247,6 @@ fn retain(
     Ok(())
 }
 
-/// Bytes that are free where a folder is.
-fn free_bytes(folder: &std::path::Path) -> Option<u64> {
-    let found = rustix::fs::statvfs(folder).ok()?;
-    Some(found.f_bavail * found.f_frsize)
-}
-
-/// Memory that this process has, where the machine tells.
-fn resident_bytes() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/self/statm").ok()?;
-    let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
-    Some(pages * rustix::param::page_size() as u64)
-}
-
-/// Memory that this process may have: the machine's, or its control group's.
-fn machine_memory() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let total = line.split_whitespace().next()?.parse::<u64>().ok()? * 1024;
-    let group = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
-    let group = group.and_then(|text| text.trim().parse().ok());
-    Some(group.map_or(total, |group: u64| group.min(total)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -245,7 +272,27 @@ mod tests {
         assert_eq!(see(Pressure::Memory, 2000, 490), Pressure::Memory);
         assert_eq!(see(Pressure::Memory, 2000, 470), Pressure::None);
         assert_eq!(assess(Pressure::None, None, None, &terms), Pressure::None);
-        assert!(free_bytes(std::path::Path::new("/")).is_some());
-        assert!(machine_memory().unwrap() > resident_bytes().unwrap());
+    }
+
+    #[test]
+    fn users_are_retired_only_where_memory_stays_scarce_and_never_more_than_half() {
+        let mut scarcity = Scarcity::default();
+        for _ in 0..3 {
+            for _ in 1..PATIENCE {
+                assert_eq!(scarcity.retires(Pressure::Memory, 10_000), 0);
+            }
+            assert_eq!(scarcity.retires(Pressure::None, 10_000), 0, "it was a moment");
+        }
+        let mut users = 10_000;
+        for _ in 0..1000 {
+            let retired = scarcity.retires(Pressure::Memory, users) as u64;
+            assert!(retired <= users / 100 + 1, "{retired} of {users} at once");
+            users -= retired;
+        }
+        assert_eq!(users, 5000);
+        assert_eq!(scarcity.retires(Pressure::Disk, users), 0);
+        assert!(
+            (0..PATIENCE).map(|_| scarcity.retires(Pressure::Memory, users)).sum::<usize>() > 0
+        );
     }
 }

@@ -9,6 +9,7 @@
 //! | `unread` | was the body of a request read to its end? |
 //! | `descriptors` | how many connections may there be, so that the journal never lacks a file? |
 //! | `housekeeping` | is there room, and how long is the journal kept? |
+//! | `room` | how much room is there, and how much may there be? |
 //! | `tls` | which certificate? |
 //! | `telemetry` | where do metrics and logs go? |
 //! | [`ServeError`] | why could it not start, or go on? |
@@ -18,6 +19,9 @@ mod descriptors;
 mod error;
 mod housekeeping;
 mod listening;
+#[cfg(test)]
+mod neglected;
+mod room;
 mod telemetry;
 mod timed;
 mod tls;
@@ -51,6 +55,7 @@ pub use error::ServeError;
 use housekeeping::{Housekeeper, Keep};
 pub(crate) use listening::Listening;
 use listening::{bind, keep_up, reload_on_hangup};
+use room::{MachineRoom, Room};
 pub use telemetry::log;
 use telemetry::recorder;
 use timed::Patience;
@@ -70,7 +75,7 @@ pub struct Server {
     runtime: Runtime,
     metrics: PrometheusHandle,
     journal: Reader,
-    clock: Arc<dyn Clock + Sync>,
+    room: Arc<dyn Room>,
     certificate: Option<Certificate>,
     terms: Terms,
     /// Held as long as the folder is used.
@@ -122,10 +127,10 @@ impl Server {
         let (listener, address) = bind(&config)?;
         let reader = journal.reader();
         let journal = Box::new(journal);
-        let runtime = Runtime::start(engine, journal, snapshots, Box::new(clock.clone()), options)
+        let runtime = Runtime::start(engine, journal, snapshots, Box::new(clock), options)
             .map_err(ServeError::Machine)?;
         let (journal, folder) = (reader, locked);
-        let demo = false;
+        let (demo, room) = (false, Arc::new(MachineRoom(config.data_dir.clone())));
         Ok(Self {
             listener,
             address,
@@ -133,7 +138,7 @@ impl Server {
             runtime,
             metrics,
             journal,
-            clock,
+            room,
             certificate,
             terms,
             folder,
@@ -176,7 +181,7 @@ impl Server {
             runtime,
             metrics,
             journal,
-            clock,
+            room,
             certificate,
             terms,
             folder,
@@ -185,10 +190,9 @@ impl Server {
         } = self;
         let engine = runtime.handle();
         let housekeeper = Housekeeper {
-            folder: config.data_dir.clone(),
+            room,
             journal: journal.clone(),
             engine: engine.clone(),
-            clock,
             terms: Keep::of(&config),
         };
         let housekeeper = tokio::spawn(housekeeper.run());

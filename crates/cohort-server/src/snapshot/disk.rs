@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Cursor, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 /// A folder of files.
 pub trait Disk: Send {
@@ -20,6 +21,10 @@ pub trait Disk: Send {
     fn list(&self) -> io::Result<Vec<String>>;
     /// Returns when names would survive a loss of power.
     fn sync_folder(&self) -> io::Result<()>;
+    /// When a file was last written to, where the disk tells.
+    fn changed(&self, _name: &str) -> Option<SystemTime> {
+        None
+    }
 }
 
 /// A file that is being written.
@@ -64,6 +69,10 @@ impl Disk for Folder {
 
     fn sync_folder(&self) -> io::Result<()> {
         File::open(&self.0)?.sync_all()
+    }
+
+    fn changed(&self, name: &str) -> Option<SystemTime> {
+        std::fs::metadata(self.0.join(name)).ok()?.modified().ok()
     }
 }
 

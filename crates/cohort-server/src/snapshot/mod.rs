@@ -18,6 +18,7 @@ pub mod disk;
 pub mod single;
 
 use std::io::{BufReader, BufWriter, Read, Write};
+use std::time::{Duration, SystemTime};
 
 use blocks::{BlockReader, BlockWriter};
 use disk::Disk;
@@ -166,6 +167,13 @@ impl<D: Disk> Snapshots<D> {
     /// The event up to which the newest snapshot reaches; 0 if there is none.
     pub fn newest_event(&self) -> std::io::Result<u64> {
         Ok(self.events()?.first().copied().unwrap_or(0))
+    }
+
+    /// How old the newest snapshot is by the calendar; `None` if there is none, or the disk does not tell.
+    pub fn newest_age(&self) -> std::io::Result<Option<Duration>> {
+        let Some(event) = self.events()?.first().copied() else { return Ok(None) };
+        let changed = self.disk.changed(&name_of(event));
+        Ok(changed.map(|at| SystemTime::now().duration_since(at).unwrap_or_default()))
     }
 
     /// The event up to which the oldest snapshot that is kept reaches; `None` until there are as

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::commit::{Committer, Failed};
 use super::queue::{Next, Queue};
-use super::snapshot_thread::{Order, SnapshotWriter};
+use super::snapshot_thread::{Finished, Order, SnapshotWriter};
 use super::{
     Batch, GROUP_ANSWERS, GROUP_BYTES, GROUP_EVENTS, GROUP_WORK, Message, SHARED_WORK, SMALL_WORK,
     Shared, TICK,
@@ -29,16 +29,20 @@ pub(super) struct EngineThread {
     pub snapshot_interval: Duration,
     /// When the last snapshot was begun, or this thread.
     pub snapshot_at: Instant,
-    /// The last event in a snapshot.
+    /// The last event in a snapshot, be it written or being written.
     pub snapshot_event: u64,
+    /// The last event in a snapshot that was written.
+    pub written_event: u64,
     /// When one that failed is tried again.
     pub retry_snapshot_at: Option<Instant>,
-    /// How many snapshots there must be until nothing on disk is of those who went.
+    /// How many snapshots must be written until nothing on disk is of those who went …
     pub erasing: usize,
+    /// … and the event by which the last of them went.
+    pub erased_event: u64,
     pub shared: Arc<Shared>,
 }
 
-/// After how long a snapshot that failed is tried again.
+/// After how long a snapshot that failed is tried again, unless they are written more often anyway.
 const SNAPSHOT_RETRY: Duration = Duration::from_secs(60);
 
 /// What is done in one group, by the size of requests.
@@ -86,6 +90,9 @@ impl EngineThread {
         let _guard = TellIfPanicking(self.shared.clone(), self.queue.clone());
         // A state that the journal does not have must never be in a snapshot.
         if self.serve().is_ok() {
+            if let Some(Finished::Failed) = self.snapshots.finished() {
+                self.snapshot_has_failed();
+            }
             let _ = self.snapshot();
         }
         self.snapshots.finish();
@@ -108,7 +115,7 @@ impl EngineThread {
             }
             self.fill(now_ms, &mut batch, next);
             if self.engine.has_erased() {
-                self.erasing = KEPT;
+                (self.erasing, self.erased_event) = (KEPT, self.engine.state().last_event());
             }
             if self.erasing > 0 && self.is_old() && self.new_events() == 0 {
                 self.handle_own(now_ms, Request::Rests, &mut batch);
@@ -135,6 +142,10 @@ impl EngineThread {
     /// The time. Where the calendar was set, all apps are told first.
     fn now(&mut self, batch: &mut Batch) -> u64 {
         let moment = self.time.now(&*self.clock);
+        let settled_ms = self.time.settled_ms();
+        self.shared.now_ms.store(moment.now_ms, Ordering::Relaxed);
+        self.shared.settled_ms.store(settled_ms, Ordering::Relaxed);
+        self.engine.doubt_ages(moment.now_ms - settled_ms);
         if let Some(by_ms) = moment.stepped_ms {
             self.handle_own(moment.now_ms, Request::ClockSteps { by_ms }, batch);
         }
@@ -193,20 +204,49 @@ impl EngineThread {
     }
 
     fn snapshot_if_due(&mut self) -> Result<(), Failed> {
-        if self.snapshots.has_failed() {
-            self.retry_snapshot_at = Some(Instant::now() + SNAPSHOT_RETRY);
+        if self.snapshots.is_busy() {
+            return Ok(());
+        }
+        match self.snapshots.finished() {
+            Some(Finished::Written { event, begun }) => self.snapshot_is_written(event, begun),
+            Some(Finished::Failed) => self.snapshot_has_failed(),
+            None => {}
         }
         let events = self.new_events();
-        let is_due = self.is_old() && events > 0
-            || self.snapshot_events > 0 && events >= self.snapshot_events;
-        let retries = self.retry_snapshot_at.is_some_and(|at| at <= Instant::now());
-        match (is_due || retries) && !self.snapshots.is_busy() {
+        let is_due = match self.retry_snapshot_at {
+            Some(at) => at <= Instant::now(),
+            None => {
+                self.is_old() && events > 0
+                    || self.snapshot_events > 0 && events >= self.snapshot_events
+            }
+        };
+        match is_due {
             true => {
                 self.retry_snapshot_at = None;
                 self.snapshot()
             }
             false => Ok(()),
         }
+    }
+
+    fn snapshot_is_written(&mut self, event: u64, begun: Instant) {
+        self.written_event = event;
+        let age = &self.shared.snapshot_age;
+        *age.lock().unwrap_or_else(PoisonError::into_inner) = (begun, Duration::ZERO);
+        // One that was begun before they went still has them.
+        if event >= self.erased_event {
+            self.erasing = self.erasing.saturating_sub(1);
+        }
+    }
+
+    /// What should be in it is in none, and must be in the next, also where nothing else happens.
+    fn snapshot_has_failed(&mut self) {
+        self.snapshot_event = self.written_event;
+        let retry = match self.snapshot_interval.is_zero() {
+            true => SNAPSHOT_RETRY,
+            false => SNAPSHOT_RETRY.min(self.snapshot_interval),
+        };
+        self.retry_snapshot_at = Some(Instant::now() + retry);
     }
 
     /// Has a snapshot of the state as it is now written elsewhere; all that is in it is safe in the
@@ -229,15 +269,13 @@ impl EngineThread {
         self.committer.sync()?;
         let started = Instant::now();
         match self.engine.state_mut().freeze() {
-            Ok(state) => {
-                let at = &self.shared.snapshot_at;
-                *at.lock().unwrap_or_else(PoisonError::into_inner) = Some(started);
-                self.snapshots.write(Order { event, state });
-                self.erasing = self.erasing.saturating_sub(1);
-            }
+            Ok(state) => self.snapshots.write(Order { event, begun: started, state }),
             Err(why) => {
                 tracing::error!(%why, "the service goes on without this snapshot");
-                self.shared.health.set_snapshots(Some(format!("no snapshot can be taken: {why}")));
+                metrics::counter!("cohort_snapshot_failures_total").increment(1);
+                let why = format!("no snapshot can be taken: {why}; it is tried again");
+                self.shared.health.set_snapshots(Some(why));
+                self.snapshot_has_failed();
             }
         }
         metrics::histogram!("cohort_snapshot_pause_seconds").record(started.elapsed());

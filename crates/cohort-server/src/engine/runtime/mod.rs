@@ -118,7 +118,13 @@ struct Shared {
     pressure: AtomicU8,
     /// The first event that a restart may need.
     needed_from: AtomicU64,
-    snapshot_at: Mutex<Option<Instant>>,
+    /// The time of the service, as of a moment ago, and the one by which is judged what is too old.
+    now_ms: AtomicU64,
+    settled_ms: AtomicU64,
+    /// When this was measured, and how old the newest snapshot was then.
+    snapshot_age: Mutex<(Instant, Duration)>,
+    /// Apps and how large they are, as of some seconds ago.
+    levels: Mutex<Vec<AppLevel>>,
     stopping: AtomicBool,
     /// Up to which event of a cluster's control stream the engine has come, and the journal with it.
     followed: tokio::sync::watch::Sender<u64>,
@@ -148,6 +154,17 @@ pub enum Pressure {
     DiskFull = 2,
     /// Memory becomes scarce: no decisions.
     Memory = 3,
+}
+
+/// How large an app is, for metrics.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AppLevel {
+    /// Its name.
+    pub app: String,
+    /// Its users.
+    pub users: usize,
+    /// Its decisions that wait.
+    pub waiting: usize,
 }
 
 /// Requests that were handled together, and become safe together.
@@ -256,10 +273,39 @@ impl Handle {
         self.shared.needed_from.load(Ordering::Relaxed)
     }
 
-    /// How long ago the last snapshot of this process was begun, or the process.
-    pub fn seconds_since_snapshot(&self) -> Option<f64> {
-        let at = *self.shared.snapshot_at.lock().unwrap_or_else(PoisonError::into_inner);
-        at.map(|at| at.elapsed().as_secs_f64())
+    /// How old the state in the newest snapshot is, or the process where there is none.
+    pub fn seconds_since_snapshot(&self) -> f64 {
+        let (at, age) = *self.shared.snapshot_age.lock().unwrap_or_else(PoisonError::into_inner);
+        (at.elapsed() + age).as_secs_f64()
+    }
+
+    /// The time of the service, as of a moment ago. Jumps of the calendar are bounded in it.
+    pub fn now_ms(&self) -> u64 {
+        self.shared.now_ms.load(Ordering::Relaxed)
+    }
+
+    /// The time by which is judged what is too old to be kept: jumps ahead count after a day.
+    pub fn settled_ms(&self) -> u64 {
+        self.shared.settled_ms.load(Ordering::Relaxed)
+    }
+
+    /// Has the longest unseen users retired, of whichever apps, because memory is scarce.
+    pub fn retire_users(&self, most: usize) {
+        // An engine that is gone keeps nobody.
+        let _ = self.queue.push_own("", Message::Tell(Request::MemoryLow { most }));
+    }
+
+    /// Says how large apps are.
+    pub fn set_levels(&self, levels: Vec<AppLevel>) {
+        *self.shared.levels.lock().unwrap_or_else(PoisonError::into_inner) = levels;
+    }
+
+    /// How large apps are, as of some seconds ago; of those that there still are.
+    pub fn levels(&self) -> Vec<AppLevel> {
+        let directory = self.directory();
+        let mut levels = self.shared.levels.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        levels.retain(|level| directory.app(&level.app).is_some());
+        levels
     }
 
     /// The last event that is as safe as was asked for.
@@ -305,14 +351,19 @@ impl Runtime {
         options: Options,
     ) -> std::io::Result<Self> {
         let queue = Arc::new(Queue::new(options.queue));
-        let last_ms = engine.state().apps().values().map(|app| app.now_ms()).max();
-        let time = Timekeeper::new(&*clock, last_ms.unwrap_or_default());
+        let apps = || engine.state().apps().values();
+        let last_ms = apps().map(|app| app.now_ms()).max();
+        let waits = apps().any(|app| app.decisions().waiting() > 0);
+        let time = Timekeeper::new(&*clock, last_ms.unwrap_or_default(), waits);
         let shared = Arc::new(Shared {
             directory: RwLock::new(Arc::new(Directory::of(engine.state()))),
             health: Arc::default(),
             pressure: AtomicU8::new(0),
             needed_from: AtomicU64::new(snapshots.oldest_kept()?.map_or(0, |oldest| oldest + 1)),
-            snapshot_at: Mutex::new(None),
+            now_ms: AtomicU64::new(clock.now_ms().max(last_ms.unwrap_or_default())),
+            settled_ms: AtomicU64::new(time.settled_ms()),
+            snapshot_age: Mutex::new((Instant::now(), snapshots.newest_age()?.unwrap_or_default())),
+            levels: Mutex::default(),
             stopping: AtomicBool::new(false),
             followed: tokio::sync::watch::Sender::new(engine.followed()),
             learned: tokio::sync::watch::Sender::default(),
@@ -341,8 +392,10 @@ impl Runtime {
             snapshot_interval: options.snapshot_interval,
             snapshot_at: Instant::now(),
             snapshot_event,
+            written_event: snapshot_event,
             retry_snapshot_at: None,
             erasing: 0,
+            erased_event: 0,
             shared: shared.clone(),
         };
         Ok(Self {

@@ -1,9 +1,9 @@
 //! The thread that writes snapshots, from states that were frozen, while the engine goes on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -17,8 +17,24 @@ use crate::state::FrozenState;
 pub(super) struct Order {
     /// The last event in it.
     pub event: u64,
+    /// When the state was that.
+    pub begun: Instant,
     /// The state after it, all of which is safe in the journal.
     pub state: FrozenState,
+}
+
+/// What became of an order.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Finished {
+    /// It is on disk.
+    Written {
+        /// The last event in it.
+        event: u64,
+        /// When the state was that.
+        begun: Instant,
+    },
+    /// It is not.
+    Failed,
 }
 
 /// What the engine thread sees of it.
@@ -31,7 +47,7 @@ pub(super) struct SnapshotWriter {
 #[derive(Default)]
 struct Progress {
     busy: AtomicBool,
-    failed: AtomicBool,
+    finished: Mutex<Option<Finished>>,
     /// No restart needs events before this; 0 if that is not known.
     needless_before: AtomicU64,
 }
@@ -44,10 +60,13 @@ impl SnapshotWriter {
         health: Arc<Health>,
     ) -> std::io::Result<Self> {
         let (orders, incoming) = channel::<Order>();
+        // Where none has failed that is to be seen, too.
+        metrics::counter!("cohort_snapshot_failures_total").increment(0);
         let progress = Arc::new(Progress::default());
         let shared = progress.clone();
         let thread = std::thread::Builder::new().name("snapshots".to_owned()).spawn(move || {
             for order in incoming {
+                let done = Finished::Written { event: order.event, begun: order.begun };
                 let written = catch_unwind(AssertUnwindSafe(|| {
                     write(&snapshots, order, pruner.as_mut(), &shared)
                 }));
@@ -56,9 +75,10 @@ impl SnapshotWriter {
                 let why = written.err().map(|why| {
                     tracing::error!(%why, "the service goes on without this snapshot");
                     metrics::counter!("cohort_snapshot_failures_total").increment(1);
-                    shared.failed.store(true, Ordering::Release);
                     format!("the last snapshot could not be written: {why}; it is tried again")
                 });
+                let finished = if why.is_some() { Finished::Failed } else { done };
+                *locked(&shared.finished) = Some(finished);
                 health.set_snapshots(why);
                 shared.busy.store(false, Ordering::Release);
             }
@@ -71,9 +91,9 @@ impl SnapshotWriter {
         self.progress.busy.load(Ordering::Acquire)
     }
 
-    /// Whether one failed since this was last asked.
-    pub fn has_failed(&self) -> bool {
-        self.progress.failed.swap(false, Ordering::AcqRel)
+    /// What became of the last one, told once.
+    pub fn finished(&self) -> Option<Finished> {
+        locked(&self.progress.finished).take()
     }
 
     /// Has a snapshot written.
@@ -98,13 +118,17 @@ impl SnapshotWriter {
     }
 }
 
+fn locked(finished: &Mutex<Option<Finished>>) -> MutexGuard<'_, Option<Finished>> {
+    finished.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn write<D: Disk>(
     snapshots: &Snapshots<D>,
     order: Order,
     pruner: Option<&mut Pruner>,
     progress: &Progress,
 ) -> std::io::Result<()> {
-    let Order { event, state } = order;
+    let Order { event, state, .. } = order;
     let started = Instant::now();
     snapshots.write(event, |out| state.write(out)).map_err(std::io::Error::other)?;
     let seconds = started.elapsed().as_secs_f64();
