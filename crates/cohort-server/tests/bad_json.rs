@@ -121,6 +121,55 @@ fn the_personalizer_dialect_refuses_them_in_its_own_form() {
     assert_eq!(service.get("/v1/apps/personalizer")["decisions"], 1);
 }
 
+/// Every place is read before the first is filled, or what was shown to nobody would learn the default reward.
+#[test]
+fn a_slate_with_one_unreadable_place_shows_nothing() {
+    let service = Running::start();
+    let actions = json!([
+        {"id": "a", "features": [{"x": 1}]}, {"id": "b", "features": [{"x": 2}]},
+    ]);
+    let rank = |features: Value| {
+        json!({"actions": actions, "slots": [
+            {"id": "top", "baselineAction": "a"},
+            {"id": "side", "baselineAction": "b", "features": features},
+        ]})
+    };
+    let path = "/personalizer/v1.1-preview.3/multislot/rank";
+    assert_eq!(service.send("POST", path, &rank(json!([{"size": "small"}]))).0, 201);
+    for bad in [json!([{"size": "NaN"}]), json!([{"sizes": [1, "two"]}])] {
+        let (status, said) = service.send("POST", path, &rank(bad));
+        assert_eq!(status, 400, "{said}");
+    }
+    assert_eq!(service.get("/v1/apps/personalizer")["decisions"], 2, "those of the first slate");
+}
+
+/// Baselines are what is shown where the policy does not decide; where it does, a place may show another one's.
+#[test]
+fn a_place_may_show_the_baseline_of_another() {
+    let service = Running::start();
+    let actions = json!([
+        {"id": "a", "features": [{"kind": "news"}]}, {"id": "b", "features": [{"kind": "sport"}]},
+    ]);
+    let slots = json!([
+        {"id": "top", "baselineAction": "a"}, {"id": "side", "baselineAction": "b"},
+    ]);
+    let mut at_top = Vec::new();
+    for turn in 0..60 {
+        let rank = json!({"actions": actions, "slots": slots, "eventId": format!("page-{turn}")});
+        let base = "/personalizer/v1.1-preview.3/multislot";
+        let (status, said) = service.send("POST", &format!("{base}/rank"), &rank);
+        assert_eq!(status, 201, "{said}");
+        let shown = said["slots"][0]["rewardActionId"].as_str().unwrap().to_owned();
+        assert_ne!(said["slots"][1]["rewardActionId"], shown);
+        let value = f64::from(u8::from(shown == "b"));
+        let rewards = json!({"reward": [{"slotId": "top", "value": value}]});
+        let path = format!("{base}/events/page-{turn}/reward");
+        assert_eq!(service.send("POST", &path, &rewards).0, 204);
+        at_top.push(shown);
+    }
+    assert!(at_top[40..].iter().filter(|shown| *shown == "b").count() > 10, "{at_top:?}");
+}
+
 #[test]
 fn calls_out_of_order_do_no_harm() {
     let service = Running::start();

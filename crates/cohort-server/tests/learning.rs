@@ -163,7 +163,8 @@ fn an_apprentice_watches_and_is_judged_by_what_it_would_have_done() {
     };
     let before = model(&mut service);
     service.ask(51, decide("shop", "ann", Some("logged"), 3, 7)).map(drop).unwrap();
-    service.ask(52, reward("shop", "logged", -1.0)).map(drop).unwrap();
+    let said = outcome(service.ask(52, reward("shop", "logged", -1.0)).unwrap());
+    assert_eq!(said, RewardOutcome::Logged);
     assert!(model(&mut service) == before);
     assert_eq!(app(&service).counts().rewards, 41);
     service.ask(53, change(Mode::Online)).map(drop).unwrap();

@@ -6,7 +6,7 @@ use super::time::status_at;
 use super::{Answer, Engine, Refusal};
 use crate::event::What;
 use crate::journal::Group;
-use crate::learning::{Aggregation, MOST_GATHERED};
+use crate::learning::{Aggregation, MOST_GATHERED, Mode};
 use crate::settings::is_reward;
 use crate::state::{App, Status};
 
@@ -57,8 +57,13 @@ impl Engine {
             Some(Status::Expired(_)) => Err(Refusal::Late { decision }),
             Some(Status::Rewarded(first)) => Ok(RewardOutcome::Repeated { first }),
             Some(Status::Open) => {
+                let learns = known.learning().mode != Mode::LoggingOnly;
                 self.record(group, app, at_ms, What::Rewarded { decision, reward })?;
-                Ok(if gathers { RewardOutcome::Gathered } else { RewardOutcome::Learned })
+                Ok(match (gathers, learns) {
+                    (true, _) => RewardOutcome::Gathered,
+                    (false, true) => RewardOutcome::Learned,
+                    (false, false) => RewardOutcome::Logged,
+                })
             }
         }
     }

@@ -40,7 +40,8 @@ pub struct RewardsBody {
 /// What a reward did.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct OutcomeBody {
-    /// `learned`, or `repeated` if the decision had its reward already.
+    /// `learned`; `gathered` if it is kept until the window ends and learned with the others; `logged` if the app learns
+    /// nothing (mode `logging_only`); `repeated` if the decision had its reward already.
     pub outcome: String,
     /// The reward that counts: this one, or the first.
     pub reward: f64,
@@ -128,6 +129,7 @@ fn outcomes_in(answer: Answer) -> Result<Vec<Result<RewardOutcome, Refusal>>, Ap
             for outcome in &outcomes {
                 let what = match outcome {
                     Ok(RewardOutcome::Learned) => "learned",
+                    Ok(RewardOutcome::Logged) => "logged",
                     Ok(RewardOutcome::Gathered) => "gathered",
                     Ok(RewardOutcome::Repeated { .. }) => "repeated",
                     Err(refusal) => refusal.code(),
@@ -143,6 +145,7 @@ fn outcomes_in(answer: Answer) -> Result<Vec<Result<RewardOutcome, Refusal>>, Ap
 fn body_of(outcome: RewardOutcome, sent: f64) -> OutcomeBody {
     let (outcome, reward) = match outcome {
         RewardOutcome::Learned => ("learned", sent),
+        RewardOutcome::Logged => ("logged", sent),
         RewardOutcome::Gathered => ("gathered", sent),
         RewardOutcome::Repeated { first } => ("repeated", first),
     };

@@ -15,7 +15,7 @@ use super::events::slot_decision;
 use super::vector::Encoded;
 use super::{Loop, Sent, bug, check_id, new_id};
 use crate::auth::Scopes;
-use crate::engine::request::{ForUser, Made, Offer};
+use crate::engine::request::{ForUser, Made, Offer, Slot as Place};
 use crate::engine::{Answer, Request};
 use crate::http::Service;
 use crate::http::strict::Strict;
@@ -124,29 +124,24 @@ pub async fn rank_slots(
     let user = service.user_in(&headers, &sent.context_features.0)?;
     let event = event_of(sent.event_id.clone())?;
     let shown = !sent.defer_activation.unwrap_or(false);
-    let mut taken: HashSet<String> = HashSet::new();
-    let mut slots = Vec::with_capacity(sent.slots.len());
-    for (at, slot) in sent.slots.iter().enumerate() {
+    // All places are read before any is filled: a slate that is refused leaves nothing behind.
+    let mut places = Vec::with_capacity(sent.slots.len());
+    for slot in &sent.slots {
         let excluded: HashSet<&str> =
             slot.excluded_actions.iter().flatten().map(String::as_str).collect();
-        // What a later place falls back on stays free for it.
-        let later: HashSet<&str> =
-            sent.slots[at + 1..].iter().map(|slot| slot.baseline_action.as_str()).collect();
-        let free = |action: &&Action| {
-            let id = action.id.as_str();
-            !excluded.contains(id) && !taken.contains(id) && !later.contains(id)
-        };
+        let free = |action: &&Action| !excluded.contains(action.id.as_str());
         let mut offered: Vec<&Action> = sent.actions.iter().filter(free).collect();
         // The first is what is shown where the policy does not decide.
         offered.sort_by_key(|action| action.id != slot.baseline_action);
         let context = [&sent.context_features.0, &slot.features.0];
         let offer = service.offer_of(&asked.app, &offered, &context)?;
         let decision = slot_decision(&event, &slot.id);
-        let made = service.make(&asked.app, offer, user.clone(), decision, shown).await?;
-        let chosen = made.ranking.first().to_owned();
-        taken.insert(chosen.clone());
-        slots.push(json!({"id": slot.id, "rewardActionId": chosen}));
+        places.push(Place { id: slot.id.clone(), decision, offer });
     }
+    let made = service.fill(asked.app, places, user, shown).await?;
+    let slots: Vec<Value> = (sent.slots.iter().zip(&made))
+        .map(|(slot, made)| json!({"id": slot.id, "rewardActionId": made.ranking.first()}))
+        .collect();
     Ok((StatusCode::CREATED, Json(json!({"slots": slots, "eventId": event}))))
 }
 
@@ -297,6 +292,23 @@ impl Service {
         let told = |why| DialectError::from_refusal(why, BAD);
         match self.engine.ask(request).await.map_err(told)? {
             Answer::Decided(mut made) => made.pop().ok_or_else(bug)?.map_err(told),
+            _ => Err(bug()),
+        }
+    }
+
+    /// Fills several places at once.
+    async fn fill(
+        &self,
+        app: String,
+        slots: Vec<Place>,
+        user: String,
+        shown: bool,
+    ) -> Result<Vec<Made>, DialectError> {
+        let user = ForUser { user, decision: None, shown };
+        let request = Request::Slate { app, user, slots, explain: false };
+        let told = |why| DialectError::from_refusal(why, BAD);
+        match self.engine.ask(request).await.map_err(told)? {
+            Answer::Decided(made) => made.into_iter().map(|one| one.map_err(told)).collect(),
             _ => Err(bug()),
         }
     }
