@@ -7,8 +7,8 @@
 //! the number of cycles (200 here, 1,000 in scripts/torture).
 //!
 //! Then the same with a loss of power: what was not synced is gone (`COHORT_POWER_CYCLES`, 30 here,
-//! 200 in scripts/torture); and with a disk that is full, fails, or opens no files, from one step on, then from a later
-//! one (`COHORT_FAULT_CYCLES`, 24 here, 200 in scripts/torture).
+//! 200 in scripts/torture); and with a disk that is full, fails, or opens no files, at every step of a run
+//! (`power/faults.rs`).
 #![allow(missing_docs)]
 
 mod connection;
@@ -32,14 +32,6 @@ struct How<'a> {
     power: Option<&'a Power>,
     durability: fn(u64) -> &'static str,
     interval_ms: &'static str,
-    /// Which error calls end with every other time, and from which step on.
-    fault: Option<fn(u64) -> (i32, u64)>,
-}
-
-impl How<'_> {
-    fn fault(&self, cycle: u64) -> Option<(i32, u64)> {
-        self.fault.filter(|_| cycle % 2 == 1).map(|fault| fault(cycle / 2))
-    }
 }
 
 /// The service as a process of its own.
@@ -49,15 +41,10 @@ struct Service {
 }
 
 impl Service {
-    /// `None` where it fails and should.
-    fn start(folder: &std::path::Path, cycle: u64, how: &How) -> Option<Self> {
+    fn start(folder: &std::path::Path, cycle: u64, how: &How) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cohort"));
         if let Some(power) = how.power {
             power.give(&mut command, folder);
-            if let Some((error, step)) = how.fault(cycle) {
-                power.fail(&mut command, error, step);
-                command.stderr(Stdio::null());
-            }
         }
         let mut child = command
             .args(["serve", "--listen", "127.0.0.1:0", "--snapshot-events", "300"])
@@ -71,12 +58,8 @@ impl Service {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let address = line.trim().rsplit("http://").next().unwrap().to_owned();
-        if address.is_empty() && how.fault(cycle).is_some() {
-            child.wait().unwrap();
-            return None;
-        }
         assert!(!address.is_empty(), "the service did not start");
-        Some(Self { child, address })
+        Self { child, address }
     }
 
     fn kill(mut self) {
@@ -97,8 +80,6 @@ struct Client {
     rewards: u64,
     reward_sum: u64,
     retried: u64,
-    /// Whether the service may say that it cannot go on.
-    faults: bool,
 }
 
 impl Client {
@@ -132,7 +113,7 @@ impl Client {
             .collect();
         let body = json!({"user": user, "items": items, "decision_id": id}).to_string();
         let (status, said) = connection.ask("POST", "/v1/apps/shop/decide", &body)?;
-        if status == 404 || self.faults && status == 503 {
+        if status == 404 {
             return None;
         }
         assert_eq!(status, 200, "{said}");
@@ -146,9 +127,6 @@ impl Client {
         let reward = Self::reward_of(self.decision);
         let body = json!({"decision_id": id, "reward": reward}).to_string();
         let (status, said) = connection.ask("POST", "/v1/apps/shop/reward", &body)?;
-        if self.faults && status == 503 {
-            return None;
-        }
         assert_eq!(status, 200, "{said}");
         self.rewards += 1;
         self.reward_sum += reward;
@@ -174,48 +152,34 @@ fn cycles(variable: &str, default: u64) -> u64 {
 #[test]
 fn nothing_acknowledged_is_lost_and_nothing_is_counted_twice() {
     let durability = |cycle| if cycle % 3 == 2 { "interval" } else { "always" };
-    let how = How { power: None, durability, interval_ms: "100", fault: None };
+    let how = How { power: None, durability, interval_ms: "100" };
     assert_eq!(torture(cycles("COHORT_KILL_CYCLES", 200), &how), 0);
 }
 
 /// Without the syncs of the journal this fails: see the next test.
 #[test]
 fn a_loss_of_power_takes_nothing_that_was_acknowledged() {
-    let Some(power) = Power::new() else { return println!("there is no C compiler") };
-    let how =
-        How { power: Some(&power), durability: |_| "always", interval_ms: "100", fault: None };
+    let power = Power::new();
+    let how = How { power: Some(&power), durability: |_| "always", interval_ms: "100" };
     assert_eq!(torture(cycles("COHORT_POWER_CYCLES", 30), &how), 0);
 }
 
 #[test]
 fn a_journal_that_does_not_sync_loses_what_was_acknowledged_and_is_found_out() {
-    let Some(power) = Power::new() else { return println!("there is no C compiler") };
-    let how =
-        How { power: Some(&power), durability: |_| "interval", interval_ms: "60000", fault: None };
+    let power = Power::new();
+    let how = How { power: Some(&power), durability: |_| "interval", interval_ms: "60000" };
     assert!(torture(6, &how) > 0, "the disk of this test does not forget");
-}
-
-/// ENOSPC, EIO, EMFILE: from the first step on, from the second, … Whatever the service could still answer is there when
-/// the disk is well again.
-#[test]
-fn a_disk_that_fails_at_any_step_takes_nothing_that_was_acknowledged() {
-    let Some(power) = Power::new() else { return println!("there is no C compiler") };
-    let fault = |nth: u64| ([28, 5, 24][nth as usize % 3], nth / 3 * 7 % 131);
-    let durability = |_| "always";
-    let how = How { power: Some(&power), durability, interval_ms: "100", fault: Some(fault) };
-    // Every other time all is well.
-    assert_eq!(torture(2 * cycles("COHORT_FAULT_CYCLES", 24) + 1, &how), 0);
 }
 
 /// Whoever supervises the process is told by its code, whoever asks by `/healthz`, and clients by their answers.
 #[test]
 fn a_service_whose_journal_fails_says_why_and_ends_with_a_code() {
-    let Some(power) = Power::new() else { return println!("there is no C compiler") };
+    let power = Power::new();
     for (error, step) in [(28, 120), (5, 120), (28, 200), (5, 200)] {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_cohort"));
         power.give(&mut command, folder.path());
-        power.fail(&mut command, error, step);
+        power.fail(&mut command, error, step, u64::MAX >> 1);
         command.args(["serve", "--listen", "127.0.0.1:0", "--log-level", "error", "--data-dir"]);
         let mut child = command
             .arg(folder.path())
@@ -255,28 +219,22 @@ fn a_service_whose_journal_fails_says_why_and_ends_with_a_code() {
 /// lost; ends after the first loss.
 fn torture(cycles: u64, how: &How) -> u64 {
     let folder = tempfile::tempdir().unwrap();
-    let service = Service::start(folder.path(), 0, how).unwrap();
+    let service = Service::start(folder.path(), 0, how);
     let create = json!({"name": "shop", "dim": 2, "window_ms": 86_400_000}).to_string();
     let mut connection = Connection::open(&service.address).unwrap();
     assert_eq!(connection.ask("POST", "/v1/apps", &create).unwrap().0, 201);
-    let faults = how.fault.is_some();
     let mut clients: Vec<Client> =
-        (0..CLIENTS).map(|name| Client { name, faults, ..Client::default() }).collect();
+        (0..CLIENTS).map(|name| Client { name, ..Client::default() }).collect();
     let mut service = Some(service);
     for cycle in 0..cycles {
-        let started = || Service::start(folder.path(), cycle, how);
-        let Some(running) = service.take().or_else(started) else { continue };
+        let running = service.take().unwrap_or_else(|| Service::start(folder.path(), cycle, how));
         let tally = |clients: &[Client]| {
             let sum = |of: fn(&Client) -> u64| clients.iter().map(of).sum::<u64>();
             (sum(|client| client.rewards), sum(|client| client.reward_sum))
         };
         // At most one reward of each client may have been learned without its answer arriving.
         let acknowledged = tally(&clients).0;
-        let found = match how.fault(cycle) {
-            None => counts(&running.address).0,
-            // It may not be able to say; the next will.
-            Some(_) => acknowledged,
-        };
+        let found = counts(&running.address).0;
         if found < acknowledged {
             running.kill();
             return acknowledged - found;
@@ -313,9 +271,7 @@ fn torture(cycles: u64, how: &How) -> u64 {
         } else {
             running.kill();
             clients = join(working);
-            if !faults {
-                how.power.iter().for_each(|power| power.lose(folder.path()));
-            }
+            how.power.iter().for_each(|power| power.lose(folder.path()));
         }
     }
     let rewards: u64 = clients.iter().map(|client| client.rewards).sum();

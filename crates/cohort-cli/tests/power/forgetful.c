@@ -8,8 +8,9 @@
 // Syncing a file makes its name last too, as common file systems do; a name that was removed or given to
 // another file is gone when its folder was synced.
 //
-// FORGETFUL_FAIL="ERRNO STEP" lets calls on what is under the root fail from the STEP-th on: ENOSPC what writes, EMFILE
-// what opens, EIO both and syncs.
+// FORGETFUL_FAIL="ERRNO STEP COUNT" lets COUNT calls on what is under the root fail, from the STEP-th on: ENOSPC those that
+// write, make or rename, EMFILE those that open, EIO all of them, reading, removing and syncing too. FORGETFUL_STEPS names a file
+// of eight bytes in which these calls are counted.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -21,8 +22,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
+
+#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
 static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 
@@ -77,7 +82,7 @@ static void keep_bytes(const char *shadow, int fd, const struct stat *found) {
 static void keep_names(const char *root, const char *shadow, const char *path) {
     char full[4096], below[4096], prefix[4096], target[64];
     snprintf(full, sizeof full, "%s%s%s", root, *path ? "/" : "", path);
-    DIR *folder = opendir(full);
+    DIR *folder = NEXT(opendir)(full);
     if (!folder) return;
     for (struct dirent *entry; (entry = readdir(folder));) {
         if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
@@ -93,7 +98,7 @@ static void keep_names(const char *root, const char *shadow, const char *path) {
     snprintf(below, sizeof below, "%s%s", path, *path ? "/" : "");
     link_name(prefix, sizeof prefix, shadow, below);
     const char *start = strrchr(prefix, '/') + 1;
-    DIR *links = opendir(shadow);
+    DIR *links = NEXT(opendir)(shadow);
     for (struct dirent *entry; links && (entry = readdir(links));) {
         size_t length = strlen(start);
         if (strncmp(entry->d_name, start, length) || strchr(entry->d_name + length, '%')) continue;
@@ -129,7 +134,7 @@ static int keep(int fd) {
     return 0;
 }
 
-enum kind { OPENS, WRITES, SYNCS };
+enum kind { OPENS, WRITES, SYNCS, READS, REMOVES };
 
 static int is_below(const char *path) {
     const char *root = getenv("FORGETFUL_ROOT");
@@ -137,12 +142,24 @@ static int is_below(const char *path) {
     return root && !strncmp(path, root, above) && (!path[above] || path[above] == '/');
 }
 
+static atomic_long *steps;
+
+// Where steps are counted: what is written there stays when the process is killed.
+__attribute__((constructor)) static void begin(void) {
+    static atomic_long here;
+    const char *path = getenv("FORGETFUL_STEPS");
+    int file = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+    void *there = file < 0 ? MAP_FAILED : mmap(0, sizeof here, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (file >= 0) close(file);
+    steps = there == MAP_FAILED ? &here : there;
+}
+
 // Whether a call fails now.
 static int fails(enum kind kind, int fd, const char *path) {
-    static atomic_int steps;
     const char *how = getenv("FORGETFUL_FAIL");
-    int code, first;
-    if (!how || sscanf(how, "%d %d", &code, &first) != 2) return 0;
+    int code;
+    long first, count;
+    if (!how || !steps || sscanf(how, "%d %ld %ld", &code, &first, &count) != 3) return 0;
     if ((code == ENOSPC && kind != WRITES) || (code == EMFILE && kind != OPENS)) return 0;
     char own[64], found[4096];
     if (!path) {
@@ -152,18 +169,30 @@ static int fails(enum kind kind, int fd, const char *path) {
         found[length] = 0;
         path = found;
     }
-    if (!is_below(path) || atomic_fetch_add(&steps, 1) < first) return 0;
+    if (!is_below(path)) return 0;
+    long step = atomic_fetch_add(steps, 1);
+    if (step < first || step - first >= count) return 0;
     errno = code;
     return 1;
 }
-
-#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
 int fsync(int fd) { return fails(SYNCS, fd, 0) ? -1 : keep(fd); }
 int fdatasync(int fd) { return fails(SYNCS, fd, 0) ? -1 : keep(fd); }
 
 ssize_t write(int fd, const void *bytes, size_t count) {
     return fails(WRITES, fd, 0) ? -1 : NEXT(write)(fd, bytes, count);
+}
+
+ssize_t writev(int fd, const struct iovec *pieces, int count) {
+    return fails(WRITES, fd, 0) ? -1 : NEXT(writev)(fd, pieces, count);
+}
+
+ssize_t read(int fd, void *bytes, size_t count) {
+    return fails(READS, fd, 0) ? -1 : NEXT(read)(fd, bytes, count);
+}
+
+ssize_t pread64(int fd, void *bytes, size_t count, off64_t at) {
+    return fails(READS, fd, 0) ? -1 : NEXT(pread64)(fd, bytes, count, at);
 }
 
 ssize_t pwrite64(int fd, const void *bytes, size_t count, off64_t at) {
@@ -184,4 +213,20 @@ int open64(const char *path, int flags, ...) {
     mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, mode_t) : 0;
     va_end(rest);
     return fails(OPENS, -1, path) ? -1 : NEXT(open64)(path, flags, mode);
+}
+
+DIR *opendir(const char *path) {
+    return fails(OPENS, -1, path) ? 0 : NEXT(opendir)(path);
+}
+
+int mkdir(const char *path, mode_t mode) {
+    return fails(WRITES, -1, path) ? -1 : NEXT(mkdir)(path, mode);
+}
+
+int unlink(const char *path) {
+    return fails(REMOVES, -1, path) ? -1 : NEXT(unlink)(path);
+}
+
+int rmdir(const char *path) {
+    return fails(REMOVES, -1, path) ? -1 : NEXT(rmdir)(path);
 }
