@@ -34,6 +34,10 @@ impl<T: DeserializeOwned + Send + 'static, S: Send + Sync> FromRequest<S> for Ma
             return Ok(Self(None));
         }
         is_json?;
+        // A list would be read as the fields in their order, and all of them may be absent.
+        if received.bytes.trim_ascii_start().first() != Some(&b'{') {
+            return Err(ApiError::new(400, "bad_body", "the body is not an object"));
+        }
         read(received).await.map(|read| Self(Some(read)))
     }
 }

@@ -69,7 +69,8 @@ pub struct KeyList {
     pub keys: Vec<KeyBody>,
 }
 
-/// Add a key. Without a body it opens deciding and rewarding, for ever.
+/// Add a key. Without a body it opens deciding and rewarding, for ever; a request without a body needs no content type, as
+/// there is nothing to be read by it.
 #[utoipa::path(post, path = "/v1/apps/{app}/keys", tag = "apps", params(("app" = String, Path)),
     request_body = KeyTerms,
     responses((status = 201, body = NewKey), (status = "4XX", body = ErrorBody)))]

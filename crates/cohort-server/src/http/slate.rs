@@ -23,7 +23,7 @@ use crate::engine::request::Slot;
 use crate::engine::{Refusal, Request};
 
 /// Places of one slate.
-const MOST_SLOTS: usize = 64;
+pub(super) const MOST_SLOTS: usize = 64;
 /// Candidates that places share may take this many times what a body may, when each place has its own list.
 const COPIED: usize = 16;
 
