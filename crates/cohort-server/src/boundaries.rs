@@ -4,10 +4,12 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::config::Config;
 use crate::event::Event;
-use crate::journal::frame;
+use crate::journal::segments::SegmentJournal;
+use crate::journal::{Journal, frame};
 use crate::server::Server;
 use crate::snapshot::Snapshots;
 use crate::snapshot::disk::{Disk, MemoryFolder};
@@ -56,6 +58,35 @@ pub fn snapshot(bytes: &[u8]) {
     let _ = written.and_then(|mut file| file.write_all(bytes));
     let _ = Snapshots::new(folder).newest(State::load, |_| {});
     let _ = State::load(&mut &bytes[..]);
+}
+
+/// A segment of the journal as it is found at a start: its head, its mark, its records and what is behind them. What can be opened
+/// can be read, and is found again as it was left.
+pub fn segment(bytes: &[u8]) {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let memory = Path::new("/dev/shm");
+    let root = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let folder = root.join(format!("cohort-segment-{}-{count}", std::process::id()));
+    let file = folder.join("segments/00000000000000000001.segment");
+    std::fs::create_dir_all(folder.join("segments"))
+        .and_then(|()| std::fs::write(file, bytes))
+        .expect("a folder that can be written");
+    let mut found = Vec::new();
+    for _ in 0..2 {
+        if let Ok(journal) = SegmentJournal::open(&folder) {
+            let mut events = 0;
+            let read = journal.read(1, &mut |_, bytes| {
+                let _ = Event::decode(bytes);
+                events += 1;
+                Ok(())
+            });
+            assert!(read.is_ok() && events == journal.last(), "{read:?} {events}");
+            found.push(events);
+        }
+    }
+    let _ = std::fs::remove_dir_all(&folder);
+    assert!(found.is_empty() || found.len() == 2 && found[0] == found[1], "{found:?}");
 }
 
 /// A configuration file.

@@ -6,9 +6,10 @@ use cohort_server::boundaries;
 use proptest::prelude::*;
 
 type Boundary = fn(&[u8]);
-const BOUNDARIES: [(&str, Boundary); 5] = [
+const BOUNDARIES: [(&str, Boundary); 6] = [
     ("http_body", boundaries::http_body),
     ("journal_frame", boundaries::journal_frame),
+    ("segment", boundaries::segment),
     ("event", boundaries::event),
     ("snapshot", boundaries::snapshot),
     ("config", boundaries::config),
@@ -84,6 +85,11 @@ proptest! {
     #[test]
     fn groups_almost_right(bytes in changed("journal_frame")) {
         boundaries::journal_frame(&bytes);
+    }
+
+    #[test]
+    fn segments_almost_right(bytes in changed("segment")) {
+        boundaries::segment(&bytes);
     }
 
     #[test]
