@@ -104,3 +104,25 @@ fn whoever_does_not_come_for_long_goes_at_that_age_and_no_earlier() {
     service.ask(10_000_300, forget);
     assert_eq!(service.seen().1[2..], [What::UserForgotten("cat".to_owned())]);
 }
+
+/// Where memory is scarce: whoever was not seen for longest, of whichever app, some at a time; policies that cannot
+/// forget keep theirs.
+#[test]
+fn where_memory_is_scarce_the_longest_unseen_of_all_apps_go() {
+    let mut service = Service::new(100, 0);
+    let paper = AppSettings { policy: "linucb-ind".to_owned(), ..AppSettings::new(2) };
+    service.ask(0, create("paper", paper));
+    service.ask(0, create("blog", AppSettings::new(2)));
+    service.ask(1, decide("paper", "old", Some("p"), 2, 1));
+    service.visit(10, "ann");
+    service.ask(20, decide("blog", "eve", Some("b"), 2, 1));
+    service.visit(30, "bob");
+    service.visit(40, "ann");
+    service.ask(50, Request::MemoryLow { most: 2 });
+    assert_eq!(service.seen(), (vec!["ann".to_owned()], vec![retired("eve"), retired("bob")]));
+    service.ask(60, Request::MemoryLow { most: 1000 });
+    assert_eq!(service.seen().1[2..], [retired("ann")]);
+    assert_eq!(service.engine.state().app("paper").unwrap().users().count(), 1);
+    service.ask(70, Request::MemoryLow { most: 1000 });
+    assert_eq!(service.seen().1.len(), 3, "nobody is left who could go");
+}

@@ -35,6 +35,7 @@ fn hang_up() {
 
 #[test]
 fn certificates_are_used_and_changed_while_it_runs() {
+    let heard = running::hear();
     let folder = tempfile::tempdir().unwrap();
     let (cert, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
     let first = certify(&cert, &key);
@@ -55,10 +56,14 @@ fn certificates_are_used_and_changed_while_it_runs() {
         std::thread::sleep(Duration::from_millis(50));
     }
     assert!(health(&service.url, &first).is_none());
+    let lines = || heard().lines().filter(|line| line.contains("certificate read anew")).count();
+    assert_eq!(lines(), 1, "{}", heard());
+    assert!(heard().contains("cohort_server::audit"), "{}", heard());
 
     // Files that cannot be used leave it as it is.
     std::fs::write(&cert, "nothing").unwrap();
     hang_up();
     std::thread::sleep(Duration::from_millis(500));
     assert_eq!(health(&service.url, &second).as_deref(), Some("ok\n"));
+    assert_eq!(lines(), 1, "nothing was changed");
 }

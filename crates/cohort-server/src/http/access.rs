@@ -300,6 +300,14 @@ mod tests {
     }
 
     #[test]
+    fn a_new_key_that_is_logged_shows_no_key() {
+        let made = super::super::keys::make_key(&Default::default());
+        let Ok((shown, kept)) = made else { panic!("no key was made") };
+        let logged = format!("{shown:?} {shown:#?} {kept:?}");
+        assert!(logged.contains(&shown.id) && !logged.contains(&shown.key[3..]), "{logged}");
+    }
+
+    #[test]
     fn the_scheme_of_a_key_is_read_in_any_case() {
         let key = |value: &str| {
             let mut headers = HeaderMap::new();

@@ -11,6 +11,29 @@ use serde_json::Value;
 /// How a service is opened.
 pub type Open = fn(Config) -> Result<Server, ServeError>;
 
+/// What is logged in this process from now on, so far.
+pub fn hear() -> impl Fn() -> String {
+    let heard = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let writer = heard.clone();
+    let logs = tracing_subscriber::fmt().with_ansi(false);
+    let logs = logs.with_writer(move || Heard(writer.clone()));
+    logs.try_init().expect("one listens in a process");
+    move || String::from_utf8_lossy(&heard.lock().unwrap()).into_owned()
+}
+
+struct Heard(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+
+impl std::io::Write for Heard {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 /// A service, stopped when dropped.
 pub struct Running {
     pub url: String,
@@ -71,9 +94,15 @@ impl Running {
     }
 
     /// Stops it, and starts it again on what is on disk.
-    pub fn restart(mut self) -> Self {
+    pub fn restart(self) -> Self {
+        self.restart_after(|_| {})
+    }
+
+    /// The same, and something happens to its folder between.
+    pub fn restart_after(mut self, between: impl FnOnce(&Path)) -> Self {
         let (folder, config) = (self.folder.take().unwrap(), self.config.clone());
         drop(self);
+        between(&config.data_dir);
         Self::on(folder, config, Server::open)
     }
 
