@@ -27,7 +27,7 @@ docs/evaluate.md says what the estimators assume and what columns a log has.";
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Evaluate {
-    /// The log: CSV (plain or gzip) or Parquet
+    /// The log: CSV (plain or gzip), Parquet, or `.dsjson` of Vowpal Wabbit and Azure Personalizer
     log: PathBuf,
     /// The policies to evaluate: `logged`, `random`, `item=ID`, `file=P.npy`, or a learning policy
     /// [`cohort policies` lists them]

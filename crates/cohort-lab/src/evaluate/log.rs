@@ -32,6 +32,9 @@ pub struct Row {
     pub user: usize,
     /// The offer, as numbers of items.
     pub candidates: Arc<[u32]>,
+    /// The items that could have been chosen, where they are more than the candidates: of a decision from a catalogue only the
+    /// best are in the log.
+    pub among: Option<usize>,
     /// The index of the chosen candidate.
     pub chosen: usize,
     /// Its propensity, where known.
@@ -54,6 +57,16 @@ impl Log {
 }
 
 impl Row {
+    /// How many items could have been chosen.
+    pub fn choices(&self) -> usize {
+        self.among.unwrap_or(0).max(self.candidates.len())
+    }
+
+    /// Whether some that could have been chosen are not in the log.
+    pub fn is_cut(&self) -> bool {
+        self.choices() > self.candidates.len()
+    }
+
     /// The number of the chosen item.
     pub fn item(&self) -> u32 {
         self.candidates[self.chosen]

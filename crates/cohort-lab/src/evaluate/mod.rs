@@ -85,7 +85,23 @@ fn evaluate_one(
     if wanted.contains(&Estimator::Replay) {
         warnings.extend(estimators::replay::warning(log));
     }
+    warnings.extend(warning_of_cut_rows(log, target.name(), wanted));
     Ok(Evaluation { policy: target.name().to_owned(), estimates, weights, warnings })
+}
+
+/// Of decisions from a catalogue the log has the best items alone. What that does to a policy's estimates, if anything.
+fn warning_of_cut_rows(log: &Log, policy: &str, wanted: &[Estimator]) -> Option<String> {
+    let cut = log.rows.iter().filter(|row| row.is_cut()).count();
+    let knows_all = matches!(policy, "logged" | "random");
+    let only_weighs = wanted.iter().all(|one| matches!(one, Estimator::Ips | Estimator::Snips));
+    (cut > 0 && policy != "logged" && !(knows_all && only_weighs)).then(|| {
+        let rows = log.rows.len();
+        let what = match knows_all {
+            true => "dr and replay leave out the other items; ips and snips do not need them",
+            false => "the policy is evaluated as if it could choose among those alone",
+        };
+        format!("{cut} of {rows} rows list only the best items of a catalogue (`among`): {what}")
+    })
 }
 
 fn refuse_without_propensities(log: &Log, estimator: Estimator) -> Result<(), Error> {
@@ -98,4 +114,37 @@ fn refuse_without_propensities(log: &Log, estimator: Estimator) -> Result<(), Er
              items were chosen uniformly at random, `--estimator replay` does without"
         ),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use log::Row;
+
+    /// Of a catalogue of 40 items the log has the best two; all were shown equally often, so `random` earned what was logged.
+    #[test]
+    fn random_is_uniform_over_the_catalogue_and_not_over_what_the_log_lists_of_it() {
+        let mut log = Log::default();
+        log.items.number("a");
+        log.items.number("b");
+        for line in 0..400 {
+            let reward = f64::from(line as u32 % 4 == 0);
+            let candidates = [0, 1].into();
+            let (among, propensity) = (Some(40), Some(1.0 / 40.0));
+            log.rows.push(Row { line, candidates, among, propensity, reward, ..Row::default() });
+        }
+        let estimates = [Estimator::Ips, Estimator::Snips];
+        let mut targets = vec![target::TargetSpec::parse("random").unwrap().build(&log).unwrap()];
+        let found = evaluate(&log, &mut targets, &estimates, 1).unwrap();
+        for estimate in &found[0].estimates {
+            assert!(
+                estimate.value.is_some_and(|value| (value - 0.25).abs() < 1e-12),
+                "{estimate:?}"
+            );
+        }
+        assert!(!found[0].warnings.join("\n").contains("catalogue"), "{:?}", found[0].warnings);
+        let mut targets = vec![target::TargetSpec::parse("item=b").unwrap().build(&log).unwrap()];
+        let found = evaluate(&log, &mut targets, &estimates, 1).unwrap();
+        assert!(found[0].warnings.join("\n").contains("400 of 400 rows list only the best items"));
+    }
 }

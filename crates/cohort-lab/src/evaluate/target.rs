@@ -142,15 +142,15 @@ impl<F: Fn(&Row) -> Vec<f64>> Target for Fixed<F> {
 /// known; the rest is divided among the others.
 fn logged(row: &Row) -> Vec<f64> {
     let chosen = row.propensity.unwrap_or(1.0);
-    let others = (row.candidates.len() - 1).max(1) as f64;
+    let others = (row.choices() - 1).max(1) as f64;
     let mut probabilities = vec![(1.0 - chosen).max(0.0) / others; row.candidates.len()];
     probabilities[row.chosen] = chosen;
     probabilities
 }
 
-/// Uniform over the candidates.
+/// Uniform over all that could have been chosen; those that are not in the log have what is left.
 fn uniform(row: &Row) -> Vec<f64> {
-    vec![1.0 / row.candidates.len() as f64; row.candidates.len()]
+    vec![1.0 / row.choices() as f64; row.candidates.len()]
 }
 
 /// Always the same item; where it is not offered, none.

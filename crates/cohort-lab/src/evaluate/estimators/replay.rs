@@ -27,7 +27,7 @@ pub fn estimate(log: &Log, target: &mut dyn Target, seed: u64) -> Result<Estimat
     target.forget(log)?;
     for (at, row) in log.rows.iter().enumerate() {
         target.probabilities(log, at, &mut probabilities)?;
-        if draw(&probabilities, &mut rng) == row.chosen {
+        if draw(&probabilities, row.is_cut(), &mut rng) == Some(row.chosen) {
             kept.push(WeightedRow { weight: 1.0, reward: row.reward, ..WeightedRow::default() });
             target.learn(log, at);
         }
@@ -39,7 +39,7 @@ pub fn estimate(log: &Log, target: &mut dyn Target, seed: u64) -> Result<Estimat
 /// The reason why replay is biased on this log, if there is one.
 pub fn warning(log: &Log) -> Option<String> {
     let uniform = |row: &crate::evaluate::log::Row| {
-        let even = 1.0 / row.candidates.len() as f64;
+        let even = 1.0 / row.choices() as f64;
         row.propensity.is_some_and(|p| (p - even).abs() <= 1e-3 * even)
     };
     if log.rows.iter().any(|row| row.propensity.is_none()) {
@@ -59,17 +59,18 @@ pub fn warning(log: &Log) -> Option<String> {
     })
 }
 
-/// An index drawn with these probabilities; a certain one takes no random number.
-fn draw(probabilities: &[f64], rng: &mut ChaCha8Rng) -> usize {
+/// An index drawn with these probabilities; a certain one takes no random number. `None` is an item that is not in the log.
+fn draw(probabilities: &[f64], is_cut: bool, rng: &mut ChaCha8Rng) -> Option<usize> {
     if let Some(certain) = probabilities.iter().position(|p| *p == 1.0) {
-        return certain;
+        return Some(certain);
     }
     let mut left = rng.random::<f64>();
     for (at, probability) in probabilities.iter().enumerate() {
         left -= probability;
         if left < 0.0 {
-            return at;
+            return Some(at);
         }
     }
-    probabilities.iter().rposition(|p| *p > 0.0).unwrap_or(0)
+    // What rounding leaves is the last one's.
+    if is_cut { None } else { probabilities.iter().rposition(|p| *p > 0.0) }
 }

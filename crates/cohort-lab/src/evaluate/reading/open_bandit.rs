@@ -156,6 +156,7 @@ impl Columns {
         });
         let context = context.collect();
         Ok(Row {
+            among: None,
             line: record.position().map_or(0, csv::Position::line) as usize,
             user: log.users.number(&users.join(" ")),
             candidates: candidates.clone(),

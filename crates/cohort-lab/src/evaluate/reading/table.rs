@@ -130,6 +130,7 @@ impl LogBuilder {
             let expected = "a probability above 0, at most 1: what was chosen can be chosen";
             return Err(Error::unexpected(place("propensity"), found.to_string(), expected));
         }
+        let among = cells.take("among").number(&place("among"))?.map(|among| among as usize);
         let user = cells.take("user").word(&place("user"))?.unwrap_or_default();
         let position = cells.take("position").word(&place("position"))?.unwrap_or_default();
         let number = self.log.items.number(&item) as u32;
@@ -157,6 +158,7 @@ impl LogBuilder {
             line,
             user: self.log.users.number(&user),
             candidates,
+            among,
             chosen,
             propensity,
             reward,
