@@ -127,8 +127,8 @@ mod tests {
         let mut log = Log::default();
         log.items.number("a");
         log.items.number("b");
-        for line in 0..400 {
-            let reward = f64::from(line as u32 % 4 == 0);
+        for line in 0..400usize {
+            let reward = f64::from(u8::from(line.is_multiple_of(4)));
             let candidates = [0, 1].into();
             let (among, propensity) = (Some(40), Some(1.0 / 40.0));
             log.rows.push(Row { line, candidates, among, propensity, reward, ..Row::default() });
