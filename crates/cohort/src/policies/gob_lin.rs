@@ -43,7 +43,7 @@ use crate::params::{Kind, Param, Settings};
 use crate::registry::PolicyInfo;
 use crate::saved::State;
 use crate::{Arm, Contexts, Error, OnlinePolicy, Policy, Problem, Saved, Score, saved};
-use laplacian::{Gang, Graph};
+use laplacian::{Graph, LaplacianSolver};
 
 /// Static metadata of the policy: name, summary, reference, parameters.
 pub const INFO: PolicyInfo = PolicyInfo {
@@ -76,7 +76,7 @@ struct GobLin {
     dim: usize,
     /// The number of users in the graph.
     joined: usize,
-    gang: Gang,
+    solver: LaplacianSolver,
     /// û, user by user.
     estimates: Vec<f64>,
     /// The diagonal blocks of Λ⁻¹.
@@ -100,7 +100,7 @@ fn build(problem: &Problem, settings: &Settings) -> Result<Box<dyn Policy>, Erro
         exploration: exploration(settings),
         dim: problem.dim,
         joined: problem.users,
-        gang: Gang::new(graph, problem.dim, settings.real("tolerance")),
+        solver: LaplacianSolver::new(graph, problem.dim, settings.real("tolerance")),
         estimates: vec![0.0; problem.users * problem.dim],
         blocks: Vec::new(),
         turns: 0.0,
@@ -125,7 +125,7 @@ fn of_clusters(clusters: &[usize]) -> Option<Vec<(usize, usize)>> {
 
 impl GobLin {
     fn grow_to(&mut self, users: usize) {
-        self.gang.grow_to(users);
+        self.solver.grow_to(users);
         while self.blocks.len() < users {
             self.blocks.push(Symmetric::identity(self.dim, 1.0));
             self.estimates.resize(self.blocks.len() * self.dim, 0.0);
@@ -166,7 +166,7 @@ impl OnlinePolicy for GobLin {
         self.grow_to(user + 1);
         self.turns += 1.0;
         let dim = self.dim;
-        let Some(gain) = self.gang.solve(user, context) else {
+        let Some(gain) = self.solver.solve(user, context) else {
             // Contexts so large that rounding leaves no solution are ignored.
             return;
         };
@@ -180,7 +180,7 @@ impl OnlinePolicy for GobLin {
             estimate.iter_mut().zip(g).for_each(|(u, g)| *u += g * step);
             self.blocks[*at].add_outer(-scale, g);
         }
-        self.gang.learn(user, context);
+        self.solver.learn(user, context);
     }
 }
 
@@ -194,7 +194,7 @@ impl State for GobLin {
         saved::write_counts(out, &[self.dim, self.joined, self.blocks.len()])?;
         saved::write_numbers(out, &self.estimates)?;
         self.blocks.iter().try_for_each(|block| saved::write_numbers(out, block.packed()))?;
-        self.gang.save(out)
+        self.solver.save(out)
     }
 
     fn read_state(&mut self, from: &mut dyn Read) -> Result<(), Error> {
@@ -221,7 +221,7 @@ impl State for GobLin {
             saved::read_numbers(from, what, block.packed_mut())?;
             blocks.push(block);
         }
-        self.gang.load(from, what, users)?;
+        self.solver.load(from, what, users)?;
         (self.turns, self.estimates, self.blocks) = (turns, estimates, blocks);
         Ok(())
     }

@@ -112,7 +112,7 @@ impl<'a> EStep<'a> {
         let (mut found, mut lists) =
             (std::mem::take(&mut to.components), std::mem::take(&mut to.ranks));
         to.sums.certain +=
-            simd::run(Sift { responsibilities, found: &mut found }).iter().sum::<f64>();
+            simd::run(FindActive { responsibilities, found: &mut found }).iter().sum::<f64>();
         to.sums.users += active.iter().sum::<f64>();
         for &c in &found {
             let share = &responsibilities[c as usize];
@@ -190,12 +190,12 @@ fn list(responsibilities: &[F64x8], components: &[u32], lists: &mut Vec<Componen
 }
 
 /// Finds the components that any of eight users has a share in; returns everyone's largest share.
-struct Sift<'a> {
+struct FindActive<'a> {
     responsibilities: &'a [F64x8],
     found: &'a mut Vec<u32>,
 }
 
-impl Kernel for Sift<'_> {
+impl Kernel for FindActive<'_> {
     type Output = F64x8;
 
     #[inline(always)]

@@ -108,7 +108,7 @@ impl Population {
         self.polish_by(&ledger.moments_of(sample), given, |population| population.sums(ledger));
     }
 
-    /// The same after a fit to users with these statistics; `sums` says what everybody says about a population.
+    /// The same after a fit to users with these statistics; `sums` gives the sums over all users for a population.
     pub(super) fn polish_by(
         &mut self,
         sample: &[Moments],

@@ -31,7 +31,7 @@ use super::sample::sample;
 
 /// The comparison of the populations with and without cohorts on held-out rewards.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Verdict {
+pub struct HeldOutComparison {
     /// The accumulated gain, in mean squared errors.
     pub gain: f64,
     /// The variance of that.
@@ -57,7 +57,7 @@ pub struct Fitted {
     /// Without cohorts, if there are any in `found`.
     pub plain: Option<Population>,
     /// Which of the two predicts better.
-    pub verdict: Verdict,
+    pub verdict: HeldOutComparison,
     /// How often arms recur.
     pub recurrence: Recurrence,
 }
@@ -72,7 +72,7 @@ pub(crate) struct Sampled {
     pub seen: f64,
 }
 
-/// Takes over what everybody says about a population.
+/// Updates a population by sums over all users.
 pub(crate) type Polish<'a> = dyn FnMut(&mut Population, &FitOptions) + 'a;
 
 /// How much better one population predicts than another.
@@ -125,7 +125,7 @@ fn between_times(sums: &[f64]) -> f64 {
     (scatter * times / (times - 1.0) * (1.0 + 4.0 / (times - 1.0))).min(squares)
 }
 
-impl Verdict {
+impl HeldOutComparison {
     /// Whether cohorts are certainly better.
     fn is_sure(&self) -> bool {
         !self.against
@@ -153,7 +153,7 @@ impl Verdict {
 impl Fitted {
     /// One population without a comparison.
     pub fn only(found: Population) -> Self {
-        let (verdict, recurrence) = (Verdict::default(), Recurrence::default());
+        let (verdict, recurrence) = (HeldOutComparison::default(), Recurrence::default());
         Self { found, plain: None, verdict, recurrence }
     }
 
@@ -200,7 +200,7 @@ impl Fitted {
         Self::fit_to(asked, before, panel, given, scoring_mode, polish)
     }
 
-    /// The same from statistics of a sample of users, wherever they are. `polish` takes over what everybody says, after the fit to the
+    /// The same from statistics of a sample of users, wherever they are. `polish` updates it by sums over all users, after the fit to the
     /// sample.
     pub(crate) fn fit_to(
         asked: Sampled,
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn cohorts_are_used_where_they_foretell_better() {
+    fn cohorts_are_used_where_they_predict_better() {
         let gain = |sum: f64, variance: f64| PredictionGain {
             sum,
             variance,
@@ -317,7 +317,7 @@ mod tests {
             alone: variance,
         };
         let (nothing, clearly) = (PredictionGain::default(), gain(4.0, 1.0));
-        let mut verdict = Verdict::default();
+        let mut verdict = HeldOutComparison::default();
         let mut update = |held_out, fitted_to| {
             verdict.update(held_out, || fitted_to);
             verdict.against

@@ -391,10 +391,10 @@ mod tests {
                 };
                 let x: Vec<F64x8> = (0..dim).map(|j| each(|lane| value(lane, j))).collect();
                 let y = each(|lane| value(lane, dim + 3));
-                let foretold = lanes.predict_reward(&x);
+                let predicted = lanes.predict_reward(&x);
                 for lane in (0..LANES).filter(|lane| *lane != idle) {
                     let x: Vec<f64> = x.iter().map(|x| x[lane]).collect();
-                    prop_assert!(near(plain[lane].predict_reward(&x), foretold[lane]));
+                    prop_assert!(near(plain[lane].predict_reward(&x), predicted[lane]));
                     plain[lane].learn(&x, y[lane]);
                 }
                 lanes.learn(&x, &y, &each(|lane| f64::from(lane != idle)));

@@ -61,7 +61,7 @@ pub(crate) use explanation::Inherited;
 pub use explanation::{ArmReport, Explanation, Membership};
 pub use fit::FitOptions;
 pub(crate) use fitted::Polish;
-pub use fitted::{FitScope, Fitted, Verdict};
+pub use fitted::{FitScope, Fitted, HeldOutComparison};
 pub(crate) use inference::{CertainBeliefs, EightBeliefs};
 pub use inference::{Inference, ScoringMode};
 pub(crate) use lane_beliefs::LaneBeliefs;

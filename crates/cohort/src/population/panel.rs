@@ -192,11 +192,11 @@ impl Panel {
                     }
                     let (x, y) = row.split_at(self.dim + 1);
                     beliefs.doubt(recall.keep, &count);
-                    let foretold = beliefs.predict_reward(x);
+                    let predicted = beliefs.predict_reward(x);
                     beliefs.learn(x, &y[0], &count);
                     for (lane, errors) in errors.iter_mut().enumerate() {
                         if count[lane] > 0.0 {
-                            errors.push((y[0][lane] - foretold[lane]).powi(2));
+                            errors.push((y[0][lane] - predicted[lane]).powi(2));
                         }
                     }
                 }
@@ -254,7 +254,7 @@ mod tests {
 
     /// A reward is predicted from the ledger's statistics of its user just before it.
     #[test]
-    fn every_reward_is_foretold_from_all_before_it() {
+    fn every_reward_is_predicted_from_all_before_it() {
         let scoring_mode = ScoringMode { doubt: false, ..ScoringMode::default() };
         let mut ledger = Ledger::new(2, 1.0);
         let learn = |ledger: &mut Ledger, turn: usize| {

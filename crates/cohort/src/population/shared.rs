@@ -160,7 +160,7 @@ impl SampleStatistics {
 }
 
 impl Population {
-    /// Takes over what everybody says, after a fit to a sample; `sums` asks all ledgers. `false` where one did not answer.
+    /// Updates it by sums over all users, after a fit to a sample; `sums` asks all ledgers. `false` where one did not answer.
     pub(crate) fn polish_across(
         &mut self,
         sample: &[Moments],

@@ -30,8 +30,8 @@ pub(super) struct Screen<'a> {
     pub threshold: &'a Threshold,
 }
 
-/// The k largest of many numbers.
-struct Largest {
+/// The k best of many numbers.
+struct TopK {
     k: usize,
     heap: BinaryHeap<Reverse<Ordered>>,
 }
@@ -53,8 +53,8 @@ impl Ord for Ordered {
     }
 }
 
-impl Largest {
-    /// Adds a score; returns the k-th largest if there are k.
+impl TopK {
+    /// Adds a score; returns the k-th best if there are k.
     fn add(&mut self, value: f32) -> Option<f32> {
         if self.heap.len() == self.k {
             if self.heap.peek().is_some_and(|Reverse(least)| least.0 >= value) {
@@ -75,7 +75,7 @@ fn bits(words: &[u64], block: usize) -> u16 {
 }
 
 /// Sixteen items whose bonus is to be worked out: a block as it is, or those that are left of several blocks.
-struct Sixteen<'a> {
+struct ItemBlock<'a> {
     lanes: &'a [F32x16],
     norm: &'a F32x16,
     /// The expected reward of each.
@@ -86,7 +86,7 @@ struct Sixteen<'a> {
 }
 
 /// Items that are left of blocks of which few are, side by side: sixteen bonuses cost as much as one.
-struct Left {
+struct Survivors {
     lanes: Vec<F32x16>,
     norm: F32x16,
     linear: F32x16,
@@ -94,13 +94,13 @@ struct Left {
     count: usize,
 }
 
-impl Left {
+impl Survivors {
     fn new(dim: usize) -> Self {
         let zero = F32x16::splat(0.0);
         Self { lanes: vec![zero; dim], norm: zero, linear: zero, slots: [0; LANES_F32], count: 0 }
     }
 
-    fn add(&mut self, from: &Sixteen, lane: usize) {
+    fn add(&mut self, from: &ItemBlock, lane: usize) {
         for (to, from) in self.lanes.iter_mut().zip(from.lanes) {
             to.0[self.count] = from.0[lane];
         }
@@ -110,10 +110,10 @@ impl Left {
         self.count += 1;
     }
 
-    fn as_sixteen(&self) -> Sixteen<'_> {
+    fn as_block(&self) -> ItemBlock<'_> {
         let mask = ((1u32 << self.count) - 1) as u16;
         let Self { lanes, norm, linear, slots, .. } = self;
-        Sixteen { lanes, norm, linear, slots, mask }
+        ItemBlock { lanes, norm, linear, slots, mask }
     }
 }
 
@@ -127,9 +127,9 @@ impl Kernel for Screen<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> Vec<Match> {
         let mut found = Vec::new();
-        let mut largest = Largest { k: self.k, heap: BinaryHeap::new() };
+        let mut best = TopK { k: self.k, heap: BinaryHeap::new() };
         let Self { dim, prepared, .. } = self;
-        let mut left = Left::new(dim);
+        let mut survivors = Survivors::new(dim);
         let blocks = self.lanes.chunks_exact(dim + 1).take(self.blocks);
         for (block, lanes) in (self.first..).zip(blocks) {
             let mut wanted = bits(self.present, block);
@@ -154,21 +154,21 @@ impl Kernel for Screen<'_> {
                 continue;
             }
             let slots = std::array::from_fn(|lane| (block * LANES_F32 + lane) as u32);
-            let mut sixteen =
-                Sixteen { lanes, norm: &norm[0], linear: &linear, slots: &slots, mask };
+            let mut items =
+                ItemBlock { lanes, norm: &norm[0], linear: &linear, slots: &slots, mask };
             if mask.count_ones() >= MANY_LEFT {
-                self.look_at(simd, &sixteen, &mut found, &mut largest);
+                self.score(simd, &items, &mut found, &mut best);
                 continue;
             }
-            while sixteen.mask != 0 {
-                left.add(&sixteen, sixteen.mask.trailing_zeros() as usize);
-                sixteen.mask &= sixteen.mask - 1;
-                if left.count == LANES_F32 {
-                    self.look_at_left(simd, &mut left, &mut found, &mut largest);
+            while items.mask != 0 {
+                survivors.add(&items, items.mask.trailing_zeros() as usize);
+                items.mask &= items.mask - 1;
+                if survivors.count == LANES_F32 {
+                    self.score_survivors(simd, &mut survivors, &mut found, &mut best);
                 }
             }
         }
-        self.look_at_left(simd, &mut left, &mut found, &mut largest);
+        self.score_survivors(simd, &mut survivors, &mut found, &mut best);
         found
     }
 }
@@ -185,32 +185,26 @@ impl Screen<'_> {
     }
 
     #[inline(always)]
-    fn look_at_left<S: Simd>(
+    fn score_survivors<S: Simd>(
         &self,
         simd: S,
-        left: &mut Left,
+        survivors: &mut Survivors,
         found: &mut Vec<Match>,
-        largest: &mut Largest,
+        best: &mut TopK,
     ) {
-        let mut sixteen = left.as_sixteen();
+        let mut items = survivors.as_block();
         // The threshold may have risen since they were put here.
-        sixteen.mask &= self.may_be(simd, sixteen.norm, sixteen.linear);
-        if sixteen.mask != 0 {
-            self.look_at(simd, &sixteen, found, largest);
+        items.mask &= self.may_be(simd, items.norm, items.linear);
+        if items.mask != 0 {
+            self.score(simd, &items, found, best);
         }
-        left.count = 0;
+        survivors.count = 0;
     }
 
     /// Works out the bonus of sixteen items, as far as it takes.
     #[inline(always)]
-    fn look_at<S: Simd>(
-        &self,
-        simd: S,
-        sixteen: &Sixteen,
-        found: &mut Vec<Match>,
-        largest: &mut Largest,
-    ) {
-        let &Sixteen { lanes, norm, linear, slots, mut mask } = sixteen;
+    fn score<S: Simd>(&self, simd: S, block: &ItemBlock, found: &mut Vec<Match>, best: &mut TopK) {
+        let &ItemBlock { lanes, norm, linear, slots, mut mask } = block;
         let prepared = self.prepared;
         let (mut upper, mut lower) = (*linear, *linear);
         let (mut squares, mut tail) = (F32x16::splat(0.0), F32x16::splat(0.0));
@@ -243,7 +237,7 @@ impl Screen<'_> {
                 continue;
             }
             found.push(Match { slot, lower, upper });
-            if let Some(least) = largest.add(lower) {
+            if let Some(least) = best.add(lower) {
                 self.threshold.raise(least);
                 limit = limit.max(least);
             }

@@ -9,8 +9,8 @@ use crate::Error;
 use crate::algebra::packed_len;
 use crate::linear::Symmetric;
 use crate::population::{
-    Basis, Belief, ClassBelief, Component, ComponentPosterior, Member, Panel, Population,
-    Recurrence, Verdict,
+    Basis, Belief, ClassBelief, Component, ComponentPosterior, HeldOutComparison, Member, Panel,
+    Population, Recurrence,
 };
 use crate::saved::{
     check_equal, read_bound, read_count, read_numbers, write_bound, write_count, write_numbers,
@@ -144,7 +144,7 @@ pub(super) fn population<L: Codec>(to: &mut L, all: &mut Population) -> Result<(
 }
 
 /// The comparison of two populations.
-pub(super) fn verdict<L: Codec>(to: &mut L, all: &mut Verdict) -> Result<(), L::Error> {
+pub(super) fn verdict<L: Codec>(to: &mut L, all: &mut HeldOutComparison) -> Result<(), L::Error> {
     let mut against = usize::from(all.against);
     to.numbers(std::slice::from_mut(&mut all.gain))?;
     to.numbers(std::slice::from_mut(&mut all.variance))?;

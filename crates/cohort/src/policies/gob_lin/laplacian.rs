@@ -72,7 +72,7 @@ const NEARLY_A_NUMBER: f64 = 4.0;
 
 /// Λ and its solver.
 #[derive(Clone)]
-pub(super) struct Gang {
+pub(super) struct LaplacianSolver {
     graph: Graph,
     dim: usize,
     tolerance: f64,
@@ -85,7 +85,7 @@ pub(super) struct Gang {
     solver: Solver,
 }
 
-impl Gang {
+impl LaplacianSolver {
     pub(super) fn new(graph: Graph, dim: usize, tolerance: f64) -> Self {
         let users = graph.neighbours.len();
         let (grams, factors, traces) = (vec![None; users], vec![None; users], vec![0.0; users]);
