@@ -137,6 +137,9 @@ const ANY_WORK: u64 = 10_000;
 /// The same for every candidate of a decision, which is ranked, and for every item that is registered.
 const CANDIDATE_WORK: u64 = 250;
 
+/// The same for every id that is left out of a catalogue.
+pub(crate) const EXCLUDED_WORK: u64 = 64;
+
 fn items_work(count: usize, dim: usize) -> u64 {
     let each = 4 * CANDIDATE_WORK + dim as u64;
     (count as u64).saturating_mul(each).saturating_add(ANY_WORK)
@@ -222,11 +225,11 @@ impl Offer {
     /// How much memory it takes, roughly.
     fn bytes(&self) -> usize {
         let features = self.features.iter().flatten().map(|row| size_of_val(&row[..]));
-        let picked = self.pick.iter().flat_map(|pick| &pick.exclude);
-        let ids = self.ids.iter().chain(picked).map(|id| id.len() + 48);
+        let picked: usize = self.pick.iter().map(|pick| pick.exclude.bytes()).sum();
+        let ids = self.ids.iter().map(|id| id.len() + 48);
         let described = self.described.iter().flatten().map(|one| one.bytes());
         let shared = self.context.iter().chain(&self.user).map(|one| one.bytes());
         let described = described.sum::<usize>() + shared.sum::<usize>();
-        features.sum::<usize>() + ids.sum::<usize>() + described
+        features.sum::<usize>() + ids.sum::<usize>() + picked + described
     }
 }

@@ -24,6 +24,7 @@
 mod catalogue;
 pub mod choice;
 mod decide;
+mod excluded;
 pub mod explained;
 mod follow;
 mod forget;
@@ -49,6 +50,7 @@ use cohort_features::Given;
 use rand_chacha::ChaCha12Rng;
 
 pub(crate) use forget::AT_ONCE;
+pub(crate) use limits::EXCLUDED_WORK;
 pub use limits::Limits;
 pub use refits::Refit;
 pub use refusal::Refusal;

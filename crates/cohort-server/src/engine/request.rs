@@ -6,6 +6,7 @@ use cohort::{AskAll, Score};
 use cohort_features::{Contribution, Features};
 
 use super::Refusal;
+pub use super::excluded::Excluded;
 use super::history::PastDecision;
 use super::items::ListedItem;
 use super::recent::Recent;
@@ -361,7 +362,7 @@ pub struct Pick {
     /// What they must be like.
     pub filter: Option<Filter>,
     /// Those that are not meant.
-    pub exclude: Vec<String>,
+    pub exclude: Excluded,
     /// How many of the best are told.
     pub best: usize,
 }

@@ -81,7 +81,7 @@ impl Engine {
     ) -> Result<Option<Vec<String>>, Refusal> {
         if let Some(pick) = &slot.offer.pick {
             let known = self.app_mut(app)?;
-            let selection = known.select(pick.filter.as_ref(), &pick.exclude);
+            let selection = known.select(pick.filter.as_ref(), pick.exclude.iter());
             if selection.count >= many {
                 return Ok(None);
             }
@@ -157,7 +157,7 @@ impl Offer {
     fn exclude<'a>(&mut self, items: impl Iterator<Item = &'a String>) {
         let items: HashSet<&String> = items.collect();
         if let Some(pick) = &self.pick {
-            let exclude = pick.exclude.iter().chain(items).cloned().collect();
+            let exclude = pick.exclude.and(items.into_iter().cloned().collect());
             self.pick = Some(Arc::new(Pick { exclude, ..(**pick).clone() }));
             return;
         }

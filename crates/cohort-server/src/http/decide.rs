@@ -22,7 +22,7 @@ use super::schemas::any_features;
 use super::strict::Strict;
 use super::{Service, Shared};
 use crate::auth::Scopes;
-use crate::engine::request::{ForUser, Made, Offer, Pick};
+use crate::engine::request::{Excluded, ForUser, Made, Offer, Pick};
 use crate::engine::{Answer, Refusal, Request};
 use crate::insight::maker;
 use crate::insight::view::{FeaturePart, ReasonsView};
@@ -186,6 +186,7 @@ pub async fn decide(
     JsonBody(body): JsonBody<DecideBody>,
 ) -> Result<Json<DecisionBody>, ApiError> {
     let (items, filter, exclude, k) = (body.items, body.filter, body.exclude, body.k);
+    let exclude = exclude.into();
     let mut offer = service.wanted(Wanted { items, filter, exclude, k })?;
     offer.context = body.context.map(|context| Arc::new(context.0));
     offer.user = body.user_features.map(|user| Arc::new(user.0));
@@ -226,6 +227,7 @@ pub async fn decide_batch(
 ) -> Result<Response, ApiError> {
     check_count("users", body.users.len(), service.config.max_batch)?;
     let (items, filter, exclude, k) = (body.items, body.filter, body.exclude, body.k);
+    let exclude = exclude.into();
     let mut offer = service.wanted(Wanted { items, filter, exclude, k })?;
     offer.context = body.context.map(|context| Arc::new(context.0));
     let users = body.users.into_iter();
@@ -330,7 +332,7 @@ pub async fn show(
 pub(super) struct Wanted {
     pub items: Option<Vec<Candidate>>,
     pub filter: Option<Strict>,
-    pub exclude: Vec<String>,
+    pub exclude: Excluded,
     pub k: Option<usize>,
 }
 
@@ -338,7 +340,7 @@ pub(super) struct Wanted {
 const BEST: usize = 10;
 
 impl Wanted {
-    /// The same in one place of several.
+    /// The same in one place of several. What is left out everywhere is not in these `items` any more.
     pub fn of_slot(
         &self,
         items: Option<Vec<Candidate>>,
@@ -352,9 +354,27 @@ impl Wanted {
             }
             (one, other) => one.or(other),
         };
-        let exclude = self.exclude.iter().cloned().chain(exclude).collect();
-        Ok(Self { items: items.or_else(|| self.items.clone()), filter, exclude, k: self.k })
+        let items = items.or_else(|| self.items.clone());
+        let exclude = match &items {
+            Some(_) => exclude.into(),
+            None => self.exclude.and(exclude),
+        };
+        Ok(Self { items, filter, exclude, k: self.k })
     }
+}
+
+/// Takes from candidates what is excluded; at least one must be left.
+pub(super) fn leave_out(
+    items: &mut Vec<Candidate>,
+    excluded: &HashSet<&str>,
+) -> Result<(), ApiError> {
+    let before = items.len();
+    items.retain(|item| !excluded.contains(item.id.as_str()));
+    if items.is_empty() && before > 0 {
+        let sentence = "all items are excluded: there is nothing to show";
+        return Err(ApiError::new(422, "nothing_matches", sentence));
+    }
+    Ok(())
 }
 
 /// Whether a decision is known here, for another node: not a part of the interface.
@@ -379,13 +399,7 @@ impl Service {
     pub(super) fn wanted(&self, wanted: Wanted) -> Result<Offer, ApiError> {
         let Wanted { items, filter, exclude, k } = wanted;
         let most = self.config.max_candidates;
-        if exclude.len() > self.config.max_items.max(most) {
-            return Err(ApiError::new(
-                422,
-                "bad_count",
-                "exclude: more than the catalogue can have",
-            ));
-        }
+        self.check_excluded(exclude.len())?;
         let Some(mut items) = items else {
             check_count("best items (k)", k.unwrap_or(BEST), most)?;
             let filter = filter.as_ref().map(filter_of).transpose()?;
@@ -399,14 +413,20 @@ impl Service {
         }
         check_count("items", items.len(), most)?;
         if !exclude.is_empty() {
-            let exclude: HashSet<&str> = exclude.iter().map(String::as_str).collect();
-            items.retain(|item| !exclude.contains(item.id.as_str()));
-            if items.is_empty() {
-                let sentence = "all items are excluded: there is nothing to show";
-                return Err(ApiError::new(422, "nothing_matches", sentence));
-            }
+            leave_out(&mut items, &exclude.iter().collect())?;
         }
         self.offer(items)
+    }
+
+    /// As many ids as the catalogue or a list can have may be left out.
+    pub(super) fn check_excluded(&self, count: usize) -> Result<(), ApiError> {
+        match count > self.config.max_items.max(self.config.max_candidates) {
+            true => {
+                let sentence = "exclude: more than the catalogue can have";
+                Err(ApiError::new(422, "bad_count", sentence))
+            }
+            false => Ok(()),
+        }
     }
 
     pub(super) fn offer(&self, items: Vec<Candidate>) -> Result<Offer, ApiError> {
