@@ -13,10 +13,11 @@ use utoipa::ToSchema;
 
 use super::access::Client;
 use super::body::{JsonBody, check_count, check_id};
-use super::decide::{Candidate, DecisionBody, Wanted, body_of, decisions_in, leave_out, yes};
+use super::decide::{Candidate, DecisionBody, body_of, decisions_in, yes};
 use super::error::{ApiError, ErrorBody};
 use super::reward::{OutcomeOrError, RewardBody, RewardsBody, rewards_of};
 use super::strict::Strict;
+use super::wanted::{Wanted, leave_out};
 use super::{Service, Shared};
 use crate::auth::{Scopes, hex};
 use crate::engine::request::Slot;
