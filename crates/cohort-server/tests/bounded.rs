@@ -193,7 +193,8 @@ fn places_of_a_multi_slot_rank_are_bounded_together_before_any_is_read() {
         let (status, why) = rank(65, 65);
         assert!(status == 400 && why.contains("1 to 64"), "{status} {why}");
     }
-    let service = service(200_000_000, json!({}));
+    let service = Running::start();
+    service.post("/v1/apps", json!({"name": "shop", "dim": DIM}));
     let rank = |slots, actions, context, features| {
         rank_places(&service, slots, actions, [numbers(context), numbers(features)])
     };
@@ -210,6 +211,15 @@ fn places_of_a_multi_slot_rank_are_bounded_together_before_any_is_read() {
     let body = json!({"contextFeatures": [numbers(100)], "actions": [action]});
     let (status, said) = service.send("POST", "/apps/shop/personalizer/v1.0/rank", &body);
     assert_eq!((status, &said["error"]["code"]), (400, &json!("InvalidRankRequest")), "{said}");
+}
+
+#[test]
+fn history_brings_no_more_work_than_anything_else() {
+    let service = service(20_000, json!({}));
+    let past = |at: usize| json!({"user": format!("u{at}"), "item": "item-1", "reward": 1.0});
+    let history = |count: usize| json!({"decisions": (0..count).map(past).collect::<Vec<_>>()});
+    assert_eq!(refused(&service, "history", &history(50)), "");
+    assert_eq!(refused(&service, "history", &history(51)), "too_much_work");
 }
 
 #[test]

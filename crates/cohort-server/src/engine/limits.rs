@@ -160,6 +160,7 @@ impl Request {
             Self::Slate { slots, .. } => slots
                 .iter()
                 .fold(0, |sum: u64, slot| sum.saturating_add(slot.offer.work_for_one(dim))),
+            Self::SlatePart { filling, at, .. } => filling.slots[*at].offer.work_for_one(dim),
             Self::Reward { rewards, .. } => {
                 (rewards.len() as u64).saturating_mul(square + ANY_WORK)
             }
@@ -169,6 +170,10 @@ impl Request {
             Self::PutItems { items, .. } => items_work(items.len(), dim),
             Self::DescribeItems { items, .. } => items_work(items.len(), dim),
             Self::RegisterItems { items, .. } => items_work(items.len(), dim),
+            // Looking costs less than writing down.
+            Self::RegisterPart { part, registers, .. } => {
+                items_work(part.len(), dim) / if *registers { 1 } else { 4 }
+            }
             _ => ANY_WORK,
         }
     }
@@ -189,7 +194,9 @@ impl Request {
             Self::Slate { slots, .. } => {
                 slots.iter().map(|slot| slot.id.len() + 128 + slot.offer.bytes()).sum()
             }
+            Self::SlatePart { filling, at, .. } => filling.slots[*at].offer.bytes(),
             Self::RegisterItems { items, .. } => items.iter().map(ListedItem::bytes).sum(),
+            Self::RegisterPart { put, part, .. } => put.bytes(part.clone()),
             Self::History { decisions, .. } => {
                 decisions.iter().map(|past| past.user.len() + 192 + past.offer.bytes()).sum()
             }
@@ -212,8 +219,10 @@ impl Offer {
     pub(super) fn work_for_one(&self, dim: usize) -> u64 {
         let each = (dim as u64).saturating_mul(dim as u64).saturating_add(CANDIDATE_WORK);
         // Ids are copied into the answer, the journal and what is remembered.
-        let ids: usize = self.ids.iter().map(String::len).sum();
-        self.candidates().saturating_mul(each).saturating_add(ids as u64 + ANY_WORK)
+        let excluded = self.pick.as_ref().map_or(0, |pick| pick.exclude.len());
+        let ids = self.ids.iter().map(String::len).sum::<usize>() as u64;
+        let ids = ids.saturating_add(EXCLUDED_WORK.saturating_mul(excluded as u64));
+        self.candidates().saturating_mul(each).saturating_add(ids + ANY_WORK)
     }
 
     /// How many candidates there are to score, roughly: of a catalogue few are.
