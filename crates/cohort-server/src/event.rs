@@ -11,6 +11,9 @@ use crate::learning::Learning;
 use crate::settings::AppSettings;
 use crate::trial::{Trial, TrialDecision};
 
+/// The tag of [`What::UserForgotten`].
+const FORGOTTEN: u8 = 16;
+
 /// One change of one app.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
@@ -266,7 +269,7 @@ impl Event {
                 out.put_str(decision)
             }
             What::UserForgotten(user) => {
-                out.put_u8(16)?;
+                out.put_u8(FORGOTTEN)?;
                 out.put_str(user)
             }
             What::UserRetired(user) => {
@@ -350,7 +353,7 @@ impl Event {
                 key.read_terms(from)?;
                 What::KeyAdded(key)
             }
-            16 => What::UserForgotten(from.take_str()?),
+            FORGOTTEN => What::UserForgotten(from.take_str()?),
             17 => What::WindowsEnded { due_ms: from.take_u64()?, decision: from.take_str()? },
             18 => What::UserRetired(from.take_str()?),
             19 => What::Rested,
@@ -390,6 +393,17 @@ pub fn peek(mut bytes: &[u8]) -> Result<(String, bool), Malformed> {
     let from = &mut bytes;
     let (app, _) = (from.take_str()?, from.take_u64()?);
     Ok((app, from.take_u8()? == 1))
+}
+
+/// Whom an event forgets, if it does, without reading more of others.
+pub fn forgotten_in(mut bytes: &[u8]) -> Result<Option<String>, Malformed> {
+    let from = &mut bytes;
+    from.take_str()?;
+    from.take_u64()?;
+    match from.take_u8()? {
+        FORGOTTEN => from.take_str().map(Some),
+        _ => Ok(None),
+    }
 }
 
 /// When an event happened, without reading more of it.

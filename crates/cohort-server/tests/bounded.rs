@@ -4,6 +4,8 @@
 //! | --- | --- |
 //! | `a_batch_from_the_catalogue_…` | users × items that are told × d², journal and answer, where nobody lists candidates |
 //! | `places_of_a_slate_…` | the same over all places together |
+//! | `what_places_of_a_slate_leave_out_…` | ids that are excluded, for each place |
+//! | `places_of_a_multi_slot_rank_…` | the same in the dialect of Personalizer, and products of features |
 //! | `a_policy_whose_items_are_scored_one_by_one_…` | users × all items × d² |
 //! | `explanations_by_names_…` | the answer, where features have names |
 //! | `what_is_meant_is_found_…` | looking through names |
@@ -114,6 +116,110 @@ fn places_of_a_slate_are_bounded_together_and_none_is_filled_where_one_cannot_be
     let long = |at: usize| json!({"id": format!("{at:0>200}"), "features": row(at)});
     let long: Vec<Value> = (0..300).map(long).collect();
     assert_eq!(refused(shared(64, &long)), "too_much_held");
+}
+
+#[test]
+fn what_places_of_a_slate_leave_out_counts_for_each_of_them() {
+    let service = service(1_000_000, json!({}));
+    let refused = |body: Value| refused(&service, "slate", &body);
+    let without = |places: usize, ids: usize, slot: &Value| {
+        let mut body = slate(places, slot);
+        let ids: Vec<String> = (0..ids).map(|at| format!("left-out-{at}")).collect();
+        (body["k"], body["exclude"]) = (json!(1), json!(ids));
+        body
+    };
+    // An id costs 64: 15,625 of them, all places together.
+    assert_eq!(refused(without(64, 230, &json!({}))), "");
+    assert_eq!(refused(without(64, 250, &json!({}))), "too_much_work");
+    assert_eq!(refused(without(2, 8000, &json!({}))), "too_much_work");
+    // Listed candidates are looked up once for all places.
+    let ids: Vec<Value> = (0..3).map(|at| json!({"id": format!("item-{at}")})).collect();
+    let mut listed = without(3, 12_000, &json!({"items": ids}));
+    listed.as_object_mut().unwrap().remove("k");
+    assert_eq!(refused(listed.clone()), "");
+    listed["slate_id"] = json!("another");
+    let ids = ["item-0", "item-1", "item-2"];
+    listed["exclude"] = json!(ids);
+    assert_eq!(refused(listed.clone()), "nothing_matches");
+    listed["exclude"] = json!(["item-1"]);
+    let slots = listed["slots"].as_array_mut().unwrap();
+    slots.truncate(2);
+    let made = service.post("/v1/apps/shop/slate", listed);
+    let shown: Vec<&Value> =
+        made["slots"].as_array().unwrap().iter().map(|one| &one["item"]).collect();
+    assert!(shown.iter().all(|item| ["item-0", "item-2"].iter().any(|id| *item == id)), "{made}");
+    // A filter that all share is not copied without end either.
+    let mut filtered = slate(64, &json!({}));
+    (filtered["k"], filtered["filter"]) = (json!(1), json!({"genre": "x".repeat(100_000)}));
+    assert_eq!(refused(filtered), "too_much_held");
+}
+
+/// Asks for a rank of several places with so many actions; what is refused leaves nothing behind.
+fn rank_places(service: &Running, slots: usize, actions: usize, of: [Value; 2]) -> (u16, String) {
+    let [context, features] = of;
+    let action = |at: usize| json!({"id": format!("a{at}"), "features": [features, {"at": at}]});
+    let slot = |at: usize| json!({"id": format!("s{at}"), "baselineAction": format!("a{at}")});
+    let body = json!({
+        "contextFeatures": [context],
+        "actions": (0..actions).map(action).collect::<Vec<_>>(),
+        "slots": (0..slots).map(slot).collect::<Vec<_>>(),
+    });
+    let before = service.get("/v1/apps/shop")["decisions"].clone();
+    let path = "/apps/shop/personalizer/v1.1-preview.3/multislot/rank";
+    let (status, said) = service.send("POST", path, &body);
+    if status != 201 {
+        assert_eq!(service.get("/v1/apps/shop")["decisions"], before, "{said}");
+        assert_eq!(said["error"]["code"], "InvalidRankRequest", "{said}");
+    }
+    (status, said["error"]["message"].as_str().unwrap_or_default().to_owned())
+}
+
+/// Numbers are the shortest features.
+fn numbers(count: usize) -> Value {
+    json!({"of": vec![1; count]})
+}
+
+#[test]
+fn places_of_a_multi_slot_rank_are_bounded_together_before_any_is_read() {
+    for app in [json!({}), json!({"features": "json"})] {
+        let service = Running::start_with(|config| config.max_work = 1_000_000);
+        let mut settings = json!({"name": "shop", "dim": DIM});
+        settings.as_object_mut().unwrap().extend(app.as_object().unwrap().clone());
+        service.post("/v1/apps", settings);
+        let rank = |slots, actions| rank_places(&service, slots, actions, [json!({}), json!({})]);
+        assert_eq!(rank(40, 62).0, 201);
+        let (status, why) = rank(41, 62);
+        assert!(status == 400 && why.contains("max_work"), "{status} {why}");
+        let (status, why) = rank(65, 65);
+        assert!(status == 400 && why.contains("1 to 64"), "{status} {why}");
+    }
+    let service = Running::start();
+    service.post("/v1/apps", json!({"name": "shop", "dim": DIM}));
+    let rank = |slots, actions, context, features| {
+        rank_places(&service, slots, actions, [numbers(context), numbers(features)])
+    };
+    // Of one action: its features and a constant, each with those of the context and of the place.
+    assert_eq!(rank(1, 1, 1000, 14).0, 201);
+    let (status, why) = rank(1, 1, 1000, 16);
+    assert!(status == 400 && why.contains("products"), "{status} {why}");
+    // Of all: 64 places × 1000 actions × 4 × 1000.
+    let (status, why) = rank(64, 1000, 1000, 3);
+    assert!(status == 400 && why.contains("over all places"), "{status} {why}");
+    assert_eq!(rank(10, 300, 1000, 3).0, 201, "12 million of them are");
+    // One place that is not one of several.
+    let action = json!({"id": "a", "features": [numbers(200)]});
+    let body = json!({"contextFeatures": [numbers(100)], "actions": [action]});
+    let (status, said) = service.send("POST", "/apps/shop/personalizer/v1.0/rank", &body);
+    assert_eq!((status, &said["error"]["code"]), (400, &json!("InvalidRankRequest")), "{said}");
+}
+
+#[test]
+fn history_brings_no_more_work_than_anything_else() {
+    let service = service(20_000, json!({}));
+    let past = |at: usize| json!({"user": format!("u{at}"), "item": "item-1", "reward": 1.0});
+    let history = |count: usize| json!({"decisions": (0..count).map(past).collect::<Vec<_>>()});
+    assert_eq!(refused(&service, "history", &history(50)), "");
+    assert_eq!(refused(&service, "history", &history(51)), "too_much_work");
 }
 
 #[test]

@@ -117,7 +117,7 @@ fn the_answer_is_that_of_scoring_each() {
                     }
             };
             let expected = plain(&mut service, &user, 6, fits);
-            let asked = Pick { filter, exclude: vec!["item-005".to_owned()], best: 6 };
+            let asked = Pick { filter, exclude: vec!["item-005".to_owned()].into(), best: 6 };
             let made = made(service.ask(step, pick(&user, &id, asked)).unwrap());
             let ranking: Vec<&str> = made.ranking.iter().collect();
             assert_eq!(ranking.len(), 6);
@@ -205,7 +205,7 @@ fn probabilities_are_those_of_what_is_shown() {
         let mut shown = std::collections::BTreeMap::<String, (f64, f64)>::new();
         const DRAWS: usize = 4000;
         for draw in 0..DRAWS {
-            let asked = Pick { filter: Some(filter.clone()), exclude: Vec::new(), best: 3 };
+            let asked = Pick { filter: Some(filter.clone()), exclude: Vec::new().into(), best: 3 };
             let made = made(service.ask(1, pick("ann", &format!("d{draw}"), asked)).unwrap());
             let entry = shown.entry(made.ranking.first().to_owned()).or_default();
             entry.0 += 1.0 / DRAWS as f64;

@@ -1,5 +1,5 @@
 //! One app among bad clients: connections that say nothing, one that reads slowly, one that writes slowly, an app
-//! that sends the largest batches allowed, and a calendar that jumps. `cargo run --release --example load hostile`
+//! that sends the largest requests of each kind, and a calendar that jumps. `cargo run --release --example load hostile`
 //! measures the same with more of them.
 #![allow(missing_docs)]
 
@@ -103,10 +103,28 @@ fn one_app_is_served_among_bad_clients_and_no_acknowledged_reward_is_lost() {
                 let items: Vec<_> = (0..LOUD.1).map(item).collect();
                 let user = |n| json!({"user": format!("u{client}-{n}")});
                 let users: Vec<_> = (0..LOUD.0).map(user).collect();
-                let body = json!({"items": items, "users": users});
-                while !is_over(stop) {
-                    let (status, said) = service.send("POST", "/v1/apps/loud/decide-batch", &body);
-                    assert!([200, 429, 503].contains(&status), "{said}");
+                let slots: Vec<_> = (0..40).map(|n| json!({"id": format!("place-{n}")})).collect();
+                let all: Vec<_> = (0..4000).map(item).collect();
+                let past = |n| {
+                    json!({"user": format!("p{n}"), "item": "i0", "reward": 1.0,
+                    "features": vec![0.1; LOUD.2]})
+                };
+                let past: Vec<_> = (0..1000).map(past).collect();
+                let user = format!("u{client}");
+                // Whatever is large in a way of its own.
+                let shapes = [
+                    ("POST", "decide-batch", json!({"items": items, "users": users})),
+                    ("POST", "slate", json!({"user": user, "items": items, "slots": slots})),
+                    ("PUT", "items", json!({"items": all})),
+                    ("POST", "history", json!({"decisions": past})),
+                ];
+                for (method, what, body) in shapes.iter().cycle() {
+                    let path = format!("/v1/apps/loud/{what}");
+                    let (status, said) = service.send(method, &path, body);
+                    assert!([200, 204, 422, 429, 503].contains(&status), "{what}: {said}");
+                    if is_over(stop) {
+                        break;
+                    }
                 }
             });
         }

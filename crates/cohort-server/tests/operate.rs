@@ -241,6 +241,25 @@ fn users_end_the_longest_unseen_first_and_whoever_is_asked_to_be_forgotten() {
     let insight = service.get("/v1/apps/shop/insight");
     assert!(!insight.to_string().contains("\"u0\""), "{insight}");
 
+    // Nor is what was closed before, in any answer, also where somebody of the same name comes.
+    let (status, said) = service.send("GET", "/v1/apps/shop/users/u0/export", &Value::Null);
+    assert_eq!((status, &said["error"]["code"]), (404, &json!("user_unknown")), "{said}");
+    let folder = tempfile::tempdir().unwrap();
+    let log = |ending: &str| {
+        let file = folder.path().join(ending);
+        service.download(&format!("/v1/apps/shop/log.{ending}"), &file);
+        std::fs::read(file).unwrap()
+    };
+    let of_u0 = || {
+        let log = String::from_utf8(log("csv")).unwrap();
+        log.lines().filter(|line| line.contains(",u0,")).count()
+    };
+    assert_eq!(of_u0(), 0);
+    assert!(!log("parquet").windows(2).any(|some| some == b"u0"));
+    visit(&service, "shop", 0..1, "reborn");
+    let export = service.get("/v1/apps/shop/users/u0/export");
+    assert_eq!((export["decisions"].as_array().unwrap().len(), of_u0()), (1, 1), "{export}");
+
     // A policy that cannot forget takes no more users than may be.
     service.post("/v1/apps", json!({"name": "paper", "dim": 2, "policy": "linucb-ind"}));
     visit(&service, "paper", 0..5, "paper");

@@ -165,9 +165,9 @@ fn the_service_is_installed_used_copied_and_put_back_as_the_document_says() {
     // What comes after the copy is not in it.
     let forget = between(&text, "(`DELETE ", "`");
     assert_eq!(service.ask("DELETE", forget, &Value::Null, &admin).0, 204);
-    // Nothing is known any more; the journal has its decisions until it is shortened, as the document says.
-    let (status, known) = service.ask("GET", export, &Value::Null, &admin);
-    assert_eq!((status, &known["learned"]), (200, &Value::Null), "{known}");
+    // The journal has its decisions until it is shortened, as the document says, and no answer tells them.
+    let (status, said) = service.ask("GET", export, &Value::Null, &admin);
+    assert_eq!((status, &said["error"]["code"]), (404, &json!("user_unknown")), "{said}");
     service.signal("-TERM");
     drop(service);
     std::fs::remove_dir_all(machine.0.path().join("lib/cohort")).unwrap();

@@ -22,24 +22,53 @@ const MOST_WORK: usize = 200_000_000;
 /// Users that it may be for.
 const MOST_USERS: usize = 1000;
 
-/// What the largest batches consist of.
+/// What the largest requests consist of.
 #[derive(Clone, Copy)]
 pub struct Shape {
     name: &'static str,
     dim: usize,
     items: usize,
+    asks: Asks,
 }
 
-/// Batches that are large in different ways.
-const SHAPES: [Shape; 4] = [
+/// What is asked for.
+#[derive(Clone, Copy, PartialEq)]
+enum Asks {
+    /// Decides for many users.
+    Batch,
+    /// Decides for many places: as many as there may be, and each with its part of the items.
+    Slate,
+    /// Items to register.
+    Items,
+}
+
+impl Asks {
+    fn route(self) -> &'static str {
+        match self {
+            Self::Batch => "decide-batch",
+            Self::Slate => "slate",
+            Self::Items => "items",
+        }
+    }
+}
+
+/// Places of a slate.
+const PLACES: usize = 64;
+
+/// Requests that are large in different ways.
+const SHAPES: [Shape; 6] = [
     // Work: 488 users.
-    Shape { name: "hostile", dim: 64, items: 100 },
+    Shape { name: "hostile", dim: 64, items: 100, asks: Asks::Batch },
     // Rankings and answers: 888 users, megabytes of JSON.
-    Shape { name: "hostile_wide", dim: 15, items: 1000 },
+    Shape { name: "hostile_wide", dim: 15, items: 1000, asks: Asks::Batch },
     // Bodies: 3 users, and each takes long.
-    Shape { name: "hostile_long", dim: 256, items: 1000 },
+    Shape { name: "hostile_long", dim: 256, items: 1000, asks: Asks::Batch },
     // Decisions.
-    Shape { name: "hostile_many", dim: 2, items: 2 },
+    Shape { name: "hostile_many", dim: 2, items: 2, asks: Asks::Batch },
+    // Places: 64 of 760 items.
+    Shape { name: "hostile_slate", dim: 64, items: 760, asks: Asks::Slate },
+    // Items of a catalogue: megabytes of JSON, and an event for each.
+    Shape { name: "hostile_items", dim: 4, items: 30_000, asks: Asks::Items },
 ];
 
 impl Shape {
@@ -82,7 +111,7 @@ pub async fn measure(address: &str, rate: f64, shape: Shape) {
     let found = answer.split_once(r#""rewards":"#).map_or("", |(_, rest)| rest);
     let found: f64 = found.split([',', '}']).next().and_then(|n| n.parse().ok()).unwrap_or(-1.0);
     let acknowledged = (2 * USERS + quiet.answered + hostile.answered) as f64;
-    let batches = batches(&mut admin).await;
+    let batches = batches(&mut admin, shape.asks).await;
     figures::keep(
         shape.name,
         &[
@@ -167,18 +196,20 @@ fn slow_writer(address: &str) -> JoinHandle<()> {
     })
 }
 
-/// Batches of the other app that were answered.
-async fn batches(admin: &mut Connection) -> f64 {
+/// Large requests of the other app that were answered.
+async fn batches(admin: &mut Connection, asks: Asks) -> f64 {
     assert_eq!(admin.ask(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").await, 200);
-    let of_batches = r#"cohort_requests_total{route="/v1/apps/{app}/decide-batch",status="200"} "#;
+    let (route, status) = (asks.route(), if asks == Asks::Items { 204 } else { 200 });
+    let of_batches =
+        format!(r#"cohort_requests_total{{route="/v1/apps/{{app}}/{route}",status="{status}"}} "#);
     let text = admin.answer();
-    let count = text.lines().find_map(|line| line.strip_prefix(of_batches));
+    let count = text.lines().find_map(|line| line.strip_prefix(of_batches.as_str()));
     // Those by which the users were taught are among them.
-    count.and_then(|count| count.parse::<f64>().ok()).unwrap_or_default()
-        - 2.0 * USERS as f64 / 1000.0
+    let others = if asks == Asks::Batch { 2.0 * USERS as f64 / 1000.0 } else { 0.0 };
+    count.and_then(|count| count.parse::<f64>().ok()).unwrap_or_default() - others
 }
 
-/// Clients of the other app that send the largest batches allowed, one after the other.
+/// Clients of the other app that send the largest requests allowed, one after the other.
 fn loud(address: &str, shape: Shape) -> Vec<JoinHandle<()>> {
     let features = vec!["0.01"; shape.dim].join(",");
     let item = |at: usize| format!(r#"{{"id":"item-{at}","features":[{features}]}}"#);
@@ -187,13 +218,27 @@ fn loud(address: &str, shape: Shape) -> Vec<JoinHandle<()>> {
         let (address, items) = (address.to_owned(), items.clone());
         tokio::task::spawn_local(async move {
             let mut connection = Connection::open(&address).await;
-            let user = |at: usize| format!(r#"{{"user":"user-{client}-{at}"}}"#);
-            let users = (0..shape.users()).map(user).collect::<Vec<_>>().join(",");
-            let body = format!(r#"{{"items":[{items}],"users":[{users}]}}"#);
-            let request = client::post("/v1/apps/loud/decide-batch", &body);
+            let path = format!("/v1/apps/loud/{}", shape.asks.route());
+            let request = match shape.asks {
+                Asks::Batch => {
+                    let user = |at: usize| format!(r#"{{"user":"user-{client}-{at}"}}"#);
+                    let users = (0..shape.users()).map(user).collect::<Vec<_>>().join(",");
+                    client::post(&path, &format!(r#"{{"items":[{items}],"users":[{users}]}}"#))
+                }
+                Asks::Slate => {
+                    let slot = |at: usize| format!(r#"{{"id":"place-{at}"}}"#);
+                    let slots = (0..PLACES).map(slot).collect::<Vec<_>>().join(",");
+                    let user = format!("user-{client}");
+                    client::post(
+                        &path,
+                        &format!(r#"{{"user":"{user}","items":[{items}],"slots":[{slots}]}}"#),
+                    )
+                }
+                Asks::Items => client::send("PUT", &path, &format!(r#"{{"items":[{items}]}}"#)),
+            };
             loop {
                 let status = connection.ask(&request).await;
-                assert!([200, 429, 503].contains(&status), "{}", connection.answer());
+                assert!([200, 204, 429, 503].contains(&status), "{}", connection.answer());
             }
         })
     };

@@ -226,6 +226,12 @@ pub const KEYS: &[Key] = &[
     number("queue", (1, 1_000_000), 4096, "Requests that may wait for the engine; more get 503."),
     number("request_timeout_ms", (10, 3_600_000), 30_000, "The longest that a request may take."),
     number(
+        "min_download_bytes_per_second",
+        (0, 1_000_000_000),
+        4096,
+        "A download of the log that is read more slowly is ended; 0 for never.",
+    ),
+    number(
         "shutdown_ms",
         (0, 3_600_000),
         10_000,

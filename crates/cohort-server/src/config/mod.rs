@@ -108,6 +108,7 @@ pub struct Config {
     pub idle_timeout_ms: u64,
     pub queue: usize,
     pub request_timeout_ms: u64,
+    pub min_download_bytes_per_second: u64,
     pub shutdown_ms: u64,
     pub max_apps: usize,
     pub max_dim: usize,

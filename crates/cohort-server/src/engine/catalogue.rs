@@ -85,7 +85,7 @@ impl Engine {
         if known.encoder().is_none() && (offer.context.is_some() || offer.user.is_some()) {
             return Err(Refusal::NotJson);
         }
-        let selection = known.select(pick.filter.as_ref(), &pick.exclude);
+        let selection = known.select(pick.filter.as_ref(), pick.exclude.iter());
         if selection.count == 0 {
             return Err(Refusal::NothingMatches { items: all });
         }

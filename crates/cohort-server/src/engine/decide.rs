@@ -157,7 +157,7 @@ impl Engine {
         self.write_down((app, at_ms), (decided, control), None, explain, &ranked, group)?;
         if let Some(agreed) = agreed {
             let decision = made.id.clone();
-            self.record(group, app, at_ms, What::Watched { decision, agreed })?;
+            self.record_decision(group, app, at_ms, What::Watched { decision, agreed })?;
         }
         Ok(made)
     }
@@ -238,7 +238,7 @@ impl Engine {
             None if is_trial => What::DecidedInTrial(decision),
             None => What::Decided(decision.made),
         };
-        self.record(group, app, at_ms, what)
+        self.record_decision(group, app, at_ms, what)
     }
 
     /// Whether the reasons of a decision made now are kept.

@@ -137,6 +137,9 @@ const ANY_WORK: u64 = 10_000;
 /// The same for every candidate of a decision, which is ranked, and for every item that is registered.
 const CANDIDATE_WORK: u64 = 250;
 
+/// The same for every id that is left out of a catalogue.
+pub(crate) const EXCLUDED_WORK: u64 = 64;
+
 fn items_work(count: usize, dim: usize) -> u64 {
     let each = 4 * CANDIDATE_WORK + dim as u64;
     (count as u64).saturating_mul(each).saturating_add(ANY_WORK)
@@ -157,6 +160,7 @@ impl Request {
             Self::Slate { slots, .. } => slots
                 .iter()
                 .fold(0, |sum: u64, slot| sum.saturating_add(slot.offer.work_for_one(dim))),
+            Self::SlatePart { filling, at, .. } => filling.slots[*at].offer.work_for_one(dim),
             Self::Reward { rewards, .. } => {
                 (rewards.len() as u64).saturating_mul(square + ANY_WORK)
             }
@@ -166,6 +170,10 @@ impl Request {
             Self::PutItems { items, .. } => items_work(items.len(), dim),
             Self::DescribeItems { items, .. } => items_work(items.len(), dim),
             Self::RegisterItems { items, .. } => items_work(items.len(), dim),
+            // Looking costs less than writing down.
+            Self::RegisterPart { part, registers, .. } => {
+                items_work(part.len(), dim) / if *registers { 1 } else { 4 }
+            }
             _ => ANY_WORK,
         }
     }
@@ -186,7 +194,9 @@ impl Request {
             Self::Slate { slots, .. } => {
                 slots.iter().map(|slot| slot.id.len() + 128 + slot.offer.bytes()).sum()
             }
+            Self::SlatePart { filling, at, .. } => filling.slots[*at].offer.bytes(),
             Self::RegisterItems { items, .. } => items.iter().map(ListedItem::bytes).sum(),
+            Self::RegisterPart { put, part, .. } => put.bytes(part.clone()),
             Self::History { decisions, .. } => {
                 decisions.iter().map(|past| past.user.len() + 192 + past.offer.bytes()).sum()
             }
@@ -209,8 +219,10 @@ impl Offer {
     pub(super) fn work_for_one(&self, dim: usize) -> u64 {
         let each = (dim as u64).saturating_mul(dim as u64).saturating_add(CANDIDATE_WORK);
         // Ids are copied into the answer, the journal and what is remembered.
-        let ids: usize = self.ids.iter().map(String::len).sum();
-        self.candidates().saturating_mul(each).saturating_add(ids as u64 + ANY_WORK)
+        let excluded = self.pick.as_ref().map_or(0, |pick| pick.exclude.len());
+        let ids = self.ids.iter().map(String::len).sum::<usize>() as u64;
+        let ids = ids.saturating_add(EXCLUDED_WORK.saturating_mul(excluded as u64));
+        self.candidates().saturating_mul(each).saturating_add(ids + ANY_WORK)
     }
 
     /// How many candidates there are to score, roughly: of a catalogue few are.
@@ -222,11 +234,11 @@ impl Offer {
     /// How much memory it takes, roughly.
     fn bytes(&self) -> usize {
         let features = self.features.iter().flatten().map(|row| size_of_val(&row[..]));
-        let picked = self.pick.iter().flat_map(|pick| &pick.exclude);
-        let ids = self.ids.iter().chain(picked).map(|id| id.len() + 48);
+        let picked: usize = self.pick.iter().map(|pick| pick.exclude.bytes()).sum();
+        let ids = self.ids.iter().map(|id| id.len() + 48);
         let described = self.described.iter().flatten().map(|one| one.bytes());
         let shared = self.context.iter().chain(&self.user).map(|one| one.bytes());
         let described = described.sum::<usize>() + shared.sum::<usize>();
-        features.sum::<usize>() + ids.sum::<usize>() + described
+        features.sum::<usize>() + ids.sum::<usize>() + picked + described
     }
 }

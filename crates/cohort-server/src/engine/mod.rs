@@ -24,6 +24,7 @@
 mod catalogue;
 pub mod choice;
 mod decide;
+mod excluded;
 pub mod explained;
 mod follow;
 mod forget;
@@ -31,6 +32,7 @@ pub mod history;
 pub mod items;
 mod limits;
 mod lookup;
+mod offer;
 pub mod recent;
 pub mod recovery;
 mod refits;
@@ -38,17 +40,20 @@ pub mod refusal;
 pub mod request;
 mod reward;
 pub mod runtime;
-mod slate;
+pub mod slate;
 mod time;
 mod trouble;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Instant;
 
 use cohort_features::Given;
 use rand_chacha::ChaCha12Rng;
 
 pub(crate) use forget::AT_ONCE;
+pub(crate) use limits::EXCLUDED_WORK;
 pub use limits::Limits;
 pub use refits::Refit;
 pub use refusal::Refusal;
@@ -89,6 +94,10 @@ pub struct Engine {
     followed: u64,
     /// Whether what users have in common is fitted here, from what is known here.
     fits: bool,
+    /// Items of each app that were looked at and are not registered yet.
+    kept_room: BTreeMap<String, Arc<AtomicUsize>>,
+    /// Decisions of a slate that is decided place by place: they are written down together.
+    held: Option<Vec<What>>,
 }
 
 impl Engine {
@@ -113,6 +122,8 @@ impl Engine {
             has_erased,
             followed,
             fits,
+            kept_room: BTreeMap::new(),
+            held: None,
         }
     }
 
@@ -143,6 +154,8 @@ impl Engine {
             }
             _ => {}
         }
+        // What a bug has left behind is of no request any more.
+        self.held = None;
         match request.works_on().map(str::to_owned) {
             Some(app) => self.guarded(&app, group, |engine, group| {
                 engine.handle_soundly(now_ms, request, group)
@@ -179,6 +192,7 @@ impl Engine {
                 self.refits.under_way.remove(&app);
                 self.refits.put_off.remove(&app);
                 self.recent.remove(&app);
+                self.kept_room.remove(&app);
                 let gone = self.state.take_gone();
                 // Where no thread can be had it is done here.
                 drop(std::thread::Builder::new().spawn(move || drop(gone)));
@@ -214,6 +228,9 @@ impl Engine {
                 self.put_items(now_ms, &app, items.into_iter().map(listed).collect(), group)
             }
             Request::RegisterItems { app, items } => self.put_items(now_ms, &app, items, group),
+            Request::RegisterPart { app, put, part, registers } => {
+                self.put_part(now_ms, &app, &put, part, registers, group)
+            }
             Request::RemoveItem { app, item } => self.remove_item(now_ms, &app, item, group),
             Request::ListItems { app } => {
                 let known = self.app(&app)?;
@@ -227,6 +244,9 @@ impl Engine {
             }
             Request::Slate { app, user, slots, explain } => {
                 self.decide_slate(now_ms, &app, user, slots, explain, group)
+            }
+            Request::SlatePart { app, filling, at } => {
+                self.fill_place(now_ms, &app, &filling, at, group)
             }
             Request::History { app, decisions } => {
                 self.learn_history(now_ms, &app, decisions, group)
@@ -396,6 +416,23 @@ impl Engine {
         self.has_erased |= erases;
         group.set_control(self.followed);
         Ok(())
+    }
+
+    /// The same of a decision, which is held where it is one of several that are written down together.
+    fn record_decision(
+        &mut self,
+        group: &mut Group,
+        app: &str,
+        at_ms: u64,
+        what: What,
+    ) -> Result<(), Refusal> {
+        match &mut self.held {
+            Some(held) => {
+                held.push(what);
+                Ok(())
+            }
+            None => self.record(group, app, at_ms, what),
+        }
     }
 
     fn app(&self, name: &str) -> Result<&App, Refusal> {

@@ -157,6 +157,19 @@ pub enum Refusal {
         /// How much there may be.
         limit: u64,
     },
+    /// More exclusions, over all places of a slate, than one request may bring.
+    #[error(
+        "{places} places that leave out {found} ids together are more work than one request may bring: {limit} ids \
+         may be (max_work); exclude fewer, or filter"
+    )]
+    TooMuchExcluded {
+        /// How many places.
+        places: usize,
+        /// How many ids, those that all share for each of them.
+        found: usize,
+        /// How many there may be.
+        limit: u64,
+    },
     /// More bytes than one request may bring about.
     #[error(
         "some {found} bytes would be {what} for this one request, and {limit} may be: ask for fewer \
@@ -269,7 +282,7 @@ impl Refusal {
             Self::TooMany { .. } => "too_many",
             Self::TooManyWaiting { .. } => "too_many_waiting",
             Self::TooMuchRemembered { .. } => "too_much_remembered",
-            Self::TooMuchWork { .. } => "too_much_work",
+            Self::TooMuchWork { .. } | Self::TooMuchExcluded { .. } => "too_much_work",
             Self::TooLarge { code, .. } => code,
             Self::BadModel { .. } => "bad_model",
             Self::UserUnknown { .. } => "user_unknown",
@@ -304,6 +317,7 @@ impl Refusal {
             | Self::TooMany { .. }
             | Self::BadModel { .. }
             | Self::TooMuchWork { .. }
+            | Self::TooMuchExcluded { .. }
             | Self::TooLarge { .. }
             | Self::CannotForget { .. } => 422,
             Self::TooManyWaiting { .. }

@@ -1,18 +1,22 @@
 //! What can be asked of the engine, and what it answers.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use cohort::{AskAll, Score};
 use cohort_features::{Contribution, Features};
 
 use super::Refusal;
+pub use super::excluded::Excluded;
 use super::history::PastDecision;
-use super::items::ListedItem;
+use super::items::{ListedItem, Registering};
+pub use super::offer::{Offer, Pick, Slot};
 use super::recent::Recent;
+use super::slate::Filling;
 use crate::event::{Decided, Event, Key, Ranking};
 use crate::learning::{Apprenticeship, Learning};
 use crate::settings::AppSettings;
-use crate::state::{App, Counts, Described, Filter, Items, Status};
+use crate::state::{App, Counts, Described, Items, Status};
 use crate::trial::Trial;
 
 /// A change of an app's settings and of its control group; all of it is done, or nothing.
@@ -98,6 +102,17 @@ pub enum Request {
         /// The items.
         items: Vec<ListedItem>,
     },
+    /// A part of a [`Request::RegisterItems`] with very many items: first all of them are checked, then registered.
+    RegisterPart {
+        /// The app.
+        app: String,
+        /// All items.
+        put: Arc<Registering>,
+        /// Those of this part.
+        part: Range<usize>,
+        /// Whether they are registered; checked if not.
+        registers: bool,
+    },
     /// Forget an item.
     RemoveItem {
         /// The app.
@@ -142,6 +157,15 @@ pub enum Request {
         slots: Vec<Slot>,
         /// Whether the scores are wanted too.
         explain: bool,
+    },
+    /// A part of a [`Request::Slate`] that takes long: one place. All of them are written down with the last.
+    SlatePart {
+        /// The app.
+        app: String,
+        /// All places.
+        filling: Arc<Filling>,
+        /// The place of this part.
+        at: usize,
     },
     /// Learn from decisions that were made elsewhere.
     History {
@@ -246,8 +270,10 @@ impl Request {
             | Self::PutItems { app, .. }
             | Self::DescribeItems { app, .. }
             | Self::RegisterItems { app, .. }
+            | Self::RegisterPart { app, .. }
             | Self::RemoveItem { app, .. }
             | Self::Slate { app, .. }
+            | Self::SlatePart { app, .. }
             | Self::History { app, .. }
             | Self::Decide { app, .. }
             | Self::DecidePart { app, .. }
@@ -295,9 +321,16 @@ impl Request {
                 | Self::PutItems { .. }
                 | Self::DescribeItems { .. }
                 | Self::RegisterItems { .. }
+                | Self::RegisterPart { registers: false, .. }
                 | Self::Slate { .. }
+                | Self::SlatePart { .. }
                 | Self::History { .. }
         )
+    }
+
+    /// Whether it ends what was begun, and is done even where requests wait that came before, or nobody waits for it.
+    pub fn goes_on(&self) -> bool {
+        matches!(self, Self::RegisterPart { registers: true, .. })
     }
 
     /// Whether it is written down, though it adds little.
@@ -322,59 +355,6 @@ impl Request {
                 | Self::RemoveKey { .. }
                 | Self::Follow { .. }
         )
-    }
-}
-
-/// Candidates: ids and, row by row, features.
-#[derive(Clone, Debug, Default)]
-pub struct Offer {
-    /// The items' ids.
-    pub ids: Vec<String>,
-    /// Their features where they were sent as vectors; `None` means that they were sent as JSON, or that the catalogue has them.
-    pub features: Vec<Option<Vec<f64>>>,
-    /// Their features where they were sent as JSON; empty where none were.
-    pub described: Vec<Option<Arc<Features>>>,
-    /// The features of the situation.
-    pub context: Option<Arc<Features>>,
-    /// The features of the user.
-    pub user: Option<Arc<Features>>,
-    /// How many users the whole request is for, where this is a part of it.
-    pub batch: usize,
-    /// Candidates are these of the catalogue, and none are listed.
-    pub pick: Option<Arc<Pick>>,
-}
-
-/// One place of several.
-#[derive(Clone, Debug)]
-pub struct Slot {
-    /// Its name.
-    pub id: String,
-    /// The id that its decision shall have.
-    pub decision: String,
-    /// What may be shown there.
-    pub offer: Offer,
-}
-
-/// Items of the catalogue.
-#[derive(Clone, Debug, Default)]
-pub struct Pick {
-    /// What they must be like.
-    pub filter: Option<Filter>,
-    /// Those that are not meant.
-    pub exclude: Vec<String>,
-    /// How many of the best are told.
-    pub best: usize,
-}
-
-impl Offer {
-    /// Of candidates by their ids alone, or with vectors.
-    pub fn new(ids: Vec<String>, features: Vec<Option<Vec<f64>>>) -> Self {
-        Self { ids, features, ..Self::default() }
-    }
-
-    /// The JSON that was sent for a candidate.
-    pub fn described(&self, at: usize) -> Option<&Arc<Features>> {
-        self.described.get(at)?.as_ref()
     }
 }
 

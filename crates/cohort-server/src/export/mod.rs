@@ -8,7 +8,8 @@
 //! The journal is read beside the threads that write it, from the beginning, group by group, and the
 //! table is sent as it is made: neither the log nor the table is ever in memory as a whole. What is
 //! on disk when the reading begins is what is told, but for what retention removes before its turn comes: of decisions
-//! that waited then nothing is told, and the download does not end as one that is complete.
+//! that waited then nothing is told, and the download does not end as one that is complete. Nothing is told either of what was
+//! decided for a user before that user was forgotten.
 //!
 //! | column | meaning |
 //! | --- | --- |
@@ -40,27 +41,34 @@ use crate::journal::{EventReader, JournalError};
 pub enum Format {
     /// With a header.
     Csv,
-    /// Row groups of some thousand decisions.
+    /// Row groups of some thousand decisions, or of 16 MiB.
     Parquet,
 }
 
 /// Something that takes rows and becomes a file.
 pub(crate) trait Table {
     fn add(&mut self, row: ExportRow) -> io::Result<()>;
+
+    /// Whether the features of all candidates are told.
+    fn wants_features(&self) -> bool {
+        true
+    }
+
     fn finish(&mut self) -> io::Result<()>;
 }
 
-/// Writes the log of an app: of a cluster, partition by partition. Returns how many events were removed before their turn
-/// came.
+/// Writes the log of an app: of a cluster, partition by partition; it ends where that is not `wanted` any more. Returns how
+/// many events were removed before their turn came.
 pub fn export(
     journals: &[&dyn EventReader],
-    app: App,
+    app: &App,
     format: Format,
     to: &mut (impl Write + Send),
+    wanted: &dyn Fn() -> bool,
 ) -> Result<u64, JournalError> {
     match format {
-        Format::Csv => rows::fold(journals, app, &mut csv::CsvTable::new(to)?),
-        Format::Parquet => rows::fold(journals, app, &mut parquet::ParquetTable::new(to)?),
+        Format::Csv => rows::fold(journals, app, &mut csv::CsvTable::new(to)?, wanted),
+        Format::Parquet => rows::fold(journals, app, &mut parquet::ParquetTable::new(to)?, wanted),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The log as Parquet, one row group for some thousand decisions.
+//! The log as Parquet, one row group for some thousand decisions, or for fewer that are large.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -15,6 +15,8 @@ use super::rows::ExportRow;
 
 /// Decisions in a row group.
 const GROUP: usize = 8192;
+/// A row group ends when its decisions take this much memory: those with the features of all candidates have megabytes.
+const GROUP_BYTES: usize = 16 << 20;
 
 const SCHEMA: &str = "
 message decisions {
@@ -38,6 +40,8 @@ pub struct ParquetTable<W: Write + Send> {
     /// `None` once it is finished.
     file: Option<SerializedFileWriter<W>>,
     rows: Vec<ExportRow>,
+    /// How much memory these take.
+    bytes: usize,
 }
 
 impl<W: Write + Send> ParquetTable<W> {
@@ -46,11 +50,12 @@ impl<W: Write + Send> ParquetTable<W> {
         let schema = Arc::new(parse_message_type(SCHEMA).map_err(failed)?);
         let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
         let file = SerializedFileWriter::new(to, schema, Arc::new(properties)).map_err(failed)?;
-        Ok(Self { file: Some(file), rows: Vec::new() })
+        Ok(Self { file: Some(file), rows: Vec::new(), bytes: 0 })
     }
 
     fn write_group(&mut self) -> Result<(), ParquetError> {
         let rows = std::mem::take(&mut self.rows);
+        self.bytes = 0;
         let Some(file) = self.file.as_mut().filter(|_| !rows.is_empty()) else { return Ok(()) };
         let mut group = file.next_row_group()?;
         let text = |text: &str| ByteArray::from(text);
@@ -90,8 +95,9 @@ impl<W: Write + Send> ParquetTable<W> {
 
 impl<W: Write + Send> Table for ParquetTable<W> {
     fn add(&mut self, row: ExportRow) -> io::Result<()> {
+        self.bytes += row.bytes();
         self.rows.push(row);
-        match self.rows.len() < GROUP {
+        match self.rows.len() < GROUP && self.bytes < GROUP_BYTES {
             true => Ok(()),
             false => self.write_group().map_err(failed),
         }
@@ -139,5 +145,45 @@ fn failed(why: ParquetError) -> io::Error {
     match why {
         ParquetError::External(why) => io::Error::other(why),
         why => io::Error::other(why.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Decided, Ranking};
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+
+    /// How many rows each group has, where each row has so many features of its candidates.
+    fn groups(rows: usize, features: usize) -> Vec<i64> {
+        let mut file = Vec::new();
+        let mut table = ParquetTable::new(&mut file).unwrap();
+        for at in 0..rows {
+            let made = Decided {
+                id: at.to_string(),
+                user: "ann".to_owned(),
+                ranking: Ranking::new(["tea", "coffee"]),
+                context: Box::new([1.0]),
+                probability: 1.0,
+                shown: true,
+            };
+            let features = vec![at as f64; features].into();
+            let (status, catalogue, reward) = ("open", None, None);
+            let (decided_ms, control) = (0, false);
+            let row = ExportRow { made, decided_ms, control, features, catalogue, status, reward };
+            table.add(row).unwrap();
+        }
+        table.finish().unwrap();
+        drop(table);
+        let file = SerializedFileReader::new(axum::body::Bytes::from(file)).unwrap();
+        let groups = file.metadata().row_groups();
+        groups.iter().map(|group| group.num_rows()).collect()
+    }
+
+    #[test]
+    fn a_row_group_ends_by_its_rows_or_by_what_they_take() {
+        assert_eq!(groups(GROUP + 5, 0), [GROUP as i64, 5]);
+        // Two megabytes each.
+        assert_eq!(groups(20, 1 << 18), [8, 8, 4]);
     }
 }

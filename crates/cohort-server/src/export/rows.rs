@@ -2,10 +2,11 @@
 //! of it: its reward came, or its window ended. Those still open come last.
 
 use std::collections::{BTreeSet, HashMap};
+use std::io;
 
 use super::Table;
 use crate::bytes::Malformed;
-use crate::event::{CatalogueDecision, Decided, Event, What, peek};
+use crate::event::{CatalogueDecision, Decided, Event, What, forgotten_in, peek};
 use crate::journal::{EventReader, JournalError};
 use crate::learning::{Aggregation, Learning};
 use crate::settings::AppSettings;
@@ -31,6 +32,19 @@ pub struct ExportRow {
     pub reward: Option<f64>,
 }
 
+impl ExportRow {
+    /// How much memory it takes, roughly.
+    pub fn bytes(&self) -> usize {
+        let Decided { id, user, ranking, context, .. } = &self.made;
+        size_of::<Self>()
+            + id.len()
+            + user.len()
+            + ranking.as_bytes().len()
+            + size_of_val(&context[..])
+            + size_of_val(&self.features[..])
+    }
+}
+
 /// Whose log it is.
 #[derive(Clone)]
 pub struct App {
@@ -43,49 +57,100 @@ pub struct App {
 }
 
 /// Decisions that wait, and when they no longer do.
-struct Waiting {
+struct Waiting<'a> {
     app: App,
+    /// Of this user alone.
+    only: Option<&'a str>,
+    /// Who was forgotten, and by which event the last time: nothing that was decided before is told.
+    forgotten: HashMap<String, u64>,
+    /// Whether the features of all candidates are told.
+    keeps_features: bool,
     by_id: HashMap<String, (ExportRow, u64)>,
     due: BTreeSet<(u64, String)>,
     /// Rewards that become one when the window ends.
     gathered: HashMap<String, Vec<f64>>,
 }
 
-/// Reads journals from their beginnings and hands on every decision of the app. Returns how many events were removed
-/// from the journals before their turn came.
+/// Whether anybody still waits for what is read.
+pub(crate) type Wanted<'a> = &'a dyn Fn() -> bool;
+
+/// Reads journals from their beginnings and hands on every decision of the app, unless its user was forgotten since.
+/// Returns how many events were removed from the journals before their turn came.
 pub(crate) fn fold(
     journals: &[&dyn EventReader],
-    app: App,
+    app: &App,
     table: &mut dyn Table,
+    wanted: Wanted,
+) -> Result<u64, JournalError> {
+    fold_all(journals, app, None, table, wanted)
+}
+
+/// The same of the decisions for one user.
+pub(crate) fn of_user(
+    journals: &[&dyn EventReader],
+    app: &App,
+    user: &str,
+    table: &mut dyn Table,
+    wanted: Wanted,
+) -> Result<u64, JournalError> {
+    fold_all(journals, app, Some(user), table, wanted)
+}
+
+fn fold_all(
+    journals: &[&dyn EventReader],
+    app: &App,
+    only: Option<&str>,
+    table: &mut dyn Table,
+    wanted: Wanted,
 ) -> Result<u64, JournalError> {
     let mut left_out = 0;
     for journal in journals {
-        left_out += fold_one(*journal, app.clone(), table)?;
+        left_out += fold_one(*journal, app.clone(), only, table, wanted)?;
     }
     table.finish()?;
     Ok(left_out)
 }
 
+/// After how many events somebody is looked for who waits.
+const LOOKED_FOR_AFTER: u64 = 256;
+
 fn fold_one(
     journal: &dyn EventReader,
     app: App,
+    only: Option<&str>,
     table: &mut dyn Table,
+    wanted: Wanted,
 ) -> Result<u64, JournalError> {
     let damaged =
         |number, why: Malformed| JournalError::Damaged { event: number, what: why.to_string() };
-    // What an app of the same name did before this one was created is not its log.
-    let mut created = 0;
+    let go_on = |number: u64| match number.is_multiple_of(LOOKED_FOR_AFTER) && !wanted() {
+        true => Err(io::Error::new(io::ErrorKind::BrokenPipe, "nobody waits for it any more")),
+        false => Ok(()),
+    };
+    // What an app of the same name did before this one was created is not its log, and neither is what was decided for
+    // whoever was forgotten since.
+    let (mut created, mut last, mut forgotten) = (0, 0, HashMap::new());
     journal.read(&mut |number, bytes| {
+        go_on(number)?;
+        last = number;
         let (name, creates) = peek(bytes).map_err(|why| damaged(number, why))?;
-        if creates && name == app.name {
+        if name != app.name {
+            return Ok(());
+        }
+        if creates {
             created = number;
+        }
+        if let Some(user) = forgotten_in(bytes).map_err(|why| damaged(number, why))? {
+            forgotten.insert(user, number);
         }
         Ok(())
     })?;
+    let keeps_features = table.wants_features();
     let (by_id, due, gathered) = Default::default();
-    let mut waiting = Waiting { app, by_id, due, gathered };
+    let mut waiting = Waiting { app, only, forgotten, keeps_features, by_id, due, gathered };
     let (mut next, mut missed) = (None, 0);
     let left_out = journal.read(&mut |number, bytes| {
+        go_on(number)?;
         if let Some(next) = next.replace(number + 1)
             && next < number
         {
@@ -93,10 +158,11 @@ fn fold_one(
             waiting.lose_sight();
         }
         let (name, _) = peek(bytes).map_err(|why| damaged(number, why))?;
-        if number < created || name != waiting.app.name {
+        // Who is forgotten by an event after `last` was not when this began.
+        if number < created || number > last || name != waiting.app.name {
             return Ok(());
         }
-        waiting.take(Event::decode(bytes).map_err(|why| damaged(number, why))?, table)
+        waiting.take(number, Event::decode(bytes).map_err(|why| damaged(number, why))?, table)
     })?;
     if left_out > missed {
         // The end was removed as well.
@@ -110,41 +176,23 @@ fn fold_one(
     Ok(left_out)
 }
 
-/// Every decision for a user, and how many events were removed from the journals before their turn came.
-pub fn of_user(
-    journals: &[&dyn EventReader],
-    app: App,
-    user: &str,
-) -> Result<(Vec<ExportRow>, u64), JournalError> {
-    struct Theirs<'a>(&'a str, Vec<ExportRow>);
-    impl Table for Theirs<'_> {
-        fn add(&mut self, row: ExportRow) -> std::io::Result<()> {
-            if row.made.user == self.0 {
-                self.1.push(row);
-            }
-            Ok(())
-        }
-        fn finish(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut theirs = Theirs(user, Vec::new());
-    let left_out = fold(journals, app, &mut theirs)?;
-    Ok((theirs.1, left_out))
-}
-
-impl Waiting {
-    fn take(&mut self, event: Event, table: &mut dyn Table) -> Result<(), JournalError> {
+impl Waiting<'_> {
+    fn take(
+        &mut self,
+        number: u64,
+        event: Event,
+        table: &mut dyn Table,
+    ) -> Result<(), JournalError> {
         let at_ms = event.at_ms;
         match event.what {
             What::Created(settings) | What::Changed(settings) => self.app.settings = settings,
-            What::Decided(made) => self.decided(at_ms, made, false, Box::default(), None),
-            What::DecidedInTrial(trial) => {
-                self.decided(at_ms, trial.made, trial.control, trial.candidates, None);
+            What::Decided(made) => {
+                let decision = TrialDecision { made, control: false, candidates: Box::default() };
+                self.decided((number, at_ms), decision, None);
             }
+            What::DecidedInTrial(decision) => self.decided((number, at_ms), decision, None),
             What::DecidedFromCatalogue(CatalogueDecision { decision, version, among }) => {
-                let TrialDecision { made, control, candidates } = decision;
-                self.decided(at_ms, made, control, candidates, Some((version, among)));
+                self.decided((number, at_ms), decision, Some((version, among)));
             }
             What::Activated(id) => {
                 let due_ms = self.by_id.get(&id).map(|(_, due_ms)| *due_ms);
@@ -159,7 +207,9 @@ impl Waiting {
             What::LearningSet(learning) => self.app.learning = learning,
             What::Rewarded { decision, reward } => {
                 if self.app.learning.aggregation != Aggregation::Earliest {
-                    self.gathered.entry(decision).or_default().push(reward);
+                    if self.by_id.contains_key(&decision) {
+                        self.gathered.entry(decision).or_default().push(reward);
+                    }
                 } else if let Some(row) = self.remove(&decision) {
                     let before = self.gathered.remove(&decision);
                     let first = before.and_then(|rewards| rewards.first().copied());
@@ -173,7 +223,7 @@ impl Waiting {
                 self.end_windows(due_ms, |due| *due <= last, table)?;
             }
             What::UserForgotten(user) | What::UserRetired(user) => {
-                // What waits is not learned any more; what was closed before is told as it was.
+                // What waits is not learned any more. What was closed before is told as it was of whoever was retired.
                 let theirs = self.by_id.values().filter(|(row, _)| row.made.user == user);
                 let theirs: Vec<String> = theirs.map(|(row, _)| row.made.id.clone()).collect();
                 theirs.iter().for_each(|id| drop(self.remove(id)));
@@ -202,12 +252,15 @@ impl Waiting {
 
     fn decided(
         &mut self,
-        at_ms: u64,
-        made: Decided,
-        control: bool,
-        features: Box<[f64]>,
+        (number, at_ms): (u64, u64),
+        TrialDecision { made, control, candidates }: TrialDecision,
         catalogue: Option<(u64, u64)>,
     ) {
+        let is_forgotten = self.forgotten.get(&made.user).is_some_and(|by| number < *by);
+        if is_forgotten || self.only.is_some_and(|only| only != made.user) {
+            return;
+        }
+        let features = if self.keeps_features { candidates } else { Box::default() };
         let status = if made.shown { "open" } else { "not_shown" };
         let (decided_ms, reward) = (at_ms, None);
         let row = ExportRow { made, decided_ms, control, features, catalogue, status, reward };
@@ -289,14 +342,31 @@ mod tests {
         (number, What::Rewarded { decision: decision.to_owned(), reward: 1.0 })
     }
 
+    fn app() -> App {
+        let (settings, learning) = (AppSettings::new(1), Learning::default());
+        App { name: "shop".to_owned(), settings, learning }
+    }
+
+    #[derive(Default)]
+    struct Collected(Vec<ExportRow>);
+
+    impl Table for Collected {
+        fn add(&mut self, row: ExportRow) -> io::Result<()> {
+            self.0.push(row);
+            Ok(())
+        }
+
+        fn finish(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
     fn told(events: Vec<(u64, What)>, missing: u64) -> (Vec<(String, &'static str)>, u64) {
-        let app = App {
-            name: "shop".to_owned(),
-            settings: AppSettings::new(1),
-            learning: Learning::default(),
-        };
-        let (rows, left_out) = of_user(&[&Numbered(events, missing)], app, "ann").unwrap();
-        (rows.into_iter().map(|row| (row.made.id, row.status)).collect(), left_out)
+        let app = app();
+        let mut theirs = Collected::default();
+        let left_out =
+            of_user(&[&Numbered(events, missing)], &app, "ann", &mut theirs, &|| true).unwrap();
+        (theirs.0.into_iter().map(|row| (row.made.id, row.status)).collect(), left_out)
     }
 
     fn row(id: &str, status: &'static str) -> (String, &'static str) {
@@ -316,5 +386,42 @@ mod tests {
         assert_eq!(told(late, 3), (vec![row("d10", "open")], 3));
         // The end is gone.
         assert_eq!(told(whole, 2), (vec![row("d5", "rewarded")], 2));
+    }
+
+    #[test]
+    fn nothing_is_told_of_what_was_decided_before_a_user_was_forgotten() {
+        let forgotten = |number| (number, What::UserForgotten("ann".to_owned()));
+        let mut events = vec![decided(5), rewarded(6, "d5"), decided(7), forgotten(8)];
+        assert_eq!(told(events.clone(), 0), (vec![], 0));
+        // Somebody of the same name comes; a reward of before says nothing of her.
+        events.extend([rewarded(9, "d7"), decided(10), rewarded(11, "d10"), decided(12)]);
+        let hers = vec![row("d10", "rewarded"), row("d12", "open")];
+        assert_eq!(told(events.clone(), 0), (hers.clone(), 0));
+        // Twice, and somebody else in the whole log.
+        let (number, What::Decided(of_eve)) = decided(13) else { panic!("another event") };
+        events.push((number, What::Decided(Decided { user: "eve".to_owned(), ..of_eve })));
+        events.push(forgotten(14));
+        assert_eq!(told(events.clone(), 0), (vec![], 0));
+        let mut all = Collected::default();
+        fold(&[&Numbered(events, 0)], &app(), &mut all, &|| true).unwrap();
+        let all: Vec<String> = all.0.into_iter().map(|row| row.made.id).collect();
+        assert_eq!(all, ["d13"]);
+        // Whoever is retired goes on being in the log.
+        let retired = (7, What::UserRetired("ann".to_owned()));
+        let events = vec![decided(5), rewarded(6, "d5"), retired];
+        assert_eq!(told(events, 0), (vec![row("d5", "rewarded")], 0));
+    }
+
+    #[test]
+    fn reading_ends_when_nobody_waits_for_it() {
+        let visited = std::cell::Cell::new(0);
+        let events = (1..10_000).map(|number| rewarded(number, "none")).collect();
+        let wanted = || {
+            visited.set(visited.get() + 1);
+            visited.get() < 3
+        };
+        let read = fold(&[&Numbered(events, 0)], &app(), &mut Collected::default(), &wanted);
+        assert!(matches!(read, Err(JournalError::Store { .. })), "{read:?}");
+        assert_eq!(visited.get(), 3);
     }
 }

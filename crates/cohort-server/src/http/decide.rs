@@ -15,14 +15,14 @@ use super::access::Client;
 use super::apps::unexpected;
 use super::body::{JsonBody, check_count, check_id};
 use super::error::{ApiError, ErrorBody, ErrorDetail};
-use super::filter::filter_of;
 use super::large;
 use super::path::Path;
 use super::schemas::any_features;
 use super::strict::Strict;
+use super::wanted::Wanted;
 use super::{Service, Shared};
 use crate::auth::Scopes;
-use crate::engine::request::{ForUser, Made, Offer, Pick};
+use crate::engine::request::{ForUser, Made, Offer};
 use crate::engine::{Answer, Refusal, Request};
 use crate::insight::maker;
 use crate::insight::view::{FeaturePart, ReasonsView};
@@ -186,6 +186,7 @@ pub async fn decide(
     JsonBody(body): JsonBody<DecideBody>,
 ) -> Result<Json<DecisionBody>, ApiError> {
     let (items, filter, exclude, k) = (body.items, body.filter, body.exclude, body.k);
+    let exclude = exclude.into();
     let mut offer = service.wanted(Wanted { items, filter, exclude, k })?;
     offer.context = body.context.map(|context| Arc::new(context.0));
     offer.user = body.user_features.map(|user| Arc::new(user.0));
@@ -226,6 +227,7 @@ pub async fn decide_batch(
 ) -> Result<Response, ApiError> {
     check_count("users", body.users.len(), service.config.max_batch)?;
     let (items, filter, exclude, k) = (body.items, body.filter, body.exclude, body.k);
+    let exclude = exclude.into();
     let mut offer = service.wanted(Wanted { items, filter, exclude, k })?;
     offer.context = body.context.map(|context| Arc::new(context.0));
     let users = body.users.into_iter();
@@ -326,37 +328,6 @@ pub async fn show(
     }))
 }
 
-/// What may be shown, as it is sent.
-pub(super) struct Wanted {
-    pub items: Option<Vec<Candidate>>,
-    pub filter: Option<Strict>,
-    pub exclude: Vec<String>,
-    pub k: Option<usize>,
-}
-
-/// Items of the catalogue that are told where nothing else is said.
-const BEST: usize = 10;
-
-impl Wanted {
-    /// The same in one place of several.
-    pub fn of_slot(
-        &self,
-        items: Option<Vec<Candidate>>,
-        filter: Option<Strict>,
-        exclude: Vec<String>,
-    ) -> Result<Self, ApiError> {
-        let is_listed = items.is_some();
-        let filter = match (self.filter.clone().filter(|_| !is_listed), filter) {
-            (Some(one), Some(other)) => {
-                Some(Strict(serde_json::json!({"all_of": [one.0, other.0]})))
-            }
-            (one, other) => one.or(other),
-        };
-        let exclude = self.exclude.iter().cloned().chain(exclude).collect();
-        Ok(Self { items: items.or_else(|| self.items.clone()), filter, exclude, k: self.k })
-    }
-}
-
 /// Whether a decision is known here, for another node: not a part of the interface.
 pub(super) async fn knows(
     State(service): Shared,
@@ -375,40 +346,6 @@ pub(super) async fn knows(
 }
 
 impl Service {
-    /// Candidates that are listed, or to be found in the catalogue.
-    pub(super) fn wanted(&self, wanted: Wanted) -> Result<Offer, ApiError> {
-        let Wanted { items, filter, exclude, k } = wanted;
-        let most = self.config.max_candidates;
-        if exclude.len() > self.config.max_items.max(most) {
-            return Err(ApiError::new(
-                422,
-                "bad_count",
-                "exclude: more than the catalogue can have",
-            ));
-        }
-        let Some(mut items) = items else {
-            check_count("best items (k)", k.unwrap_or(BEST), most)?;
-            let filter = filter.as_ref().map(filter_of).transpose()?;
-            let pick = Pick { filter, exclude, best: k.unwrap_or(BEST) };
-            return Ok(Offer { pick: Some(Arc::new(pick)), ..Offer::default() });
-        };
-        if filter.is_some() || k.is_some() {
-            let sentence =
-                "`filter` and `k` are for choosing from the catalogue: leave `items` out";
-            return Err(ApiError::new(422, "items_and_filter", sentence));
-        }
-        check_count("items", items.len(), most)?;
-        if !exclude.is_empty() {
-            let exclude: HashSet<&str> = exclude.iter().map(String::as_str).collect();
-            items.retain(|item| !exclude.contains(item.id.as_str()));
-            if items.is_empty() {
-                let sentence = "all items are excluded: there is nothing to show";
-                return Err(ApiError::new(422, "nothing_matches", sentence));
-            }
-        }
-        self.offer(items)
-    }
-
     pub(super) fn offer(&self, items: Vec<Candidate>) -> Result<Offer, ApiError> {
         check_count("items", items.len(), self.config.max_candidates)?;
         let mut seen = HashSet::with_capacity(items.len());

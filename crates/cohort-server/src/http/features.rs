@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use cohort_features::Kind;
+use cohort_features::{Kind, Named};
 use serde::Serialize;
 use tokio::sync::oneshot;
 use utoipa::ToSchema;
@@ -11,7 +11,7 @@ use super::access::Client;
 use super::apps::unexpected;
 use super::error::{ApiError, ErrorBody};
 use super::path::Path;
-use super::{Service, Shared};
+use super::{Service, Shared, large};
 use crate::auth::Scopes;
 use crate::engine::Request;
 use crate::engine::recent::Recent;
@@ -94,14 +94,23 @@ impl Service {
     async fn features_for(&self, app: String, whose: Whose) -> Result<Json<FeatureList>, ApiError> {
         let (send, receive) = oneshot::channel();
         let look = Box::new(move |app: &mut App, _: &Recent| {
-            let _ = send.send(list(app, &whose));
+            let _ = send.send(found(app, &whose));
         });
         self.engine.ask(Request::Inspect { app, inspect: look }).await?;
-        receive.await.map_err(|_| unexpected())?.map(Json)
+        let found = receive.await.map_err(|_| unexpected())??;
+        // Thousands of names are put in order elsewhere: the engine's thread only copies what it has.
+        large::apart(move || list(&found)).await.map(Json)
     }
 }
 
-fn list(app: &mut App, whose: &Whose) -> Result<FeatureList, ApiError> {
+/// What is known of the features of an app, copied.
+struct Found {
+    dim: usize,
+    /// Each with what one unit of it adds to the expected reward.
+    features: Vec<(Named, Option<f64>)>,
+}
+
+fn found(app: &mut App, whose: &Whose) -> Result<Found, ApiError> {
     if app.encoder().is_none() {
         return Err(crate::engine::Refusal::NotJson.into());
     }
@@ -120,30 +129,34 @@ fn list(app: &mut App, whose: &Whose) -> Result<FeatureList, ApiError> {
         }
     };
     let encoder = app.encoder().ok_or_else(unexpected)?;
-    let mut of_place = vec![Vec::new(); encoder.dim()];
-    for named in encoder.names().filter(|named| named.place < encoder.dim()) {
+    let weight = |named| theta.as_ref().and_then(|theta| encoder.weight_of(named, theta));
+    let features = encoder.names().map(|named| (named.clone(), weight(named))).collect();
+    Ok(Found { dim: encoder.dim(), features })
+}
+
+fn list(found: &Found) -> FeatureList {
+    let dim = found.dim;
+    let mut of_place = vec![Vec::new(); dim];
+    for (named, _) in found.features.iter().filter(|(named, _)| named.place < dim) {
         of_place[named.place].push(&*named.name);
     }
-    let mut features: Vec<FeatureBody> = encoder
-        .names()
-        .map(|named| {
-            let has_place = named.place < encoder.dim();
-            let others = of_place.get(named.place).into_iter().flatten();
-            let others = others.filter(|other| ***other != *named.name);
-            let is_measured = matches!(named.kind, Kind::Number | Kind::List);
-            FeatureBody {
-                name: named.name.to_string(),
-                kind: named.kind.name().to_owned(),
-                coordinate: has_place.then_some(named.place),
-                collides_with: others.take(5).map(|name| name.to_string()).collect(),
-                mean: is_measured.then_some(named.moments.mean),
-                deviation: is_measured.then(|| named.moments.deviation()),
-                weight: theta.as_ref().and_then(|theta| encoder.weight_of(named, theta)),
-            }
-        })
-        .collect();
+    let body = |(named, weight): &(Named, Option<f64>)| {
+        let others = of_place.get(named.place).into_iter().flatten();
+        let others = others.filter(|other| ***other != *named.name);
+        let is_measured = matches!(named.kind, Kind::Number | Kind::List);
+        FeatureBody {
+            name: named.name.to_string(),
+            kind: named.kind.name().to_owned(),
+            coordinate: (named.place < dim).then_some(named.place),
+            collides_with: others.take(5).map(|name| name.to_string()).collect(),
+            mean: is_measured.then_some(named.moments.mean),
+            deviation: is_measured.then(|| named.moments.deviation()),
+            weight: *weight,
+        }
+    };
+    let mut features: Vec<FeatureBody> = found.features.iter().map(body).collect();
     let size = |one: &FeatureBody| one.weight.map_or(-1.0, f64::abs);
     features.sort_by(|a, b| size(b).total_cmp(&size(a)));
     let colliding = of_place.iter().filter(|names| names.len() > 1).map(Vec::len).sum();
-    Ok(FeatureList { dim: encoder.dim(), colliding, features })
+    FeatureList { dim, colliding, features }
 }

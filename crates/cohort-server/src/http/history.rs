@@ -16,8 +16,8 @@ use super::error::{ApiError, ErrorBody};
 use super::reward::{OutcomeOrError, outcomes_of};
 use super::schemas::any_features;
 use crate::auth::Scopes;
-use crate::engine::Request;
 use crate::engine::history::PastDecision;
+use crate::engine::{Refusal, Request};
 
 /// Decisions of the past.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -83,6 +83,11 @@ pub async fn history(
     JsonBody(body): JsonBody<HistoryBody>,
 ) -> Result<Json<HistoryAnswer>, ApiError> {
     check_count("decisions", body.decisions.len(), service.config.max_batch)?;
+    let dim = service.engine.directory().app(&app).map_or(0, |listed| listed.dim);
+    let (users, limit) = (body.decisions.len(), service.config.max_work);
+    if (users as u64).saturating_mul((dim * dim) as u64) > limit {
+        return Err(Refusal::TooMuchWork { users, items: 1, dim, limit }.into());
+    }
     let mut decisions = Vec::with_capacity(body.decisions.len());
     let mut sent = Vec::with_capacity(body.decisions.len());
     for past in body.decisions {

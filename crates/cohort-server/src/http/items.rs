@@ -107,7 +107,11 @@ pub async fn put(
         attributes: item.attributes.map(|found| found.0),
     });
     let (items, count) = (listed.collect(), format!("{count} items"));
-    service.engine.ask(Request::RegisterItems { app: app.clone(), items }).await?;
+    let (engine, request) =
+        (service.engine.clone(), Request::RegisterItems { app: app.clone(), items });
+    // Many are registered in parts: what was begun is done also where the caller goes.
+    let done = tokio::spawn(async move { engine.ask(request).await.map(drop) });
+    done.await.map_err(|_| unexpected())??;
     who.did("items put", &app, &count);
     Ok(StatusCode::NO_CONTENT)
 }

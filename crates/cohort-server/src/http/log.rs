@@ -6,8 +6,8 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use futures_util::stream;
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use futures_util::{StreamExt, stream};
+use tokio::sync::mpsc;
 
 use super::access::Client;
 use super::apps::unexpected;
@@ -16,11 +16,7 @@ use super::{Service, Shared};
 use crate::auth::Scopes;
 use crate::engine::{Answer, Request};
 use crate::export::{Format, export, rows};
-
-/// How much is sent at a time.
-const CHUNK_BYTES: usize = 64 << 10;
-/// How many of these may wait for a slow reader.
-const CHUNKS_WAITING: usize = 8;
+use crate::journal::JournalError;
 
 /// Every decision with its context, propensity and reward, as CSV. Where retention removes events before they are read the
 /// transfer is broken off after the last row: it is never taken for complete.
@@ -48,14 +44,6 @@ pub async fn parquet(
 }
 
 impl Service {
-    /// The permission to read the journal, which takes a thread as long as the reader does.
-    pub(super) fn permit_to_read(&self) -> Result<OwnedSemaphorePermit, ApiError> {
-        self.exports.clone().try_acquire_owned().map_err(|_| {
-            let sentence = "as many logs are being read as may be at once; try again later";
-            ApiError::later(503, "logs_busy", sentence, 10)
-        })
-    }
-
     async fn export(
         &self,
         name: String,
@@ -68,67 +56,44 @@ impl Service {
         };
         let (settings, learning) = (view.settings, view.learning);
         let app = rows::App { name: name.clone(), settings, learning };
-        let permit = self.permit_to_read()?;
-        let (chunks, received) = mpsc::channel(CHUNKS_WAITING);
+        let permit = self.permit_to_read(&name)?;
+        let (mut to, received) = self.chunks();
         let journals = self.journals.clone();
         tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            let mut to = Chunks { chunks, chunk: Vec::with_capacity(CHUNK_BYTES) };
-            let done = export(&Self::readers(&journals), app, format, &mut to)
+            let wanted = to.wanted();
+            let done = export(&Self::readers(&journals), &app, format, &mut to, &wanted)
                 .and_then(|left_out| Ok(to.flush().map(|()| left_out)?));
-            let why = match done {
-                Ok(0) => return,
-                Ok(left_out) => {
-                    metrics::counter!("cohort_log_events_removed_total").increment(left_out);
-                    format!("{left_out} events were removed by retention before they were read")
-                }
-                Err(why) => why.to_string(),
-            };
-            // All clients notice a transfer that is not ended as one that is complete.
-            tracing::warn!(why, app = name, "the log was not exported in full");
-            to.fail(&why);
+            if let Err(why) = whole(done) {
+                tracing::warn!(%why, app = name, "the log was not exported in full");
+                to.fail(why);
+            }
         });
         let ending = if format == Format::Csv { "csv" } else { "parquet" };
         let disposition = format!("attachment; filename=\"{}.{ending}\"", view.name);
         let headers =
             [(header::CONTENT_TYPE, kind.to_owned()), (header::CONTENT_DISPOSITION, disposition)];
-        let body =
-            stream::unfold(received, async |mut received| Some((received.recv().await?, received)));
-        Ok((headers, Body::from_stream(body)).into_response())
+        Ok((headers, body_of(Bytes::new(), received)).into_response())
     }
 }
 
-/// Bytes on their way to somebody who reads.
-struct Chunks {
-    chunks: mpsc::Sender<Result<Bytes, io::Error>>,
-    chunk: Vec<u8>,
+/// What begins with these bytes and goes on as it is read.
+pub(super) fn body_of(first: Bytes, received: mpsc::Receiver<io::Result<Bytes>>) -> Body {
+    let first = stream::iter((!first.is_empty()).then_some(Ok(first)));
+    let next =
+        stream::unfold(received, async |mut received| Some((received.recv().await?, received)));
+    Body::from_stream(first.chain(next))
 }
 
-impl Chunks {
-    fn send(&self, chunk: Result<Bytes, io::Error>) -> io::Result<()> {
-        let gone = |_| io::Error::new(io::ErrorKind::BrokenPipe, "nobody reads any more");
-        self.chunks.blocking_send(chunk).map_err(gone)
-    }
-
-    fn fail(&self, why: &str) {
-        let _ = self.send(Err(io::Error::other(why.to_owned())));
-    }
-}
-
-impl Write for Chunks {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.chunk.extend_from_slice(bytes);
-        if self.chunk.len() >= CHUNK_BYTES {
-            self.flush()?;
+/// Whether all events were there to be read.
+pub(super) fn whole(done: Result<u64, JournalError>) -> io::Result<()> {
+    match done {
+        Ok(0) => Ok(()),
+        Ok(left_out) => {
+            metrics::counter!("cohort_log_events_removed_total").increment(left_out);
+            let why = format!("{left_out} events were removed by retention before they were read");
+            Err(io::Error::new(io::ErrorKind::StaleNetworkFileHandle, why))
         }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        if self.chunk.is_empty() {
-            return Ok(());
-        }
-        let chunk = std::mem::take(&mut self.chunk);
-        self.send(Ok(chunk.into()))
+        Err(why) => Err(io::Error::other(why.to_string())),
     }
 }

@@ -26,6 +26,7 @@ mod apps;
 mod body;
 mod decide;
 mod described;
+mod downloads;
 mod error;
 mod features;
 mod filter;
@@ -47,6 +48,7 @@ mod schemas;
 mod slate;
 mod strict;
 mod users;
+mod wanted;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -84,15 +86,12 @@ pub struct Service {
     hub: Hub,
     /// The journal; in a cluster those of all partitions.
     journals: Vec<Arc<dyn EventReader>>,
-    /// For each log that is being read: it takes a thread, of which there are not many.
-    exports: Arc<tokio::sync::Semaphore>,
+    /// Logs that are being read: each takes a thread, of which there are not many.
+    downloads: downloads::Downloads,
     demo: bool,
     /// Why the admin's keys could not be read when that was last tried.
     keys_trouble: Mutex<Option<String>>,
 }
-
-/// Logs that may be read at once.
-const MOST_EXPORTS: usize = 8;
 
 /// As handlers get it.
 type Shared = State<Arc<Service>>;
@@ -115,7 +114,7 @@ impl Service {
             openapi: std::sync::OnceLock::new(),
             hub: Hub::default(),
             journals,
-            exports: Arc::new(tokio::sync::Semaphore::new(MOST_EXPORTS)),
+            downloads: downloads::Downloads::default(),
             demo,
             keys_trouble: Mutex::default(),
         })

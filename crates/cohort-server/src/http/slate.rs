@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use cohort_features::{ContextFeatures, Given, UserFeatures};
+use cohort_features::{ContextFeatures, Features, Given, UserFeatures};
 use hashbrown::HashSet;
 use rand::TryRng;
 use rand::rngs::SysRng;
@@ -13,14 +13,15 @@ use utoipa::ToSchema;
 
 use super::access::Client;
 use super::body::{JsonBody, check_count, check_id};
-use super::decide::{Candidate, DecisionBody, Wanted, body_of, decisions_in, yes};
+use super::decide::{Candidate, DecisionBody, body_of, decisions_in, yes};
 use super::error::{ApiError, ErrorBody};
 use super::reward::{OutcomeOrError, RewardBody, RewardsBody, rewards_of};
 use super::strict::Strict;
+use super::wanted::{Wanted, leave_out};
 use super::{Service, Shared};
 use crate::auth::{Scopes, hex};
 use crate::engine::request::Slot;
-use crate::engine::{Refusal, Request};
+use crate::engine::{EXCLUDED_WORK, Refusal, Request};
 
 /// Places of one slate.
 pub(super) const MOST_SLOTS: usize = 64;
@@ -117,17 +118,30 @@ pub async fn slate(
         None => new_id()?,
     };
     let mut names = HashSet::new();
-    let wanted =
-        Wanted { items: body.items, filter: body.filter, exclude: body.exclude, k: body.k };
-    service.check_candidates(&app, &wanted, &body.slots)?;
+    let exclude = body.exclude.into();
+    let mut wanted = Wanted { items: body.items, filter: body.filter, exclude, k: body.k };
     let user_features = body.user_features.map(|user| Arc::new(user.0));
     let context = body.context.map(|context| Arc::new(context.0));
+    service.check_candidates(&app, &wanted, &body.slots, context.as_deref())?;
+    // Looked up once for all places.
+    let excluded = wanted.exclude.clone();
+    let excluded: HashSet<&str> = match body.slots.iter().any(|slot| wanted.lists(slot)) {
+        true => excluded.iter().collect(),
+        false => HashSet::new(),
+    };
+    if let Some(items) = wanted.items.as_mut().filter(|_| !excluded.is_empty()) {
+        let is_used = body.slots.iter().any(|slot| slot.items.is_none());
+        leave_out(items, &excluded).or_else(|why| if is_used { Err(why) } else { Ok(()) })?;
+    }
     let mut slots = Vec::with_capacity(body.slots.len());
-    for slot in body.slots {
+    for mut slot in body.slots {
         check_id("a slot's id", &slot.id, service.config.max_id_bytes)?;
         if !names.insert(slot.id.clone()) {
             let sentence = format!("the slot `{}` is there twice", slot.id);
             return Err(ApiError::new(422, "slot_twice", sentence));
+        }
+        if let Some(items) = slot.items.as_mut().filter(|_| !excluded.is_empty()) {
+            leave_out(items, &excluded)?;
         }
         let mut offer = service.wanted(wanted.of_slot(slot.items, slot.filter, slot.exclude)?)?;
         offer.user = user_features.clone();
@@ -153,6 +167,13 @@ pub async fn slate(
     Ok(Json(SlateAnswer { slate_id, slots: slots.collect::<Result<_, _>>()? }))
 }
 
+impl Wanted {
+    /// Whether a place has a list of candidates, its own or the shared one.
+    fn lists(&self, slot: &SlotBody) -> bool {
+        slot.items.is_some() || self.items.is_some()
+    }
+}
+
 impl Service {
     /// Refuses candidates that are too many, or too large, for all places together: each place has its own list of them.
     fn check_candidates(
@@ -160,22 +181,57 @@ impl Service {
         app: &str,
         wanted: &Wanted,
         slots: &[SlotBody],
+        context: Option<&Features>,
     ) -> Result<(), ApiError> {
         let listed =
             |slot: &SlotBody| slot.items.as_ref().or(wanted.items.as_ref()).map_or(0, Vec::len);
         let items: usize = slots.iter().map(listed).sum();
-        let (dim, limit) =
-            (self.engine.directory().app(app).map_or(0, |listed| listed.dim), self.config.max_work);
-        if (items as u64).saturating_mul((dim * dim) as u64) > limit {
-            return Err(Refusal::TooMuchWork { users: 1, items, dim, limit }.into());
+        let dim = self.engine.directory().app(app).map_or(0, |listed| listed.dim);
+        self.check_places(items, dim)?;
+        let mut excluded = wanted.exclude.len();
+        self.check_excluded(excluded)?;
+        for slot in slots {
+            self.check_excluded(wanted.exclude.len() + slot.exclude.len())?;
+            excluded += slot.exclude.len();
+            // What all share is left out of the catalogue for each.
+            excluded += if wanted.lists(slot) { 0 } else { wanted.exclude.len() };
+        }
+        let limit = self.config.max_work / EXCLUDED_WORK;
+        if excluded as u64 > limit {
+            let (places, found) = (slots.len(), excluded);
+            return Err(Refusal::TooMuchExcluded { places, found, limit }.into());
         }
         let shared: usize = wanted.items.iter().flatten().map(bytes_of).sum();
         let sharing = slots.iter().filter(|slot| slot.items.is_none()).count();
-        let (found, limit) = (shared.saturating_mul(sharing), COPIED * self.config.body_bytes);
+        // A place with features of its own has its own copy of the context.
+        let joined = slots.iter().filter(|slot| slot.features.is_some()).count();
+        let contexts = context.map_or(0, Features::bytes).saturating_mul(joined);
+        let filter = wanted.filter.as_ref().map_or(0, |filter| filter.0.to_string().len());
+        let copies = [shared.saturating_mul(sharing), contexts, filter.saturating_mul(slots.len())];
+        Ok(self.check_held(copies.into_iter().fold(0, usize::saturating_add))?)
+    }
+
+    /// Refuses so many candidates, all places of a slate together.
+    pub(super) fn check_places(&self, items: usize, dim: usize) -> Result<(), Refusal> {
+        let limit = self.config.max_work;
+        match (items as u64).saturating_mul((dim * dim) as u64) > limit {
+            true => Err(Refusal::TooMuchWork { users: 1, items, dim, limit }),
+            false => Ok(()),
+        }
+    }
+
+    /// How much memory what all places of a slate hold together may take.
+    pub(super) fn most_held(&self) -> usize {
+        COPIED * self.config.body_bytes
+    }
+
+    /// Refuses what would take so much memory, all places of a slate together.
+    pub(super) fn check_held(&self, found: usize) -> Result<(), Refusal> {
+        let limit = self.most_held();
         match found > limit {
             true => {
                 let (code, what) = ("too_much_held", "held for all places");
-                Err(Refusal::TooLarge { code, what, found, limit }.into())
+                Err(Refusal::TooLarge { code, what, found, limit })
             }
             false => Ok(()),
         }

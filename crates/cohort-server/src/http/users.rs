@@ -1,19 +1,26 @@
 //! One user: all that is known of it, and how that is forgotten.
 
-use axum::Json;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Shared;
 use super::access::Client;
 use super::apps::unexpected;
+use super::downloads::Chunks;
 use super::error::{ApiError, ErrorBody};
+use super::log::{body_of, whole};
 use super::path::Path;
 use crate::auth::Scopes;
 use crate::engine::{Answer, Request};
-use crate::export::rows;
+use crate::export::Table;
+use crate::export::rows::{self, ExportRow};
 use crate::insight::maker;
 use crate::insight::view::UserInsight;
 
@@ -48,7 +55,8 @@ pub struct UserDecision {
     pub reward: Option<f64>,
 }
 
-/// All that is known of a user: what was learned, and its decisions.
+/// All that is known of a user: what was learned, and its decisions. Of many decisions the answer is sent as it is made;
+/// where it cannot be completed the transfer is broken off, as that of the log. Nothing is known of whoever was forgotten.
 #[utoipa::path(get, path = "/v1/apps/{app}/users/{user}/export", tag = "insight",
     params(("app" = String, Path), ("user" = String, Path)),
     responses((status = 200, body = UserExport), (status = "4XX", body = ErrorBody),
@@ -57,45 +65,93 @@ pub async fn export(
     State(service): Shared,
     _: Client<{ Scopes::READ }>,
     Path((app, user)): Path<(String, String)>,
-) -> Result<Json<UserExport>, ApiError> {
+) -> Result<Response, ApiError> {
     let Answer::App(view) = service.engine.ask(Request::ShowApp { app: app.clone() }).await? else {
         return Err(unexpected());
     };
-    let permit = service.permit_to_read()?;
+    let permit = service.permit_to_read(&app)?;
     let labels = service.hub.labels(&app).await;
     let learned = maker::user(&service.engine, &app, &user, &labels).await?;
+    let is_known = learned.is_some();
     let (journals, whose) = (service.journals.clone(), user.clone());
-    let rows = tokio::task::spawn_blocking(move || {
+    let app = rows::App { name: app, settings: view.settings, learning: view.learning };
+    let (to, mut received) = service.chunks();
+    tokio::task::spawn_blocking(move || {
         let _permit = permit;
-        rows::of_user(
-            &super::Service::readers(&journals),
-            rows::App { name: app, settings: view.settings, learning: view.learning },
-            &whose,
-        )
+        let wanted = to.wanted();
+        let mut theirs = Theirs { to, is_first: true };
+        let readers = super::Service::readers(&journals);
+        let done = rows::of_user(&readers, &app, &whose, &mut theirs, &wanted);
+        let Theirs { mut to, is_first } = theirs;
+        let ended = whole(done).and_then(|()| match is_first && !is_known {
+            true => Err(io::Error::new(io::ErrorKind::NotFound, "nothing is known")),
+            false => to.write_all(b"]}").and_then(|()| to.flush()),
+        });
+        if let Err(why) = ended {
+            to.fail(why);
+        }
     });
-    let failed = |why: String| ApiError::new(500, "journal_unreadable", why);
-    let rows = rows.await.map_err(|why| failed(why.to_string()))?;
-    let (rows, left_out) = rows.map_err(|why| failed(why.to_string()))?;
-    if left_out > 0 {
-        let sentence =
-            format!("{left_out} events were removed by retention before they were read; try again");
-        return Err(ApiError::later(503, "log_removed", &sentence, 1));
+    // Whoever has few decisions is answered at once, or told why not; a longer answer is sent as it is made.
+    let patience = Duration::from_millis(service.config.request_timeout_ms / 2);
+    let first = match tokio::time::timeout(patience, received.recv()).await {
+        Err(_) if is_known => Bytes::new(),
+        Err(_) => first_of(received.recv().await, &user)?,
+        Ok(first) => first_of(first, &user)?,
+    };
+    let learned = serde_json::to_string(&learned)
+        .map_err(|why| ApiError::new(500, "bug", why.to_string()))?;
+    let mut head = Vec::from(format!("{{\"learned\":{learned},\"decisions\":["));
+    head.extend_from_slice(&first);
+    let headers = [(header::CONTENT_TYPE, "application/json")];
+    Ok((headers, body_of(head.into(), received)).into_response())
+}
+
+/// The first piece of an answer, or why there is none.
+fn first_of(first: Option<io::Result<Bytes>>, user: &str) -> Result<Bytes, ApiError> {
+    first.ok_or_else(unexpected)?.map_err(|why| match why.kind() {
+        io::ErrorKind::NotFound => {
+            let sentence = format!("nothing is known of user `{user}`");
+            ApiError::new(404, "user_unknown", sentence)
+        }
+        io::ErrorKind::StaleNetworkFileHandle => {
+            ApiError::later(503, "log_removed", &format!("{why}; try again"), 1)
+        }
+        _ => ApiError::new(500, "journal_unreadable", why.to_string()),
+    })
+}
+
+/// Decisions for a user on their way, one after the other.
+struct Theirs {
+    to: Chunks,
+    is_first: bool,
+}
+
+impl Table for Theirs {
+    fn add(&mut self, row: ExportRow) -> io::Result<()> {
+        if !std::mem::take(&mut self.is_first) {
+            self.to.write_all(b",")?;
+        }
+        let decision = UserDecision {
+            decision_id: row.made.id,
+            decided_ms: row.decided_ms,
+            item: row.made.ranking.first().to_owned(),
+            candidates: row.made.ranking.iter().map(str::to_owned).collect(),
+            probability: row.made.probability,
+            context: row.made.context.into(),
+            status: row.status.to_owned(),
+            reward: row.reward,
+        };
+        let decision = serde_json::to_vec(&decision)?;
+        self.to.write_all(&decision)
     }
-    if learned.is_none() && rows.is_empty() {
-        let sentence = format!("nothing is known of user `{user}`");
-        return Err(ApiError::new(404, "user_unknown", sentence));
+
+    fn wants_features(&self) -> bool {
+        false
     }
-    let decisions = rows.into_iter().map(|row| UserDecision {
-        decision_id: row.made.id,
-        decided_ms: row.decided_ms,
-        item: row.made.ranking.first().to_owned(),
-        candidates: row.made.ranking.iter().map(str::to_owned).collect(),
-        probability: row.made.probability,
-        context: row.made.context.into(),
-        status: row.status.to_owned(),
-        reward: row.reward,
-    });
-    Ok(Json(UserExport { learned, decisions: decisions.collect() }))
+
+    fn finish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Forget a user: all that was learned of it, and its decisions that wait. Snapshots and the journal

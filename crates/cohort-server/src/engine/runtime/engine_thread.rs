@@ -45,6 +45,18 @@ pub(super) struct EngineThread {
 /// After how long a snapshot that failed is tried again, unless they are written more often anyway.
 const SNAPSHOT_RETRY: Duration = Duration::from_secs(60);
 
+/// What a nanosecond of work is in the units of [`Request::work`].
+const WORK_IN_NANOSECOND: u64 = 3;
+
+/// Work that was not in the price: JSON with many interactions, a filter of a large catalogue, many items to register
+/// cost what they cost. What is little, or little more than expected, does not count.
+fn surplus(price: u64, took: Duration) -> u64 {
+    let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+    let spent = nanoseconds.saturating_mul(WORK_IN_NANOSECOND);
+    let surplus = spent.saturating_sub(price.saturating_mul(2));
+    if surplus > SMALL_WORK { surplus } else { 0 }
+}
+
 /// What is done in one group, by the size of requests.
 #[derive(Default)]
 struct Work {
@@ -158,13 +170,18 @@ impl EngineThread {
         while let Next::Do(message, cost) = next {
             match message {
                 // Whoever asked has gone or waited too long: nobody would read the answer.
-                Message::Ask(_, reply) if reply.is_closed() => {
+                Message::Ask(request, reply) if reply.is_closed() && !request.goes_on() => {
                     metrics::counter!("cohort_requests_abandoned_total").increment(1);
                 }
                 Message::Ask(request, reply) => {
-                    work.add(cost.work);
                     let administers = request.administers();
+                    let (app, began) = (request.app().map(str::to_owned), Instant::now());
                     let answer = self.engine.handle(now_ms, request, &mut batch.group);
+                    let surplus = surplus(cost.work, began.elapsed());
+                    work.add(cost.work + surplus);
+                    if let Some(app) = app.filter(|_| surplus > 0) {
+                        self.queue.charge(app, surplus);
+                    }
                     if administers && answer.is_ok() {
                         batch.directory = Some(Arc::new(Directory::of(self.engine.state())));
                     }
@@ -294,5 +311,17 @@ impl EngineThread {
                 self.engine.refit_is_lost(&gone.0.app);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_longer_than_its_price_counts_as_what_it_is() {
+        assert_eq!(surplus(10_000, Duration::from_micros(50)), 0);
+        assert_eq!(surplus(1_000_000, Duration::from_micros(600)), 0);
+        assert_eq!(surplus(10_000, Duration::from_millis(10)), 29_980_000);
     }
 }

@@ -205,6 +205,10 @@ impl Handle {
         self.refuse_if_scarce(&request)?;
         let (reply, answer) = oneshot::channel();
         let cost = Cost { work: request.work(dim), bytes: request.bytes() };
+        if request.goes_on() {
+            let own = self.queue.push_always(app, cost, Message::Ask(request, reply));
+            return own.map(|()| answer).map_err(|_| self.gone());
+        }
         self.queue.push(app, cost, Message::Ask(request, reply)).map_err(|why| match why {
             NotTaken::Full => Refusal::Overloaded,
             NotTaken::Gone => self.gone(),

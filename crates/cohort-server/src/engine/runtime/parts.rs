@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use super::super::items::Registering;
+use super::super::slate::Filling;
 use super::super::{Answer, Request};
 
 /// Work of one part, in the units of [`Request::work`]: some tenths of a millisecond.
@@ -45,6 +47,28 @@ pub(super) fn parts(request: Request, dim: usize) -> Parts {
             let each = each(decisions.len());
             Box::new(cut(decisions, each).map(part))
         }
+        Request::Slate { app, user, slots, explain } => {
+            let places = 0..slots.len();
+            let filling = Arc::new(Filling::new(user, slots, explain));
+            Box::new(places.map(move |at| {
+                let (app, filling) = (app.clone(), filling.clone());
+                Request::SlatePart { app, filling, at }
+            }))
+        }
+        Request::RegisterItems { app, items } => {
+            let (all, each) = (items.len(), each(items.len()));
+            let put = Arc::new(Registering::new(items));
+            let steps = [false, true].into_iter();
+            Box::new(steps.flat_map(move |registers| {
+                let (app, put) = (app.clone(), put.clone());
+                // Looking at them costs less.
+                let each = if registers { each } else { 4 * each };
+                (0..all).step_by(each).map(move |from| {
+                    let (app, put, part) = (app.clone(), put.clone(), from..all.min(from + each));
+                    Request::RegisterPart { app, put, part, registers }
+                })
+            }))
+        }
         other => Box::new(std::iter::once(other)),
     }
 }
@@ -76,7 +100,9 @@ pub(super) fn together(before: Option<Answer>, next: Answer) -> Answer {
 mod tests {
     use super::*;
     use crate::engine::Refusal;
+    use crate::engine::items::ListedItem;
     use crate::engine::request::{ForUser, Offer};
+    use cohort_features::Given;
 
     #[test]
     fn a_large_request_is_cut_and_a_small_one_is_not() {
@@ -106,6 +132,23 @@ mod tests {
         assert_eq!(all.count(), 1000usize.div_ceil(13));
         assert_eq!(parts(Request::ListApps, 1000).count(), 1);
     }
+
+    #[test]
+    fn many_items_are_all_looked_at_before_the_first_is_registered() {
+        let item = |at: usize| ListedItem::new(at.to_string(), Given::Vector(vec![0.0; 64]));
+        let app = "shop".to_owned();
+        let items = (0..5000).map(item).collect();
+        let mut covered = [0, 0];
+        for part in parts(Request::RegisterItems { app, items }, 64) {
+            assert!(part.work(64) <= PART_WORK + 10_000, "{}", part.work(64));
+            let Request::RegisterPart { part, registers, .. } = part else { panic!("another") };
+            assert!(!registers || covered[0] == 5000);
+            assert_eq!(covered[usize::from(registers)], part.start);
+            covered[usize::from(registers)] = part.end;
+        }
+        assert_eq!(covered, [5000, 5000]);
+    }
+
     #[test]
     fn answers_of_parts_are_told_together_in_their_order() {
         let refused = |limit: usize| Refusal::TooManyUsers { limit };

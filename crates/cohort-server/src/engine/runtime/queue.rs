@@ -3,7 +3,8 @@
 //!
 //! Turns are by deficit (deficit round robin): an app whose turn it is may bring as much work as it
 //! has credit; one whose next request is larger gets credit and waits for its next turn. An app that
-//! has nothing waiting has no credit either.
+//! has nothing waiting has no credit either. What a request costs is estimated before it is done; where it took
+//! much longer its app owes the rest, and pays before its next request.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -37,6 +38,8 @@ struct Waiting {
     queues: HashMap<String, AppQueue>,
     /// Apps that have something waiting, the next one first.
     turns: VecDeque<String>,
+    /// Work that was done for apps and was not in the price.
+    debts: HashMap<String, u64>,
     count: usize,
     bytes: usize,
     /// No more will come.
@@ -99,7 +102,12 @@ impl Queue {
 
     /// Takes a message of the service itself, always.
     pub fn push_own(&self, app: &str, message: Message) -> Result<(), NotTaken> {
-        self.add(self.locked(), app, Cost::default(), message)
+        self.push_always(app, Cost::default(), message)
+    }
+
+    /// Takes a message that ends what was begun, however many wait.
+    pub fn push_always(&self, app: &str, cost: Cost, message: Message) -> Result<(), NotTaken> {
+        self.add(self.locked(), app, cost, message)
     }
 
     fn add(
@@ -137,6 +145,13 @@ impl Queue {
             None if waiting.stops => Next::Stop,
             None => Next::Nothing,
         }
+    }
+
+    /// More was done for an app than was expected.
+    pub fn charge(&self, app: String, work: u64) {
+        let mut waiting = self.locked();
+        let debt = waiting.debts.entry(app).or_default();
+        *debt = debt.saturating_add(work).min(TURN * MOST_TURNS);
     }
 
     /// No more is taken; what waits is still done.
@@ -177,16 +192,23 @@ impl Waiting {
 
     fn take(&mut self) -> Option<(Cost, Message)> {
         loop {
-            let app_queue = self.queues.get_mut(self.turns.front()?)?;
+            let app = self.turns.front()?;
+            let app_queue = self.queues.get_mut(app)?;
             let (cost, _) = app_queue.messages.front()?;
-            let price = cost.work.min(TURN * MOST_TURNS);
-            // Whoever is alone need not wait for its turn.
-            if app_queue.credit < price && self.turns.len() > 1 {
+            let debt = self.debts.get(app).copied().unwrap_or(0);
+            let price = cost.work.min(TURN * MOST_TURNS) + debt;
+            // Whoever is alone need not wait for its turn, and owes nobody anything.
+            if self.turns.len() == 1 {
+                self.debts.clear();
+            } else if app_queue.credit < price {
                 app_queue.credit += TURN;
                 self.turns.rotate_left(1);
                 continue;
             }
             app_queue.credit = app_queue.credit.saturating_sub(price);
+            if debt > 0 {
+                self.debts.remove(app);
+            }
             let taken = app_queue.messages.pop_front();
             if app_queue.messages.is_empty() {
                 let app = self.turns.pop_front()?;
@@ -235,6 +257,26 @@ mod tests {
         let large_before = order[..last_small].iter().filter(|app| *app == "large").count();
         assert!(large_before <= 1, "{large_before} large ones were done before all small ones");
         assert_eq!(order.len(), 200);
+    }
+
+    #[test]
+    fn work_that_was_not_expected_is_paid_before_more_is_done() {
+        let queue = Queue::new(1000);
+        let push = |app: &str, count: usize| {
+            (0..count).for_each(|_| queue.push(app, with(1000), message(app)).unwrap());
+        };
+        push("large", 10);
+        assert_eq!(app_of(queue.next(Duration::ZERO)).unwrap().0, "large");
+        queue.charge("large".to_owned(), 40 * TURN);
+        push("small", 200);
+        let next = || app_of(queue.next(Duration::ZERO)).map(|(app, _)| app);
+        let first: Vec<_> = (0..200).filter_map(|_| next()).collect();
+        assert!(first.iter().all(|app| app == "small"), "{first:?}");
+        // Whoever is alone is served, and owes nothing any more.
+        assert_eq!(std::iter::from_fn(next).count(), 9);
+        push("large", 1);
+        push("small", 1);
+        assert_eq!(next().as_deref(), Some("large"));
     }
 
     #[test]

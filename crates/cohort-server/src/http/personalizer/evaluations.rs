@@ -9,6 +9,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
 
 use super::configuration::Kept;
 use super::error::DialectError;
@@ -89,6 +90,10 @@ impl crate::export::Table for Judged {
             self.random.add(1.0 / (candidates as f64 * p), reward);
         }
         Ok(())
+    }
+
+    fn wants_features(&self) -> bool {
+        false
     }
 
     fn finish(&mut self) -> std::io::Result<()> {
@@ -209,14 +214,18 @@ impl Service {
         let view = *self.view(&asked.app).await?;
         let (settings, learning) = (view.settings, view.learning);
         let app = rows::App { name: asked.app.clone(), settings, learning };
-        let permit = self.permit_to_read().map_err(|why| DialectError::from_api(why, BAD))?;
+        let permit =
+            self.permit_to_read(&asked.app).map_err(|why| DialectError::from_api(why, BAD))?;
         let journals = self.journals.clone();
+        // Dropped with whoever asked.
+        let (gone, _here) = oneshot::channel::<()>();
         let read = tokio::task::spawn_blocking(move || {
             let _permit = permit;
             let (online, random) = Default::default();
             let mut judged = Judged { from_ms, to_ms, online, random };
             // Decisions that retention removes meanwhile are not judged, as those before them.
-            rows::fold(&Self::readers(&journals), app, &mut judged).map(|_| judged)
+            let wanted = || !gone.is_closed();
+            rows::fold(&Self::readers(&journals), &app, &mut judged, &wanted).map(|_| judged)
         });
         let judged = read.await.map_err(|_| bug())?.map_err(|why| {
             DialectError::new(500, "InternalServerError", format!("the log is not read: {why}"))

@@ -3,6 +3,7 @@
 //! | file | question it answers |
 //! | --- | --- |
 //! | `rank` | what to show, in one place or in several? |
+//! | `offered` | what is offered in each place? |
 //! | `events` | what came of it? |
 //! | `configuration` | how is the loop set? |
 //! | `model` | how does what was learned get out and in; what is in the log? |
@@ -18,6 +19,7 @@ mod error;
 mod evaluations;
 mod events;
 mod model;
+mod offered;
 mod rank;
 mod time;
 mod vector;
@@ -41,7 +43,7 @@ use super::Service;
 use super::access::Who;
 use super::body::{check_is_json, read};
 use super::error::ApiError;
-use super::large::{Received, receive};
+use super::large::{Received, SMALL_BYTES, receive};
 use super::path::Path;
 use crate::auth::hex;
 use crate::engine::request::AppView;
@@ -193,6 +195,11 @@ impl FromRequest<Arc<Service>> for Sent {
 }
 
 impl Sent {
+    /// Whether what is made of it is made apart, as it is read.
+    fn is_large(&self) -> bool {
+        self.0.as_ref().is_ok_and(|(_, received)| received.bytes.len() > SMALL_BYTES)
+    }
+
     fn received(self, code: &'static str) -> Result<(bool, Received), DialectError> {
         self.0.map_err(|why| DialectError::from_api(why, code))
     }

@@ -5,22 +5,22 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use cohort_features::{Features, Side};
 use hashbrown::HashSet;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::error::DialectError;
 use super::events::slot_decision;
-use super::vector::Encoded;
+use super::offered::{Asked, Place};
 use super::{Loop, Sent, bug, check_id, new_id};
 use crate::auth::Scopes;
-use crate::engine::request::{ForUser, Made, Offer, Slot as Place};
+use crate::engine::request::{ForUser, Made, Offer, Slot};
 use crate::engine::{Answer, Request};
 use crate::http::Service;
+use crate::http::slate::MOST_SLOTS;
 use crate::http::strict::Strict;
 
-const BAD: &str = "InvalidRankRequest";
+pub(super) const BAD: &str = "InvalidRankRequest";
 
 /// Who is meant where nobody is named: then everybody is one user.
 const EVERYBODY: &str = "everybody";
@@ -31,9 +31,9 @@ const USER_HEADER: &str = "x-cohort-user";
 /// What can be shown.
 #[derive(Deserialize)]
 pub struct Action {
-    id: String,
+    pub(super) id: String,
     #[serde(default)]
-    features: Strict,
+    pub(super) features: Strict,
 }
 
 /// A rank as it is sent.
@@ -51,7 +51,7 @@ pub struct RankRequest {
 /// One place of several.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Slot {
+pub struct SentSlot {
     id: String,
     #[serde(default)]
     features: Strict,
@@ -66,7 +66,7 @@ pub struct SlotsRequest {
     #[serde(default)]
     context_features: Strict,
     actions: Vec<Action>,
-    slots: Vec<Slot>,
+    slots: Vec<SentSlot>,
     event_id: Option<String>,
     defer_activation: Option<bool>,
 }
@@ -78,28 +78,30 @@ pub async fn rank(
     headers: HeaderMap,
     sent: Sent,
 ) -> Result<(StatusCode, Json<Value>), DialectError> {
+    let is_large = sent.is_large();
     let sent: RankRequest = sent.json(BAD).await?;
     service.check_actions(&sent.actions)?;
     let user = service.user_in(&headers, &sent.context_features.0)?;
-    let excluded: HashSet<&str> =
-        sent.excluded_actions.iter().flatten().map(String::as_str).collect();
-    let offered: Vec<&Action> =
-        sent.actions.iter().filter(|action| !excluded.contains(action.id.as_str())).collect();
+    let ids: Vec<String> = sent.actions.iter().map(|action| action.id.clone()).collect();
+    let excluded: HashSet<String> = sent.excluded_actions.into_iter().flatten().collect();
+    let offered: Vec<usize> = (0..ids.len()).filter(|at| !excluded.contains(&ids[*at])).collect();
     if offered.is_empty() {
         let sentence = "all actions are excluded: there is nothing left to show";
         return Err(DialectError::bad(BAD, sentence));
     }
     let event = event_of(sent.event_id)?;
-    let context = [&sent.context_features.0];
-    let offer = service.offer_of(&asked.app, &offered, &context)?;
     let shown = !sent.defer_activation.unwrap_or(false);
+    let places = vec![Place { offered, features: None }];
+    let context = sent.context_features.0;
+    let asked_for = Asked { actions: sent.actions, context, places, is_large };
+    let offer = service.offers(&asked.app, asked_for).await?.pop().ok_or_else(bug)?;
     let made = service.make(&asked.app, offer, user, event, shown).await?;
     let probabilities = probabilities(&made);
     // Actions that are excluded keep their places.
     let mut ranked = made.ranking.iter().zip(&probabilities);
-    let ranking: Vec<Value> = (sent.actions.iter())
-        .filter_map(|action| match excluded.contains(action.id.as_str()) {
-            true => Some(json!({"id": action.id, "probability": 0.0})),
+    let ranking: Vec<Value> = (ids.iter())
+        .filter_map(|action| match excluded.contains(action) {
+            true => Some(json!({"id": action, "probability": 0.0})),
             false => ranked.next().map(|(id, p)| json!({"id": id, "probability": p})),
         })
         .collect();
@@ -118,29 +120,38 @@ pub async fn rank_slots(
     headers: HeaderMap,
     sent: Sent,
 ) -> Result<(StatusCode, Json<Value>), DialectError> {
+    let is_large = sent.is_large();
     let sent: SlotsRequest = sent.json(BAD).await?;
     service.check_actions(&sent.actions)?;
     check_slots(&sent)?;
     let user = service.user_in(&headers, &sent.context_features.0)?;
-    let event = event_of(sent.event_id.clone())?;
+    let event = event_of(sent.event_id)?;
     let shown = !sent.defer_activation.unwrap_or(false);
     // All places are read before any is filled: a slate that is refused leaves nothing behind.
+    let mut names = Vec::with_capacity(sent.slots.len());
     let mut places = Vec::with_capacity(sent.slots.len());
-    for slot in &sent.slots {
+    for slot in sent.slots {
         let excluded: HashSet<&str> =
             slot.excluded_actions.iter().flatten().map(String::as_str).collect();
-        let free = |action: &&Action| !excluded.contains(action.id.as_str());
-        let mut offered: Vec<&Action> = sent.actions.iter().filter(free).collect();
+        let id = |at: usize| sent.actions[at].id.as_str();
+        let mut offered: Vec<usize> =
+            (0..sent.actions.len()).filter(|at| !excluded.contains(id(*at))).collect();
         // The first is what is shown where the policy does not decide.
-        offered.sort_by_key(|action| action.id != slot.baseline_action);
-        let context = [&sent.context_features.0, &slot.features.0];
-        let offer = service.offer_of(&asked.app, &offered, &context)?;
-        let decision = slot_decision(&event, &slot.id);
-        places.push(Place { id: slot.id.clone(), decision, offer });
+        offered.sort_by_key(|at| id(*at) != slot.baseline_action);
+        names.push(slot.id);
+        places.push(Place { offered, features: Some(slot.features.0) });
     }
-    let made = service.fill(asked.app, places, user, shown).await?;
-    let slots: Vec<Value> = (sent.slots.iter().zip(&made))
-        .map(|(slot, made)| json!({"id": slot.id, "rewardActionId": made.ranking.first()}))
+    let context = sent.context_features.0;
+    let asked_for = Asked { actions: sent.actions, context, places, is_large };
+    let offers = service.offers(&asked.app, asked_for).await?;
+    let places = names.iter().zip(offers).map(|(id, offer)| Slot {
+        id: id.clone(),
+        decision: slot_decision(&event, id),
+        offer,
+    });
+    let made = service.fill(asked.app, places.collect(), user, shown).await?;
+    let slots: Vec<Value> = (names.iter().zip(&made))
+        .map(|(id, made)| json!({"id": id, "rewardActionId": made.ranking.first()}))
         .collect();
     Ok((StatusCode::CREATED, Json(json!({"slots": slots, "eventId": event}))))
 }
@@ -165,6 +176,10 @@ fn check_slots(sent: &SlotsRequest) -> Result<(), DialectError> {
     let bad = |sentence: String| Err(DialectError::bad(BAD, sentence));
     if sent.slots.is_empty() {
         return bad("slots: expected one or more".to_owned());
+    }
+    if sent.slots.len() > MOST_SLOTS {
+        let found = sent.slots.len();
+        return bad(format!("{found} slots: expected 1 to {MOST_SLOTS}"));
     }
     if sent.slots.len() > sent.actions.len() {
         let (slots, actions) = (sent.slots.len(), sent.actions.len());
@@ -239,45 +254,6 @@ impl Service {
         Ok(user)
     }
 
-    fn offer_of(
-        &self,
-        app: &str,
-        actions: &[&Action],
-        context: &[&Value],
-    ) -> Result<Offer, DialectError> {
-        let directory = self.engine.directory();
-        let Some(listed) = directory.app(app) else {
-            let sentence = format!("there is no app `{app}`");
-            return Err(DialectError::new(404, "ResourceNotFound", sentence));
-        };
-        let bad = |why: String| DialectError::bad(BAD, why);
-        let ids: Vec<String> = actions.iter().map(|action| action.id.clone()).collect();
-        if listed.takes_json {
-            let read = |side: Side, value: &Value| {
-                Features::of(side, value).map_err(|why| bad(why.to_string()))
-            };
-            let mut offer = Offer::new(ids, vec![None; actions.len()]);
-            for action in actions {
-                let features = read(Side::Item, &action.features.0)?;
-                offer.described.push(Some(Arc::new(features)));
-            }
-            let mut around = Features::default();
-            for part in context {
-                around = around.joined(&read(Side::Context, part)?);
-            }
-            offer.context = Some(Arc::new(around));
-            return Ok(offer);
-        }
-        let dim = listed.dim;
-        let context = Encoded::of("context", context).map_err(bad)?;
-        let vector = |action: &&Action| {
-            let item = Encoded::of("action", &[&action.features.0]).map_err(bad)?;
-            Ok(Some(item.vector(&context, dim)))
-        };
-        let features = actions.iter().map(vector).collect::<Result<Vec<_>, DialectError>>()?;
-        Ok(Offer::new(ids, features))
-    }
-
     async fn make(
         &self,
         app: &str,
@@ -300,7 +276,7 @@ impl Service {
     async fn fill(
         &self,
         app: String,
-        slots: Vec<Place>,
+        slots: Vec<Slot>,
         user: String,
         shown: bool,
     ) -> Result<Vec<Made>, DialectError> {

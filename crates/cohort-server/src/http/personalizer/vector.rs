@@ -9,13 +9,15 @@ use xxhash_rust::xxh3::xxh3_64;
 const MOST_DEPTH: usize = 16;
 /// Features of one action or of the context.
 const MOST_FEATURES: usize = 4096;
+/// Products of features of one action and of its context: as many as in an app that takes JSON.
+const MOST_PAIRS: usize = 16_384;
 
 /// Features of an object: hashes of what they are called, and how much there is of each.
 pub struct Encoded(Vec<(u64, f64)>);
 
 impl Encoded {
     /// Of objects, or lists of objects.
-    pub fn of(what: &str, objects: &[&Value]) -> Result<Self, String> {
+    pub fn of(what: &str, objects: &[Value]) -> Result<Self, String> {
         let mut encoded = Self(Vec::new());
         for object in objects {
             encoded.read(what, object, 0)?;
@@ -59,13 +61,33 @@ impl Encoded {
             }
         }
         match self.0.len() > MOST_FEATURES {
-            true => Err(format!("features: more than {MOST_FEATURES} in one object")),
+            true => Err(too_many()),
             false => Ok(()),
         }
     }
 
     fn add(&mut self, name: &str, amount: f64) {
         self.0.push((xxh3_64(name.as_bytes()), amount));
+    }
+
+    /// These and others.
+    pub fn joined(&self, other: &Self) -> Result<Self, String> {
+        let both: Vec<_> = self.0.iter().chain(&other.0).copied().collect();
+        match both.len() > MOST_FEATURES {
+            true => Err(too_many()),
+            false => Ok(Self(both)),
+        }
+    }
+
+    /// How many products a vector of these in a context is made of.
+    pub fn pairs(&self, context: &Self) -> Result<usize, String> {
+        match self.0.len().saturating_mul(context.0.len()) {
+            pairs if pairs > MOST_PAIRS => Err(format!(
+                "features: {pairs} products of the features of one action and of its context, and {MOST_PAIRS} are \
+                 worked out: send fewer features of either"
+            )),
+            pairs => Ok(pairs),
+        }
     }
 
     /// The vector of an action in a context: a constant, its features, and their products with those of
@@ -92,4 +114,8 @@ impl Encoded {
         }
         vector
     }
+}
+
+fn too_many() -> String {
+    format!("features: more than {MOST_FEATURES} in one object")
 }

@@ -158,9 +158,13 @@ impl App {
     }
 
     /// The items that match a filter and are not excluded.
-    pub fn select(&mut self, filter: Option<&Filter>, excluded: &[String]) -> Selection {
+    pub fn select<'a>(
+        &mut self,
+        filter: Option<&Filter>,
+        excluded: impl Iterator<Item = &'a str>,
+    ) -> Selection {
         let index = self.index();
-        let excluded = excluded.iter().filter_map(|id| index.slots.find(id));
+        let excluded = excluded.filter_map(|id| index.slots.find(id));
         let excluded = excluded.map(|slot| slot as u32);
         let bits = filter::select(filter, &index.columns, index.matrix.present(), excluded);
         let count = bits::count(&bits);
