@@ -31,6 +31,7 @@ pub mod history;
 pub mod items;
 mod limits;
 mod lookup;
+mod matching;
 pub mod recent;
 pub mod recovery;
 mod refits;
