@@ -123,3 +123,74 @@ fn an_app_says_at_its_creation_what_is_learned_when_nobody_answers() {
     let (status, _) = service.send("PATCH", "/v1/apps/silent", &json!({"mode": "offline"}));
     assert_eq!(status, 400);
 }
+
+#[test]
+fn an_action_is_in_no_two_slots_also_where_slots_of_an_event_come_later() {
+    let service = Running::start();
+    let base = "/personalizer/v1.0/multislot/rank";
+    let slot = |id: &str, baseline: &str| json!({"id": id, "baselineAction": baseline});
+    let (one, two) = (slot("s1", "News"), slot("s2", "Sports"));
+    let three = slot("s3", "Entertainment");
+    for event in 0..40 {
+        let rank = |slots: &[&Value]| {
+            let body =
+                json!({"actions": actions(), "slots": slots, "eventId": format!("e{event}")});
+            let (status, said) = service.send("POST", base, &body);
+            assert_eq!(status, 201, "{said}");
+            let slots = said["slots"].as_array().unwrap().iter();
+            slots
+                .map(|slot| slot["rewardActionId"].as_str().unwrap().to_owned())
+                .collect::<Vec<_>>()
+        };
+        let first = rank(&[&one]);
+        let both = rank(&[&two, &one]);
+        assert_eq!(both[1], first[0], "what was shown stays");
+        assert_ne!(both[0], both[1]);
+        // As many slots as actions: the only one that is left goes to the third.
+        let all = rank(&[&three, &two, &one]);
+        assert_eq!(all[1..], both);
+        assert!(!both.contains(&all[0]));
+    }
+}
+
+#[test]
+fn an_event_that_was_ranked_is_told_as_it_was_whatever_is_excluded_now() {
+    let service = Running::start();
+    let rank = |body: &Value| {
+        let (status, said) = service.send("POST", "/personalizer/v1.0/rank", body);
+        assert_eq!(status, 201, "{said}");
+        said
+    };
+    let told = |said: &Value| -> Vec<(String, f64)> {
+        let ranking = said["ranking"].as_array().unwrap().iter();
+        let one = |of: &Value| {
+            (of["id"].as_str().unwrap().to_owned(), of["probability"].as_f64().unwrap())
+        };
+        ranking.map(one).collect()
+    };
+    for event in 0..10 {
+        let mut body = json!({"actions": actions(), "eventId": format!("e{event}"),
+            "excludedActions": ["News"]});
+        let first = rank(&body);
+        let shown = first["rewardActionId"].clone();
+        for excluded in [json!([shown]), json!([]), json!(["Sports"]), json!(["News", "Sports"])] {
+            body["excludedActions"] = excluded;
+            let again = rank(&body);
+            assert_eq!(again["rewardActionId"], shown);
+            let (before, ranking) = (told(&first), told(&again));
+            assert_eq!(before[0], ("News".to_owned(), 0.0));
+            assert_eq!(ranking[0], before[0]);
+            let ids: std::collections::BTreeSet<&String> =
+                ranking.iter().map(|(id, _)| id).collect();
+            assert_eq!((ranking.len(), ids.len()), (3, 3), "{again}");
+            assert!((ranking.iter().map(|(_, p)| p).sum::<f64>() - 1.0).abs() < 1e-9);
+            assert!(ranking.iter().any(|(id, p)| *id == shown && *p > 0.0));
+        }
+        // Nor does it matter which actions come with it.
+        let few =
+            json!({"actions": [{"id": "Weather"}, {"id": "News"}], "eventId": format!("e{event}")});
+        let again = rank(&few);
+        assert_eq!(again["rewardActionId"], shown);
+        assert_eq!(told(&again).iter().filter(|(_, p)| *p == 0.0).count(), 2, "{again}");
+    }
+}
