@@ -40,7 +40,7 @@ pub struct Decision {
     pub status: Status,
     /// Rewards that have come and are learned as one when the window ends.
     pub gathered: Vec<f64>,
-    /// Whether the policy would have chosen the same, where it only watched.
+    /// Whether the imitator would have chosen the same, where the policy only watched.
     pub agreed: Option<bool>,
 }
 
@@ -196,7 +196,7 @@ impl Decisions {
         }
     }
 
-    /// Keeps whether the policy would have chosen the same.
+    /// Keeps whether the imitator would have chosen the same.
     pub fn set_agreed(&mut self, id: &str, agreed: bool) {
         if let Some(decision) = self.get_mut(id) {
             decision.agreed = Some(agreed);

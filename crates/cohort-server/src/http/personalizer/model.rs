@@ -163,3 +163,32 @@ impl Service {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Event, What};
+    use crate::journal::Visit;
+
+    /// A journal whose beginning was removed: what is left, with its times.
+    struct Left(Vec<u64>);
+
+    impl EventReader for Left {
+        fn read(&self, visit: &mut Visit) -> Result<u64, JournalError> {
+            for (number, at_ms) in self.0.iter().enumerate() {
+                assert_eq!(number, 0, "no more is read than is needed");
+                let mut bytes = Vec::new();
+                Event { app: "a".to_owned(), at_ms: *at_ms, what: What::TimePassed }
+                    .encode(&mut bytes);
+                visit(1000 + number as u64, &bytes)?;
+            }
+            Ok(0)
+        }
+    }
+
+    #[test]
+    fn a_log_begins_with_what_is_left_of_it() {
+        assert_eq!(first_time(&Left(vec![500, 700])).unwrap(), Some(500));
+        assert_eq!(first_time(&Left(Vec::new())).unwrap(), None);
+    }
+}
