@@ -103,6 +103,7 @@ impl Evaluate {
             "log": self.log.display().to_string(),
             "rows": log.rows.len(),
             "unrewarded": log.unrewarded,
+            "unknown_choices": log.unknown_choices,
             "items": log.items.len(),
             "users": log.users.len(),
             "policies": evaluations,
@@ -111,11 +112,18 @@ impl Evaluate {
     }
 
     fn as_table(&self, log: &Log, evaluations: &[Evaluation]) -> String {
+        let unknown = match log.unknown_choices {
+            0 => String::new(),
+            count => format!(
+                ", and {count} of which it is not known among how many items they were made"
+            ),
+        };
         let mut text = format!(
-            "{}: {} decisions with a reward ({} without left out), {} items, {} users\n\n",
+            "{}: {} decisions with a reward ({} without left out{}), {} items, {} users\n\n",
             self.log.display(),
             log.rows.len(),
             log.unrewarded,
+            unknown,
             log.items.len(),
             log.users.len()
         );

@@ -81,6 +81,7 @@ impl Sent {
             self.without_reward += 1;
             return;
         };
+        let among = decision.actions.len();
         let Some((item, features)) = decision.actions.into_iter().nth(decision.chosen) else {
             return;
         };
@@ -92,6 +93,7 @@ impl Sent {
             "context": decision.context,
             "reward": reward,
             "probability": decision.probability.unwrap_or(1.0),
+            "among": among,
             "decision_id": decision.event,
         }));
     }

@@ -46,6 +46,7 @@ pub fn evaluate(
         Ok(json!({
             "rows": log.rows.len(),
             "unrewarded": log.unrewarded,
+            "unknown_choices": log.unknown_choices,
             "items": log.items.len(),
             "users": log.users.len(),
             "policies": policies,

@@ -7,6 +7,7 @@ import importlib
 import pathlib
 import pkgutil
 import re
+import subprocess
 import textwrap
 
 import nbformat
@@ -76,7 +77,7 @@ def test_the_client_does_what_the_document_says(start_service):
     assert not names["slate"]["top"].fallback and names["client"].show_app()["rewards"] == 5
 
 
-def test_ten_minutes_are_as_the_document_says(start_service, tmp_path, monkeypatch, capsys):
+def test_ten_minutes_are_as_the_document_says(start_service, command, tmp_path, monkeypatch, capsys):
     """Block by block; only where the service is differs."""
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs/ten-minutes.md").read_text()
@@ -88,3 +89,17 @@ def test_ten_minutes_are_as_the_document_says(start_service, tmp_path, monkeypat
         exec(compile(block, "docs/ten-minutes.md", "exec"), names)
     said = capsys.readouterr().out
     assert "12 items" in said and "600 rewards learned" in said
+    # And in the terminal, word by word.
+    shell = re.findall(r"```sh\n(.*?)```", text, flags=re.DOTALL)
+    words = [line.partition("#")[0].split() for block in shell for line in block.splitlines()]
+    assert ["pip", "install", "."] in words and ["cohort", "serve", "--data-dir", "shop-data"] in words
+    insights = [line for line in words if line[:2] == ["cohort", "insight"]]
+    assert len(insights) == 2
+    for line in insights:
+        done = subprocess.run([command, *line[1:], "--url", url], capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode == 0, done.stderr
+    judged = cohort.evaluate("log.csv", ["logged", "random"])
+    assert judged.rows >= 3600 and judged.unknown_choices == 0
+    # The file's rows are learned, and are no decisions of the policy.
+    curve = names["client"].insight()["curve"]
+    assert curve["policy"]["count"] + curve["control"]["count"] == 3000

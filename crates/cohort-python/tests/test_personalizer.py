@@ -102,9 +102,17 @@ def test_the_new_python_client(service):
     }
     admin.create_evaluation("one", contract)
     result = admin.get_evaluation("one", start_time=now - hour, end_time=now + hour)
-    assert result["status"] == "completed"
-    online = {one["policySource"]: one["totalSummary"]["averageReward"] for one in result["policyResults"]}
-    assert online["Online"] == pytest.approx(2.5 / 4) and "Random" in online
+    assert result["status"] == "Succeeded" and result["evaluationType"] == "Manual"
+    summaries = {one["policySource"]: one["summary"] for one in result["content"]["value"]}
+    online = summaries["Online"]
+    assert online["expectedReward"] == pytest.approx(2.5 / 4) and "Random" in summaries
+    low, high = online["confidenceInterval"]
+    assert low < online["expectedReward"] < high
+    point = result["content"]["value"][0]["timeseries"]["data"][0]
+    assert datetime.datetime.fromisoformat(point["timeStamp"].replace("Z", "+00:00")) <= now
+    with pytest.raises(HttpResponseError) as refused:
+        admin.create_evaluation("two", {**contract, "policies": [{"name": "mine", "arguments": "--epsilon 0.1"}]})
+    assert refused.value.error.code == "InvalidEvaluationContract"
     assert [one["id"] for one in admin.list_evaluations()] == ["one"]
     admin.delete_evaluation("one")
     assert list(admin.list_evaluations()) == []
@@ -199,16 +207,22 @@ def test_rewards_are_gathered_and_defaults_given(service):
 def test_apprentice_and_logging_modes(service):
     client, admin = new_clients(service.url)
     with_service(learningMode="Apprentice")(admin)
-    for turn in range(30):
-        ranked = client.rank({"contextFeatures": CONTEXT, "actions": ACTIONS, "excludedActions": ["News"] * (turn % 2)})
-        assert ranked["rewardActionId"] == ("Sports" if turn % 2 else "News")
-        client.reward(ranked["eventId"], {"value": 1.0 - turn % 2})
+    # Sports on phones, News elsewhere; a tenth of the answers is good, whatever is shown.
+    for turn in range(200):
+        phone = turn * 7 % 3 == 0
+        context = [{"device": "phone" if phone else "desktop"}, {"_user": f"user {turn % 5}"}]
+        first = "Sports" if phone else "News"
+        actions = sorted(ACTIONS, key=lambda action: action["id"] != first)
+        ranked = client.rank({"contextFeatures": context, "actions": actions, "eventId": f"turn {turn}"})
+        assert ranked["rewardActionId"] == first
+        client.reward(ranked["eventId"], {"value": float(turn % 10 == 0)})
     metrics = admin.get_service_configuration()["latestApprenticeModeMetrics"]
-    assert metrics["numberOfEvents"] == 30 and 0 < metrics["numberOfImitatedEvents"] <= 30
-    assert metrics["sumOfRewards"] == 15.0 and metrics["sumOfImitatedRewards"] <= 15.0
+    assert metrics["numberOfEvents"] == 200 and 160 < metrics["numberOfImitatedEvents"] < 200
+    assert metrics["sumOfRewards"] == 20.0 and 10.0 < metrics["sumOfImitatedRewards"] <= 20.0
+    client.rank({"contextFeatures": CONTEXT, "actions": ACTIONS})
     app = cohort.Client(service.url, app="personalizer")
     apprentice = app.show_app()["apprentice"]
-    assert apprentice["agreement"] == metrics["numberOfImitatedEvents"] / 30
+    assert abs(apprentice["agreement"] - metrics["numberOfImitatedEvents"] / 200) < 0.01
     with pytest.raises(HttpResponseError) as refused:
         with_service(learningMode="Online", defaultReward=0.5)(admin)
     assert refused.value.error.code == "InvalidLearningModeServiceConfiguration"

@@ -22,6 +22,18 @@ pub struct Listed {
     pub dim: usize,
     /// Whether features are JSON.
     pub takes_json: bool,
+    /// Whether clients of another dialect want reasons with every decision.
+    pub explains: bool,
+}
+
+/// Of what clients of another dialect have set, whether they want reasons.
+fn explains(dialect: &str) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Set {
+        is_inference_explainability_enabled: Option<bool>,
+    }
+    let set = (!dialect.is_empty()).then(|| serde_json::from_str::<Set>(dialect).ok()).flatten();
+    set.and_then(|set| set.is_inference_explainability_enabled).unwrap_or(false)
 }
 
 impl Directory {
@@ -29,7 +41,8 @@ impl Directory {
     pub fn of(state: &State) -> Self {
         let list = |(name, app): (&String, &crate::state::App)| {
             let (dim, takes_json) = (app.settings().dim, app.encoder().is_some());
-            (name.clone(), Listed { keys: app.keys().to_vec(), dim, takes_json })
+            let explains = explains(&app.learning().dialect);
+            (name.clone(), Listed { keys: app.keys().to_vec(), dim, takes_json, explains })
         };
         Self { apps: state.apps().iter().map(list).collect() }
     }

@@ -3,13 +3,16 @@
 //! One event is one change of one app at one time. Its layout is `app, at_ms, tag, …`; a tag's
 //! layout never changes once released: a change is a new tag, so that old journals stay readable.
 
+mod parts;
+
 use cohort_features::{EncoderSettings, Features, Seen};
 
-use crate::auth::{KeyHash, Scopes};
 use crate::bytes::{Malformed, Put, Take};
+use crate::imitation::Rival;
 use crate::learning::Learning;
 use crate::settings::AppSettings;
 use crate::trial::{Trial, TrialDecision};
+pub use parts::{CatalogueDecision, Decided, Key, PastDecided, Ranking};
 
 /// The tag of [`What::UserForgotten`].
 const FORGOTTEN: u8 = 16;
@@ -57,16 +60,27 @@ pub enum What {
     DecidedInTrial(TrialDecision),
     /// Something was chosen from the catalogue.
     DecidedFromCatalogue(CatalogueDecision),
+    /// Something had been chosen elsewhere; its reward follows.
+    DecidedElsewhere(PastDecided),
     /// The control group was set.
     TrialSet(Trial),
     /// How the app learns was set.
     LearningSet(Learning),
-    /// The decision was taken for the policy, which only watches.
+    /// The decision was taken for the policy, which only watches; written by earlier versions.
     Watched {
         /// The decision's id.
         decision: String,
         /// Whether the policy would have chosen the same.
         agreed: bool,
+    },
+    /// The decision was taken for an apprentice, which learns to choose the same.
+    Imitated {
+        /// The decision's id.
+        decision: String,
+        /// Whether the apprentice would have chosen the same.
+        agreed: bool,
+        /// What it would have chosen rather of all else, if there was anything else.
+        rival: Option<Rival>,
     },
     /// All that the policy had learned was given up, or replaced by what another app had learned.
     ModelReplaced(Option<Vec<u8>>),
@@ -103,95 +117,6 @@ pub enum What {
     /// The calendar was set by so many milliseconds: the time of this event is the new one, which may
     /// be before that of events before it, and all windows end as much later or earlier.
     ClockStepped(i64),
-}
-
-/// A key by which clients of an app are known.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Key {
-    /// Its public name.
-    pub id: String,
-    /// What is kept of its secret.
-    pub hash: KeyHash,
-    /// What it opens.
-    pub scopes: Scopes,
-    /// When it ends, in milliseconds since 1970; never if `None`.
-    pub expires_ms: Option<u64>,
-}
-
-/// One decision as it was answered.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Decided {
-    /// Its id, the client's or the service's.
-    pub id: String,
-    /// The user's id.
-    pub user: String,
-    /// The items' ids, the chosen one first.
-    pub ranking: Ranking,
-    /// The features of the chosen item.
-    pub context: Box<[f64]>,
-    /// With what probability the chosen item was chosen.
-    pub probability: f64,
-    /// Whether the user has seen it; if not, it waits for its activation.
-    pub shown: bool,
-}
-
-/// A decision among items of the catalogue: the ranking has the best of them.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CatalogueDecision {
-    /// The decision; its candidates are those of the ranking.
-    pub decision: TrialDecision,
-    /// How often the catalogue had changed before.
-    pub version: u64,
-    /// How many items could have been chosen.
-    pub among: u64,
-}
-
-/// Item ids in their order, in one piece of memory: a service keeps many of these.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Ranking(Box<[u8]>);
-
-impl Ranking {
-    /// From ids in order.
-    pub fn new<'a>(ids: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut bytes = Vec::new();
-        for id in ids {
-            bytes.put_str(id).expect("memory takes all bytes");
-        }
-        Self(bytes.into())
-    }
-
-    /// The ids in order.
-    pub fn iter(&self) -> impl Iterator<Item = &str> {
-        let mut rest = &self.0[..];
-        std::iter::from_fn(move || {
-            let len = rest.take_len().ok()?;
-            let (id, after) = rest.split_at_checked(len)?;
-            rest = after;
-            std::str::from_utf8(id).ok()
-        })
-    }
-
-    /// The chosen item's.
-    pub fn first(&self) -> &str {
-        self.iter().next().unwrap_or_default()
-    }
-
-    /// As it is kept.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    /// From bytes as they are kept, if they are a ranking of one item or more.
-    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, Malformed> {
-        let mut rest = bytes.as_slice();
-        if rest.is_empty() {
-            return Err(Malformed::odd("a ranking of nothing"));
-        }
-        while !rest.is_empty() {
-            rest.take_str()?;
-        }
-        Ok(Self(bytes.into()))
-    }
 }
 
 /// The kinds of events that trials add.
@@ -298,6 +223,21 @@ impl Event {
                 out.put_str(decision)?;
                 out.put_u8((*agreed).into())
             }
+            What::Imitated { decision, agreed, rival } => {
+                out.put_u8(LEARNING_TAG + 4)?;
+                out.put_str(decision)?;
+                out.put_u8((*agreed).into())?;
+                out.put_u8(rival.is_some().into())?;
+                let Some(Rival { item, context }) = rival else { return Ok(()) };
+                out.put_str(item)?;
+                out.put_numbers(context)
+            }
+            What::DecidedElsewhere(PastDecided { made, among }) => {
+                out.put_u8(LEARNING_TAG + 5)?;
+                made.write(out)?;
+                // Among none: it is not known among how many.
+                out.put_u64(among.unwrap_or(0))
+            }
             What::ModelReplaced(None) => out.put_u8(LEARNING_TAG + 2),
             What::ModelReplaced(Some(model)) => {
                 out.put_u8(LEARNING_TAG + 3)?;
@@ -366,6 +306,20 @@ impl Event {
             }
             tag if tag == LEARNING_TAG + 2 => What::ModelReplaced(None),
             tag if tag == LEARNING_TAG + 3 => What::ModelReplaced(Some(from.take_bytes()?)),
+            tag if tag == LEARNING_TAG + 4 => What::Imitated {
+                decision: from.take_str()?,
+                agreed: from.take_bool()?,
+                rival: match from.take_bool()? {
+                    true => {
+                        Some(Rival { item: from.take_str()?, context: from.take_numbers()?.into() })
+                    }
+                    false => None,
+                },
+            },
+            tag if tag == LEARNING_TAG + 5 => What::DecidedElsewhere(PastDecided {
+                made: Decided::read(from)?,
+                among: Some(from.take_u64()?).filter(|among| *among > 0),
+            }),
             FEATURES_TAG => What::FeaturesSet(EncoderSettings::read(from)?),
             tag if tag == FEATURES_TAG + 1 => What::FeaturesSeen(Seen::read(from)?),
             tag if tag == FEATURES_TAG + 2 => {
@@ -413,67 +367,6 @@ pub fn time_of(mut bytes: &[u8]) -> Result<u64, Malformed> {
     from.take_u64()
 }
 
-impl Key {
-    /// A key that opens what keys opened before there were scopes, for ever.
-    pub fn of_old(id: String, hash: KeyHash) -> Self {
-        Self { id, hash, scopes: Scopes::OF_OLD, expires_ms: None }
-    }
-
-    fn is_of_old(&self) -> bool {
-        self.scopes == Scopes::OF_OLD && self.expires_ms.is_none()
-    }
-
-    /// Writes what it opens and until when.
-    pub fn write_terms(&self, out: &mut dyn std::io::Write) -> std::io::Result<()> {
-        out.put_u8(self.scopes.bits())?;
-        out.put_u64(self.expires_ms.unwrap_or(u64::MAX))
-    }
-
-    /// Reads what it opens and until when.
-    pub fn read_terms(&mut self, mut from: &mut dyn std::io::Read) -> Result<(), Malformed> {
-        let bits = from.take_u8()?;
-        self.scopes = Scopes::from_bits(bits)
-            .ok_or_else(|| Malformed::odd(format!("a key with the scopes {bits}")))?;
-        self.expires_ms = Some(from.take_u64()?).filter(|at| *at != u64::MAX);
-        Ok(())
-    }
-
-    /// Writes its id and its hash.
-    pub fn write(&self, out: &mut dyn std::io::Write) -> std::io::Result<()> {
-        out.put_str(&self.id)?;
-        out.write_all(self.hash.as_bytes())
-    }
-
-    /// Reads its id and its hash.
-    pub fn read(mut from: &mut dyn std::io::Read) -> Result<Self, Malformed> {
-        Ok(Self::of_old(from.take_str()?, KeyHash::from_bytes(from.take_array()?)))
-    }
-}
-
-impl Decided {
-    /// Writes it.
-    pub fn write(&self, out: &mut dyn std::io::Write) -> std::io::Result<()> {
-        out.put_str(&self.id)?;
-        out.put_str(&self.user)?;
-        out.put_bytes(self.ranking.as_bytes())?;
-        out.put_numbers(&self.context)?;
-        out.put_f64(self.probability)?;
-        out.put_u8(self.shown.into())
-    }
-
-    /// Reads it.
-    pub fn read(mut from: &mut dyn std::io::Read) -> Result<Self, Malformed> {
-        Ok(Self {
-            id: from.take_str()?,
-            user: from.take_str()?,
-            ranking: Ranking::from_bytes(from.take_bytes()?)?,
-            context: from.take_numbers()?.into(),
-            probability: from.take_f64()?,
-            shown: from.take_bool()?,
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -488,6 +381,37 @@ mod tests {
         let kept = [1, b'a', 7, 0, 0, 0, 0, 0, 0, 0, 18, 4, b'z', b'o', 195, 171];
         assert_eq!(bytes, kept);
         assert_eq!(Event::decode(&kept).unwrap(), event);
+        let what = What::Imitated { decision: "d".to_owned(), agreed: true, rival: None };
+        let event = Event { app: String::new(), at_ms: 7, what };
+        let alone = [0, 7, 0, 0, 0, 0, 0, 0, 0, 52, 1, b'd', 1, 0];
+        assert_eq!(Event::decode(&alone).unwrap(), event);
+        let rival = Some(Rival { item: "tea".to_owned(), context: Box::new([1.0]) });
+        let what = What::Imitated { decision: "d".to_owned(), agreed: false, rival };
+        let event = Event { app: String::new(), at_ms: 7, what };
+        let mut imitated =
+            vec![0, 7, 0, 0, 0, 0, 0, 0, 0, 52, 1, b'd', 0, 1, 3, b't', b'e', b'a', 1];
+        imitated.extend(1f64.to_le_bytes());
+        assert_eq!(Event::decode(&imitated).unwrap(), event);
+        let mut bytes = Vec::new();
+        event.encode(&mut bytes);
+        assert_eq!(bytes, imitated);
+        let made = Decided {
+            id: "d".to_owned(),
+            user: "u".to_owned(),
+            ranking: Ranking::new(["a"]),
+            context: Box::new([]),
+            probability: 0.25,
+            shown: true,
+        };
+        let what = What::DecidedElsewhere(PastDecided { made, among: Some(4) });
+        let event = Event { app: String::new(), at_ms: 7, what };
+        let mut past = vec![0, 7, 0, 0, 0, 0, 0, 0, 0, 53, 1, b'd', 1, b'u', 2, 1, b'a', 0];
+        past.extend(0.25f64.to_le_bytes());
+        past.extend([1, 4, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(Event::decode(&past).unwrap(), event);
+        let mut bytes = Vec::new();
+        event.encode(&mut bytes);
+        assert_eq!(bytes, past);
         let rested = [0, 7, 0, 0, 0, 0, 0, 0, 0, 19];
         let event = Event { app: String::new(), at_ms: 7, what: What::Rested };
         assert_eq!(Event::decode(&rested).unwrap(), event);

@@ -51,8 +51,8 @@ pub enum Mode {
     /// The policy.
     #[default]
     Online,
-    /// The first candidate is shown always; the policy learns from what comes of it, and it is counted
-    /// how often it would have chosen the same.
+    /// The first candidate is shown always; the policy learns from what comes of it. An imitator learns what is shown, and
+    /// it is counted how often it would have chosen the same ([`crate::imitation`]).
     Apprentice,
     /// The first candidate is shown always, and nothing is learned.
     LoggingOnly,
@@ -149,20 +149,21 @@ impl Learning {
     }
 }
 
-/// What came of decisions that the policy only watched.
+/// What came of decisions that the policy only watched. Events of earlier versions say how often the policy would have
+/// chosen the same, later ones how often the imitator would.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Apprenticeship {
     /// Decisions.
     pub decisions: u64,
-    /// Those of them in which the policy would have chosen the same.
+    /// Those of them in which the imitator would have chosen the same.
     pub agreed: u64,
     /// Decisions with a reward.
     pub rewards: u64,
     /// The sum of their rewards.
     pub reward_sum: f64,
-    /// Those of them in which the policy would have chosen the same.
+    /// Those of them in which the imitator would have chosen the same.
     pub agreed_rewards: u64,
-    /// The sum of their rewards: what the policy would have earned there too.
+    /// The sum of their rewards: what it would have earned there too.
     pub agreed_reward_sum: f64,
 }
 

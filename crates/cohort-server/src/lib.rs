@@ -7,6 +7,7 @@
 //! | [`journal`] | where is that kept so that nothing is lost? |
 //! | [`state`] | what follows from it? |
 //! | [`learning`] | what does an app make of rewards, and who decides meanwhile? |
+//! | [`imitation`] | what does whoever decides instead of the policy choose? |
 //! | [`trial`] | how can it be known whether the policy helps? |
 //! | [`snapshot`] | how is a restart made short? |
 //! | [`backup`] | how is all of it copied while it is used? |
@@ -50,6 +51,7 @@ pub mod event;
 pub mod export;
 #[cfg(feature = "service")]
 pub mod http;
+pub mod imitation;
 #[cfg(feature = "service")]
 pub mod insight;
 #[cfg(feature = "service")]

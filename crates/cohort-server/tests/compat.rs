@@ -78,7 +78,10 @@ fn every_kind_of_event_is_kept() {
             What::ClockStepped(_) => "clock stepped",
             What::UserForgotten(_) => "user forgotten",
             // Since `v5`: `src/event.rs` keeps its bytes.
-            What::UserRetired(_) | What::Rested => "since then",
+            What::UserRetired(_)
+            | What::Rested
+            | What::Imitated { .. }
+            | What::DecidedElsewhere(_) => "since then",
             // Written by earlier versions only: `v1` has it.
             What::CaughtUp => "caught up",
             What::Refitted(_) => "refitted",

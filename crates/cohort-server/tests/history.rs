@@ -77,9 +77,58 @@ fn what_cannot_be_learned_is_told_decision_by_decision() {
             "bad_probability",
         ),
         (json!({"decisions": [{"user": "u", "item": "", "reward": 1}]}), 422, "bad_id"),
+        (
+            json!({"decisions": [{"user": "u", "item": "t", "reward": 1, "candidates": ["a", "b"]}]}),
+            422,
+            "bad_candidates",
+        ),
+        (
+            json!({"decisions": [{"user": "u", "item": "t", "reward": 1, "candidates": ["t", "t"]}]}),
+            422,
+            "bad_candidates",
+        ),
+        (
+            json!({"decisions": [{"user": "u", "item": "t", "reward": 1, "candidates": ["t", "b"], "among": 1}]}),
+            422,
+            "bad_candidates",
+        ),
+        (
+            json!({"decisions": [{"user": "u", "item": "t", "reward": 1, "among": 0}]}),
+            422,
+            "bad_candidates",
+        ),
         (json!({"decisions": [{"user": "u", "item": "t"}]}), 400, "bad_body"),
     ] {
         let (status, said) = ask(body.clone());
         assert!(status == expected && said["error"]["code"] == code, "{body}: {status} {said}");
+    }
+}
+
+/// What others decided is learned, and is no outcome of the policy's decisions: not after a restart either, nor where
+/// rewards are gathered.
+#[test]
+fn the_past_is_not_counted_as_the_policys() {
+    for aggregation in ["earliest", "sum"] {
+        let service = Running::start();
+        let new = json!({"name": "shop", "features": "json", "aggregation": aggregation, "window_ms": 1500});
+        service.post("/v1/apps", new);
+        let body = json!({"decisions": (0..50).map(past).collect::<Vec<_>>()});
+        assert_eq!(service.post("/v1/apps/shop/history", body)["learned"], 50);
+        let service = service.restart();
+        let began = std::time::Instant::now();
+        while service.get("/v1/apps/shop")["rewards"] != 50 {
+            assert!(began.elapsed() < std::time::Duration::from_secs(30));
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        let items = json!([{"id": "tea", "features": {"kind": "tea", "price": 2}}]);
+        let decided = service.post("/v1/apps/shop/decide", json!({"user": "u1", "items": items}));
+        let id = decided["decision_id"].as_str().unwrap();
+        service.post("/v1/apps/shop/reward", json!({"decision_id": id, "reward": 1}));
+        while service.get("/v1/apps/shop")["rewards"] != 51 {
+            assert!(began.elapsed() < std::time::Duration::from_secs(30));
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        let curve = service.get("/v1/apps/shop/insight")["curve"].clone();
+        assert_eq!(curve["policy"]["count"], 1, "{curve}");
     }
 }

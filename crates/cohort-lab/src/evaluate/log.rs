@@ -21,6 +21,8 @@ pub struct Log {
     pub known_by_name: bool,
     /// The number of decisions left out for lack of a reward.
     pub unrewarded: usize,
+    /// The number of decisions left out because it is not known among how many items they were made.
+    pub unknown_choices: usize,
 }
 
 /// One decision.

@@ -49,7 +49,13 @@ pub fn evaluate(
     seed: u64,
 ) -> Result<Vec<Evaluation>, Error> {
     if log.rows.is_empty() {
-        return Err(Error::unexpected("the log", "no row with a reward", "one or more"));
+        let expected = match log.unknown_choices {
+            0 => "one or more".to_owned(),
+            left_out => format!(
+                "one or more ({left_out} were left out: it is not known among how many items they were chosen)"
+            ),
+        };
+        return Err(Error::unexpected("the log", "no row with a reward", expected));
     }
     if let Some(needy) = wanted.iter().find(|estimator| estimator.needs_propensities()) {
         refuse_without_propensities(log, *needy)?;

@@ -122,7 +122,8 @@ class CatalogueCalls:
         self, decisions: Iterable[Mapping[str, Any]], *, app: str | None = None
     ) -> dict[str, Any]:
         """Learns from decisions that were made elsewhere: each has ``user``, ``item`` and ``reward``, and where they are known
-        ``features``, ``context``, ``user_features``, ``probability`` and ``decision_id``, under which it is learned once. Returns how many were
+        ``features``, ``context``, ``user_features``, ``probability``, ``candidates`` (the ids of all that could have been shown) or ``among`` (how many),
+        and ``decision_id``, under which it is learned once. Returns how many were
         learned, and why others were not. They are sent 500 at once, and each of these requests may take the client's
         ``timeout``."""
         learned, first = 0, 0

@@ -57,6 +57,8 @@ class Evaluation:
         self.rows: int = said["rows"]
         #: How many without were left out.
         self.unrewarded: int = said["unrewarded"]
+        #: How many were left out because it is not known among how many items they were made.
+        self.unknown_choices: int = said["unknown_choices"]
         #: How many items were ever offered.
         self.items: int = said["items"]
         #: How many users there are.

@@ -10,6 +10,7 @@ use super::request::{Answer, ForUser, Made, Offer};
 use super::{Engine, Limits, Refusal};
 use crate::auth::hex;
 use crate::event::{CatalogueDecision, Decided, Ranking, What};
+use crate::imitation::Rival;
 use crate::journal::Group;
 use crate::learning::{Learning, Mode};
 use crate::trial::TrialDecision;
@@ -109,7 +110,6 @@ impl Engine {
             // The caller's own choice is the first.
             Mode::Apprentice | Mode::LoggingOnly => (Choice { item: 0, probability: 1.0 }, false),
         };
-        let agreed = (mode == Mode::Apprentice).then(|| would_choose(scores, choice.item));
         let ranking = rank(scores, choice.item);
         let of_all = explain.then(|| {
             let of_all = match mode {
@@ -155,11 +155,39 @@ impl Engine {
         });
         let ranked: Vec<Ranked> = ranked.collect();
         self.write_down((app, at_ms), (decided, control), None, explain, &ranked, group)?;
-        if let Some(agreed) = agreed {
-            let decision = made.id.clone();
-            self.record_decision(group, app, at_ms, What::Watched { decision, agreed })?;
+        if mode == Mode::Apprentice {
+            let rows = contexts.iter();
+            self.imitate((app, at_ms), &made.id, ids.iter().zip(rows), group)?;
         }
         Ok(made)
+    }
+
+    /// Lets the apprentice say what it would have chosen, and learn that the first candidate was.
+    fn imitate<'a>(
+        &mut self,
+        (app, at_ms): (&str, u64),
+        decision: &str,
+        mut candidates: impl Iterator<Item = (&'a String, &'a [f64])>,
+        group: &mut Group,
+    ) -> Result<(), Refusal> {
+        let imitator = self.app(app)?.imitator();
+        let Some((item, row)) = candidates.next() else { return Ok(()) };
+        let shown = imitator.score(item, row);
+        let mut best: Option<(f64, &String, &[f64])> = None;
+        let mut alike = 0;
+        for (item, row) in candidates {
+            let score = imitator.score(item, row);
+            alike += usize::from(score == shown);
+            if best.as_ref().is_none_or(|(most, ..)| score > *most) {
+                best = Some((score, item, row));
+            }
+        }
+        // Of several that are liked alike any is chosen.
+        let is_best = best.as_ref().is_none_or(|(score, ..)| *score <= shown);
+        let agreed = is_best && (alike == 0 || self.rng.random_range(0..=alike) == 0);
+        let rival = best.map(|(_, item, row)| Rival { item: item.clone(), context: row.into() });
+        let decision = decision.to_owned();
+        self.record_decision(group, app, at_ms, What::Imitated { decision, agreed, rival })
     }
 
     /// Whether there is room for one more decision; or the decision of that id, if it was made before.
@@ -267,12 +295,6 @@ impl Engine {
         self.recent.entry(app.to_owned()).or_default().add(reasons);
         Ok(())
     }
-}
-
-/// Whether a policy that only watches would choose this item: none is expected to be better. What it is
-/// unsure of does not count, as it would try that only if it decided.
-fn would_choose(scores: &[Score], item: usize) -> bool {
-    scores.iter().all(|other| other.expected <= scores[item].expected)
 }
 
 /// A retry gets the decision that was made, whatever candidates it brings this time.

@@ -107,6 +107,8 @@ impl Engine {
             | What::Decided(_)
             | What::DecidedInTrial(_)
             | What::Watched { .. }
+            | What::DecidedElsewhere(_)
+            | What::Imitated { .. }
             | What::Activated(_)
             | What::Rewarded { .. } => return Ok(()),
             _ => self.advance(now_ms, &app, group)?,

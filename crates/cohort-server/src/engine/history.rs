@@ -3,7 +3,7 @@
 use super::request::{Answer, Offer, RewardOutcome};
 use super::{Engine, Refusal};
 use crate::auth::hex;
-use crate::event::{Decided, Ranking, What};
+use crate::event::{Decided, PastDecided, Ranking, What};
 use crate::journal::Group;
 use crate::settings::is_reward;
 use rand::RngExt;
@@ -17,6 +17,10 @@ pub struct PastDecision {
     pub user: String,
     /// What was shown: one item, with its features or by its name in the catalogue, in its context.
     pub offer: Offer,
+    /// What else could have been chosen, as far as that is known by name.
+    pub others: Vec<String>,
+    /// How many items could have been chosen, where that is known.
+    pub among: Option<u64>,
     /// With what probability.
     pub probability: f64,
     /// What came of it.
@@ -44,7 +48,7 @@ impl Engine {
         past: PastDecision,
         group: &mut Group,
     ) -> Result<RewardOutcome, Refusal> {
-        let PastDecision { id, user, offer, probability, reward } = past;
+        let PastDecision { id, user, offer, others, among, probability, reward } = past;
         if !is_reward(reward) {
             return Err(Refusal::BadReward { reward });
         }
@@ -62,12 +66,13 @@ impl Engine {
         let made = Decided {
             id: id.clone(),
             user,
-            ranking: Ranking::new(offer.ids.iter().map(String::as_str)),
+            ranking: Ranking::new(offer.ids.iter().chain(&others).map(String::as_str)),
             context: row.into(),
             probability,
             shown: true,
         };
-        self.record(group, app, at_ms, What::Decided(made))?;
+        let what = What::DecidedElsewhere(PastDecided { made, among });
+        self.record(group, app, at_ms, what)?;
         self.reward(at_ms, app, id, reward, group)
     }
 }

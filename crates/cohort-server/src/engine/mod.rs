@@ -32,6 +32,7 @@ pub mod history;
 pub mod items;
 mod limits;
 mod lookup;
+mod matching;
 mod offer;
 pub mod recent;
 pub mod recovery;
@@ -467,6 +468,7 @@ fn view_of(name: &str, app: &App) -> AppView {
         learning: app.learning().clone(),
         apprenticeship: app.apprenticeship(),
         created_ms: app.created_ms(),
+        learned_ms: app.learned_ms(),
         keys: app.keys().to_vec(),
         users: app.users().count(),
         items: app.items().len() + app.described().len(),

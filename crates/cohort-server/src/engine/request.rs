@@ -438,6 +438,8 @@ pub struct AppView {
     pub apprenticeship: Apprenticeship,
     /// When it was created.
     pub created_ms: u64,
+    /// When what it has learned last changed.
+    pub learned_ms: u64,
     /// Its keys.
     pub keys: Vec<Key>,
     /// How many users it has met.

@@ -3,14 +3,15 @@
 //! Places are filled in their order, each by a decision of its own, with a reward of its own. What is shown
 //! before is no candidate any more, and neither is what a later place could not do without: a place with
 //! fewer candidates than there are places left is scarce, and items that the scarce ones need are kept for them
-//! (Hall's condition, by augmenting paths over the few candidates that scarce places have). The probability
+//! (Hall's condition, by a matching over the few candidates that scarce places have: `matching`). The probability
 //! that is told is that of the item in its place, given those before.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashSet;
 
 use super::limits::Demand;
+use super::matching::Matching;
 use super::request::{Answer, ForUser, Made, Offer, Pick, Slot};
 use super::{Engine, Refusal};
 use crate::event::What;
@@ -32,9 +33,12 @@ struct Progress {
     next: usize,
     /// When the app was created.
     created_ms: u64,
-    /// Whether all of its decisions were made before.
-    is_retry: bool,
-    kept: Kept,
+    /// Which places were filled before: what they show stays, and no other place may show it.
+    before: Vec<bool>,
+    /// What places must leave to each other.
+    kept: Matching,
+    /// What is shown.
+    taken: HashSet<String>,
     held: Vec<What>,
     made: Vec<Result<Made, Refusal>>,
 }
@@ -97,9 +101,17 @@ impl Engine {
         group: &mut Group,
     ) -> Result<Progress, Refusal> {
         let (created_ms, known) = (self.app(app)?.created_ms(), self.app(app)?.decisions());
-        let is_retry = slots.iter().all(|slot| known.get(&slot.decision).is_some());
-        let mut progress = Progress { created_ms, is_retry, ..Progress::default() };
-        if is_retry {
+        let before: Vec<Option<String>> = slots
+            .iter()
+            .map(|slot| known.get(&slot.decision).map(|one| one.made.ranking.first().to_owned()))
+            .collect();
+        let mut progress = Progress {
+            created_ms,
+            before: before.iter().map(Option::is_some).collect(),
+            taken: before.iter().flatten().cloned().collect(),
+            ..Progress::default()
+        };
+        if before.iter().all(Option::is_some) {
             return Ok(progress);
         }
         self.check_waiting(app, slots.len())?;
@@ -109,10 +121,14 @@ impl Engine {
         }
         self.refuse_beyond_limits(&demand)?;
         let at_ms = self.advance(now_ms, app, group)?;
-        for slot in slots {
-            progress.kept.few.push(self.few_candidates(at_ms, app, slot, slots.len(), group)?);
+        for (slot, before) in slots.iter().zip(&before) {
+            progress.kept.add(match before {
+                Some(_) => None,
+                None => self.few_candidates(at_ms, app, slot, slots.len(), group)?,
+            });
         }
-        match progress.kept.first_that_cannot(0, None) {
+        progress.taken.iter().for_each(|item| progress.kept.take(item));
+        match progress.kept.first_that_cannot() {
             Some(at) => Err(Refusal::SlateImpossible { slot: slots[at].id.clone() }),
             None => Ok(progress),
         }
@@ -136,10 +152,9 @@ impl Engine {
     ) -> Result<(), Refusal> {
         let Slot { decision, offer, .. } = &slots[progress.next];
         let mut offer = offer.clone();
-        let kept = &mut progress.kept;
-        if !progress.is_retry {
-            let needed = kept.needed_after(progress.next);
-            offer.exclude(kept.taken.iter().chain(&needed));
+        if !progress.before[progress.next] {
+            let needed = progress.kept.needed_after(progress.next);
+            offer.exclude(progress.taken.iter().map(String::as_str).chain(needed));
         }
         let decision = Some(decision.clone());
         let users = vec![ForUser { user: user.user.clone(), decision, shown: user.shown }];
@@ -151,7 +166,8 @@ impl Engine {
             _ => return Err(bug("another answer than a decision")),
         }
         if let Some(Ok(made)) = progress.made.last() {
-            kept.taken.insert(made.ranking.first().to_owned());
+            progress.kept.take(made.ranking.first());
+            progress.taken.insert(made.ranking.first().to_owned());
         }
         Ok(())
     }
@@ -228,68 +244,16 @@ fn bug(why: &str) -> Refusal {
     Refusal::Bug { why: why.to_owned() }
 }
 
-/// What scarce places may show, and what is taken.
-#[derive(Default)]
-struct Kept {
-    /// Of every place: its candidates where they are few.
-    few: Vec<Option<Vec<String>>>,
-    taken: HashSet<String>,
-}
-
-impl Kept {
-    /// The first place from `from` on that cannot be filled if those before it are, without what is taken and
-    /// without `without`.
-    fn first_that_cannot(&self, from: usize, without: Option<&str>) -> Option<usize> {
-        let mut shown: HashMap<&str, usize> = HashMap::new();
-        (from..self.few.len()).find(|at| {
-            let is_scarce = self.few[*at].is_some();
-            is_scarce && !self.augment(*at, without, &mut shown, &mut HashSet::new())
-        })
-    }
-
-    /// Finds an item for a place, giving others another one where need be.
-    fn augment<'a>(
-        &'a self,
-        at: usize,
-        without: Option<&str>,
-        shown: &mut HashMap<&'a str, usize>,
-        tried: &mut HashSet<&'a str>,
-    ) -> bool {
-        for item in self.few[at].iter().flatten().map(String::as_str) {
-            let is_free = !self.taken.contains(item) && without != Some(item);
-            if !is_free || !tried.insert(item) {
-                continue;
-            }
-            let other = shown.get(item).copied();
-            if other.is_none_or(|other| self.augment(other, without, shown, tried)) {
-                shown.insert(item, at);
-                return true;
-            }
-        }
-        false
-    }
-
-    /// Items that a place must leave to those after it.
-    fn needed_after(&self, at: usize) -> Vec<String> {
-        let later = self.few[at + 1..].iter().flatten().flatten();
-        let mut items: Vec<&String> = later.filter(|item| !self.taken.contains(*item)).collect();
-        items.sort_unstable();
-        items.dedup();
-        items.retain(|item| self.first_that_cannot(at + 1, Some(item)).is_some());
-        items.into_iter().cloned().collect()
-    }
-}
-
 impl Offer {
     /// Without some of its candidates.
-    fn exclude<'a>(&mut self, items: impl Iterator<Item = &'a String>) {
-        let items: HashSet<&String> = items.collect();
+    fn exclude<'a>(&mut self, items: impl Iterator<Item = &'a str>) {
+        let items: HashSet<&str> = items.collect();
         if let Some(pick) = &self.pick {
-            let exclude = pick.exclude.and(items.into_iter().cloned().collect());
+            let exclude = pick.exclude.and(items.into_iter().map(str::to_owned).collect());
             self.pick = Some(Arc::new(Pick { exclude, ..(**pick).clone() }));
             return;
         }
-        let wanted: Vec<bool> = self.ids.iter().map(|id| !items.contains(id)).collect();
+        let wanted: Vec<bool> = self.ids.iter().map(|id| !items.contains(id.as_str())).collect();
         keep(&mut self.ids, &wanted);
         keep(&mut self.features, &wanted);
         keep(&mut self.described, &wanted);
@@ -299,69 +263,4 @@ impl Offer {
 fn keep<T>(list: &mut Vec<T>, wanted: &[bool]) {
     let mut wanted = wanted.iter();
     list.retain(|_| wanted.next().is_none_or(|wanted| *wanted));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn kept(few: &[Vec<usize>], most: usize) -> Kept {
-        let few = few.iter().map(|items| {
-            let items: Vec<String> = items.iter().map(|item| format!("i{item}")).collect();
-            (items.len() < most).then_some(items)
-        });
-        Kept { few: few.collect(), taken: HashSet::new() }
-    }
-
-    /// Whether places can be filled, by trying everything.
-    fn can_fill(places: &[Vec<usize>], taken: &mut Vec<usize>) -> bool {
-        let Some((first, rest)) = places.split_first() else { return true };
-        first.iter().any(|item| {
-            if taken.contains(item) {
-                return false;
-            }
-            taken.push(*item);
-            let fills = can_fill(rest, taken);
-            taken.pop();
-            fills
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn items_are_kept_exactly_for_whoever_cannot_do_without(
-            places in prop::collection::vec(
-                prop::collection::btree_set(0usize..6, 0..6), 1..5),
-            choices in prop::collection::vec(any::<prop::sample::Index>(), 5),
-        ) {
-            let places: Vec<Vec<usize>> =
-                places.into_iter().map(|items| items.into_iter().collect()).collect();
-            let mut kept = kept(&places, places.len());
-            let possible = can_fill(&places, &mut Vec::new());
-            prop_assert_eq!(kept.first_that_cannot(0, None).is_none(), possible);
-            if !possible {
-                return Ok(());
-            }
-            let mut taken = Vec::new();
-            for (at, place) in places.iter().enumerate() {
-                let needed = kept.needed_after(at);
-                let free: Vec<usize> = place
-                    .iter()
-                    .copied()
-                    .filter(|item| !taken.contains(item) && !needed.contains(&format!("i{item}")))
-                    .collect();
-                // Exactly those that leave the rest possible.
-                for item in place.iter().filter(|item| !taken.contains(*item)) {
-                    let mut with = taken.clone();
-                    with.push(*item);
-                    prop_assert_eq!(can_fill(&places[at + 1..], &mut with), free.contains(item));
-                }
-                prop_assert!(!free.is_empty());
-                let chosen = free[choices[at].index(free.len())];
-                taken.push(chosen);
-                kept.taken.insert(format!("i{chosen}"));
-            }
-        }
-    }
 }

@@ -24,7 +24,7 @@ pub struct ExportRow {
     /// The features of all candidates, where they were kept.
     pub features: Box<[f64]>,
     /// Where it was chosen from the catalogue: how often that had changed before, and how many items could
-    /// have been chosen.
+    /// have been chosen. Of a decision that was made elsewhere, 0 and that number; 0 where it is not known.
     pub catalogue: Option<(u64, u64)>,
     /// What became of it.
     pub status: &'static str,
@@ -176,6 +176,18 @@ fn fold_one(
     Ok(left_out)
 }
 
+impl ExportRow {
+    /// How many items could have been chosen; `None` where that is not known. Versions before did not write down among how
+    /// many items decisions of the past were made: one candidate that was not certain.
+    pub fn choices(&self) -> Option<u64> {
+        let ranked = self.made.ranking.iter().count() as u64;
+        match self.catalogue {
+            Some((_, among)) => Some(among.max(ranked)).filter(|_| among > 0),
+            None => Some(ranked).filter(|_| ranked > 1 || self.made.probability >= 1.0),
+        }
+    }
+}
+
 impl Waiting<'_> {
     fn take(
         &mut self,
@@ -193,6 +205,13 @@ impl Waiting<'_> {
             What::DecidedInTrial(decision) => self.decided((number, at_ms), decision, None),
             What::DecidedFromCatalogue(CatalogueDecision { decision, version, among }) => {
                 self.decided((number, at_ms), decision, Some((version, among)));
+            }
+            What::DecidedElsewhere(past) => {
+                // Of no catalogue of this service. Among none: it is not known among how many.
+                let among = past.among.unwrap_or(0);
+                let made = past.made;
+                let decision = TrialDecision { made, control: false, candidates: Box::default() };
+                self.decided((number, at_ms), decision, Some((0, among)));
             }
             What::Activated(id) => {
                 let due_ms = self.by_id.get(&id).map(|(_, due_ms)| *due_ms);

@@ -24,8 +24,8 @@ pub struct ErrorDetail {
     pub message: String,
 }
 
-/// Anything that is not a success.
-#[derive(Debug)]
+/// Anything that is not a success. An answer made of one carries it, for layers that tell it in another dialect.
+#[derive(Clone, Debug)]
 pub struct ApiError {
     status: u16,
     code: &'static str,
@@ -47,6 +47,11 @@ impl ApiError {
     /// The status.
     pub fn status(&self) -> u16 {
         self.status
+    }
+
+    /// The code.
+    pub fn code(&self) -> &'static str {
+        self.code
     }
 
     /// After how many seconds trying again makes sense, if it does.
@@ -78,7 +83,9 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let retry_after_seconds = self.retry_after_seconds;
-        let mut response = (status, Json(ErrorBody { error: self.detail() })).into_response();
+        let told = ErrorBody { error: self.clone().detail() };
+        let mut response = (status, Json(told)).into_response();
+        response.extensions_mut().insert(self);
         if let Some(seconds) = retry_after_seconds {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }

@@ -5,16 +5,17 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use cohort_features::{ContextFeatures, ItemFeatures, UserFeatures};
+use hashbrown::HashSet;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Shared;
 use super::access::Client;
-use super::body::{JsonBody, check_count};
+use super::body::{JsonBody, check_count, check_id};
 use super::decide::Candidate;
 use super::error::{ApiError, ErrorBody};
 use super::reward::{OutcomeOrError, outcomes_of};
 use super::schemas::any_features;
+use super::{Service, Shared};
 use crate::auth::Scopes;
 use crate::engine::history::PastDecision;
 use crate::engine::{Refusal, Request};
@@ -50,6 +51,11 @@ pub struct PastBody {
     pub reward: f64,
     /// With what probability it was shown; 1 if absent.
     pub probability: Option<f64>,
+    /// The ids of all that could have been shown, this item among them: what another policy would have earned is estimated
+    /// from it.
+    pub candidates: Option<Vec<String>>,
+    /// How many items could have been shown, where they are not all named.
+    pub among: Option<u64>,
     /// Its id: what was learned under it is not learned again.
     pub decision_id: Option<String>,
 }
@@ -97,6 +103,7 @@ pub async fn history(
                 format!("the probability is {probability}; it is above 0, and at most 1");
             return Err(ApiError::new(422, "bad_probability", sentence));
         }
+        let (others, among) = service.others_of(&past)?;
         let mut offer =
             service.offer(vec![Candidate { id: past.item, features: past.features }])?;
         offer.context = past.context.map(|context| Arc::new(context.0));
@@ -107,6 +114,8 @@ pub async fn history(
             id: user.decision,
             user: user.user,
             offer,
+            others,
+            among,
             probability,
             reward: past.reward,
         });
@@ -123,4 +132,37 @@ pub async fn history(
     let learned = count - others.len();
     who.did("history learned", &app, &format!("{learned} of {count} decisions"));
     Ok(Json(HistoryAnswer { learned, others }))
+}
+
+impl Service {
+    /// What else could have been shown, and among how many items that was chosen.
+    fn others_of(&self, past: &PastBody) -> Result<(Vec<String>, Option<u64>), ApiError> {
+        let bad = |sentence: String| Err(ApiError::new(422, "bad_candidates", sentence));
+        let item = past.item.as_str();
+        let named = match &past.candidates {
+            None => 1,
+            Some(named) => {
+                check_count("candidates", named.len(), self.config.max_candidates)?;
+                for id in named {
+                    check_id("a candidate's id", id, self.config.max_id_bytes)?;
+                }
+                let distinct: HashSet<&str> = named.iter().map(String::as_str).collect();
+                if distinct.len() != named.len() {
+                    return bad("candidates: an item is there twice".to_owned());
+                }
+                if !distinct.contains(item) {
+                    return bad(format!(
+                        "candidates: `{item}`, which was shown, is not among them"
+                    ));
+                }
+                named.len()
+            }
+        };
+        if let Some(among) = past.among.filter(|among| *among < named as u64) {
+            return bad(format!("among: {among}, and {named} items are named"));
+        }
+        let others = past.candidates.iter().flatten().filter(|id| *id != item).cloned();
+        let among = past.among.or_else(|| past.candidates.as_ref().map(|named| named.len() as u64));
+        Ok((others.collect(), among))
+    }
 }

@@ -30,8 +30,8 @@ pub enum AggregationBody {
 pub enum ModeBody {
     /// The policy.
     Online,
-    /// The first candidate is shown always; the policy learns from what comes of it, and it is counted
-    /// how often it would have chosen the same.
+    /// The first candidate is shown always; the policy learns from what comes of it. Besides, a model of what is shown is
+    /// learned, and it is counted how often that would have chosen the same.
     Apprentice,
     /// The first candidate is shown always, and nothing is learned.
     LoggingOnly,
@@ -42,11 +42,12 @@ pub enum ModeBody {
 pub struct ApprenticeBody {
     /// Decisions.
     pub decisions: u64,
-    /// The share of them in which the policy would have chosen the same; absent while there are none.
+    /// The share of them in which what has learned to imitate the caller would have chosen the same, by what it knew before
+    /// each; absent while there are none.
     pub agreement: Option<f64>,
     /// The mean reward of what was shown.
     pub average_reward: Option<f64>,
-    /// The mean reward where the policy would have chosen the same: what it would have earned there.
+    /// The mean reward where it would have chosen the same: what it would have earned there.
     pub average_reward_agreed: Option<f64>,
 }
 

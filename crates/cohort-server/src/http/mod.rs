@@ -281,6 +281,7 @@ fn layered(
     // The last is the outermost: what the others refuse is measured too.
     let router = router
         .layer(CatchPanicLayer::custom(panicked))
+        .layer(middleware::from_fn(personalizer::translate))
         .layer(middleware::map_response(add_headers));
     let router = match is_measured {
         true => {
@@ -375,7 +376,14 @@ mod tests {
         async fn bug() {
             panic!("a bug, made for this test");
         }
-        router_with(Router::new().route("/bug", axum::routing::get(bug)), service)
+        async fn slow() {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+        }
+        let routes = Router::new()
+            .route("/bug", axum::routing::get(bug))
+            .route("/personalizer/v1.0/bug", axum::routing::get(bug))
+            .route("/personalizer/v1.0/slow", axum::routing::get(slow));
+        router_with(routes, service)
     }
 
     #[test]
@@ -385,6 +393,7 @@ mod tests {
             data_dir: folder.path().into(),
             listen: "127.0.0.1:0".to_owned(),
             shutdown_ms: 0,
+            request_timeout_ms: 300,
             ..Config::default()
         };
         let server = Server::open(config).unwrap();
@@ -406,6 +415,29 @@ mod tests {
         let (_, metrics) = get("/metrics");
         let counted = "cohort_requests_total{route=\"/bug\",status=\"500\"} 1";
         assert!(metrics.contains(counted), "{metrics}");
+        // Clients of another dialect are told in it.
+        let raw = |path: &str, host: &str| {
+            let mut answer = agent.get(format!("{url}{path}")).header("Host", host).call().unwrap();
+            let header =
+                |name: &str| answer.headers().get(name).map(|of| of.to_str().unwrap().to_owned());
+            let (code, id) = (header("x-ms-error-code"), header("apim-request-id"));
+            let said: serde_json::Value = answer.body_mut().read_json().unwrap();
+            assert!(id.is_some() && said["error"]["message"].is_string(), "{said}");
+            assert_eq!(Some(said["error"]["code"].as_str().unwrap()), code.as_deref());
+            (answer.status().as_u16(), code.unwrap())
+        };
+        for (path, host, expected) in [
+            ("/personalizer/v1.0/bug", "localhost", (500, "InternalServerError")),
+            ("/personalizer/v1.0/slow", "localhost", (503, "InternalServerError")),
+            ("/personalizer/v1.0/configurations/service", "other.example", (403, "403")),
+            ("/apps/x/personalizer/v1.0/rank", "other.example", (403, "403")),
+        ] {
+            let (status, code) = raw(path, host);
+            assert_eq!((status, code.as_str()), expected, "{path}");
+        }
+        let mut ours =
+            agent.get(format!("{url}/v1/apps")).header("Host", "other.example").call().unwrap();
+        assert!(ours.body_mut().read_to_string().unwrap().contains("wrong_host"));
         drop(stop);
         serving.join().unwrap();
     }

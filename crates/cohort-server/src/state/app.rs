@@ -14,6 +14,7 @@ use super::outcomes::Outcomes;
 use super::seen::Seen;
 use super::sorted::Sorted;
 use crate::event::Key;
+use crate::imitation::Imitator;
 use crate::learning::{Apprenticeship, Learning, MOST_GATHERED};
 use crate::settings::{AppSettings, BadSettings};
 use crate::trial::Trial;
@@ -28,6 +29,8 @@ pub type Items = Sorted<Box<[f64]>>;
 pub struct App {
     pub(super) settings: AppSettings,
     pub(super) created_ms: u64,
+    /// When what it has learned last changed.
+    pub(super) learned_ms: u64,
     /// The number of the event that created it, where this process has seen it: an app that was
     /// deleted and created again is another one.
     pub(super) born: u64,
@@ -49,6 +52,7 @@ pub struct App {
     pub(super) trial: Trial,
     pub(super) learning: Learning,
     pub(super) apprenticeship: Apprenticeship,
+    pub(super) imitator: Imitator,
     pub(super) outcomes: Outcomes,
     pub(super) policy: Box<dyn Policy>,
 }
@@ -82,6 +86,7 @@ impl App {
             policy: settings.build()?,
             settings,
             created_ms: at_ms,
+            learned_ms: at_ms,
             born: 0,
             now_ms: at_ms,
             keys: Vec::new(),
@@ -97,6 +102,7 @@ impl App {
             trial: Trial::default(),
             learning: Learning::default(),
             apprenticeship: Apprenticeship::default(),
+            imitator: Imitator::default(),
             outcomes: Outcomes::default(),
         })
     }
@@ -191,6 +197,11 @@ impl App {
         self.apprenticeship
     }
 
+    /// What it has learned of the choices of whoever decides instead of the policy.
+    pub fn imitator(&self) -> &Imitator {
+        &self.imitator
+    }
+
     /// Whether a decision can take one more reward.
     pub fn can_gather(&self, decision: &Decision) -> bool {
         decision.gathered.len() < MOST_GATHERED
@@ -248,6 +259,11 @@ impl App {
     /// When it was created.
     pub fn created_ms(&self) -> u64 {
         self.created_ms
+    }
+
+    /// When what it has learned last changed; of an app from before that was kept, when it was created.
+    pub fn learned_ms(&self) -> u64 {
+        self.learned_ms
     }
 
     /// The time of its last event.

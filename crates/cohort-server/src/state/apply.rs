@@ -87,11 +87,12 @@ impl App {
                 self.list(&id);
                 Ok(())
             }
-            What::Decided(made) => self.decided(at_ms, made, false),
+            What::Decided(made) => self.decided(at_ms, made, false, false),
+            What::DecidedElsewhere(past) => self.decided(at_ms, past.made, false, true),
             What::DecidedInTrial(decision)
             | What::DecidedFromCatalogue(CatalogueDecision { decision, .. }) => {
                 let TrialDecision { made, control, candidates: _ } = decision;
-                self.decided(at_ms, made, control)
+                self.decided(at_ms, made, control, false)
             }
             What::TrialSet(trial) => {
                 trial.check(self.settings.dim).map_err(|why| why.to_string())?;
@@ -103,12 +104,24 @@ impl App {
                 Ok(())
             }
             What::Watched { decision, agreed } => {
-                self.apprenticeship.decisions += 1;
-                self.apprenticeship.agreed += u64::from(agreed);
-                self.decisions.set_agreed(&decision, agreed);
+                self.watched(&decision, agreed);
                 Ok(())
             }
-            What::ModelReplaced(model) => self.replace_model(model.as_deref()),
+            What::Imitated { decision, agreed, rival } => {
+                self.watched(&decision, agreed);
+                let Some(rival) = rival else { return Ok(()) };
+                self.check_features(&rival.context)?;
+                if let Some(Decision { made, .. }) = self.decisions.get(&decision)
+                    && made.context.len() == rival.context.len()
+                {
+                    self.imitator.learn((made.ranking.first(), &made.context), &rival);
+                }
+                Ok(())
+            }
+            What::ModelReplaced(model) => {
+                self.learned_ms = at_ms;
+                self.replace_model(model.as_deref())
+            }
             What::Activated(id) => match self.decisions.get(&id) {
                 Some(found) if found.status == Status::NotShown => {
                     let ends_ms = match self.learning.wait_from_decision {
@@ -184,7 +197,13 @@ impl App {
         }
     }
 
-    fn decided(&mut self, at_ms: u64, made: Decided, control: bool) -> Result<(), String> {
+    fn decided(
+        &mut self,
+        at_ms: u64,
+        made: Decided,
+        control: bool,
+        elsewhere: bool,
+    ) -> Result<(), String> {
         self.check_features(&made.context)?;
         if self.decisions.get(&made.id).is_some() {
             return Err(format!("decision `{}` was made twice", made.id));
@@ -193,17 +212,25 @@ impl App {
         self.seen.touch(user, at_ms);
         let status = if made.shown { Status::Open } else { Status::NotShown };
         let due_ms = self.window_end(at_ms);
-        let decision = Decision::new(made, user as u32, control, at_ms, due_ms, status);
+        let mut decision = Decision::new(made, user as u32, control, at_ms, due_ms, status);
+        decision.elsewhere = elsewhere;
         self.decisions.insert(decision);
         self.counts.decisions += 1;
         Ok(())
+    }
+
+    /// Somebody else decided, and the apprentice would have chosen the same or not.
+    fn watched(&mut self, decision: &str, agreed: bool) {
+        self.apprenticeship.decisions += 1;
+        self.apprenticeship.agreed += u64::from(agreed);
+        self.decisions.set_agreed(decision, agreed);
     }
 
     /// Closes an open decision, learning from its reward or its default.
     fn close(&mut self, id: &str, status: Status, at_ms: u64) {
         let has_effects = self.encoder.is_some();
         let Some(found) = self.decisions.get(id) else { return };
-        let &Decision { user, control, agreed, .. } = found;
+        let &Decision { user, control, agreed, elsewhere, .. } = found;
         let item = has_effects.then(|| name_hash(found.made.ranking.first()));
         let forget_ms = self.window_end(at_ms);
         let Some(context) = self.decisions.move_to(id, status, forget_ms) else { return };
@@ -219,11 +246,15 @@ impl App {
                     let expected = predicted[0].expected;
                     taught = self.effects.learn(user, cohort, item, expected, reward);
                 }
+                self.learned_ms = at_ms;
                 if let Some(taught) = taught {
                     self.online().learn_one(user as usize, &context, taught);
                 }
             }
-            self.outcomes.add(at_ms, control, reward);
+            // What others decided is no outcome of the policy.
+            if !elsewhere {
+                self.outcomes.add(at_ms, control, reward);
+            }
             if let Some(agreed) = agreed {
                 self.apprenticeship.earned(agreed, reward);
             }

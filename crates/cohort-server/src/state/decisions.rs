@@ -30,6 +30,8 @@ pub struct Decision {
     pub user: u32,
     /// Whether it is of the control group.
     pub control: bool,
+    /// Whether it was made elsewhere, before: it is learned from, and is no outcome of this service's decisions.
+    pub elsewhere: bool,
     /// When it was made.
     pub at_ms: u64,
     /// When its present status ends, on a clock that was never set: [`Decisions::due`].
@@ -38,7 +40,7 @@ pub struct Decision {
     pub status: Status,
     /// Rewards that have come and are learned as one when the window ends.
     pub gathered: Vec<f64>,
-    /// Whether the policy would have chosen the same, where it only watched.
+    /// Whether the imitator would have chosen the same, where the policy only watched.
     pub agreed: Option<bool>,
 }
 
@@ -81,7 +83,8 @@ const DECISION_BYTES: usize = 256;
 /// When they are due is [asked](Decisions::due) of those whose clocks may have been set.
 impl PartialEq for Decision {
     fn eq(&self, other: &Self) -> bool {
-        let when = |one: &Self| (one.user, one.control, one.at_ms, one.status, one.agreed);
+        let when =
+            |one: &Self| (one.user, one.control, one.elsewhere, one.at_ms, one.status, one.agreed);
         self.made == other.made && when(self) == when(other) && self.gathered == other.gathered
     }
 }
@@ -96,7 +99,8 @@ impl Decision {
         due_ms: u64,
         status: Status,
     ) -> Self {
-        Self { made, user, control, at_ms, due_ms, status, gathered: Vec::new(), agreed: None }
+        let (elsewhere, gathered, agreed) = (false, Vec::new(), None);
+        Self { made, user, control, elsewhere, at_ms, due_ms, status, gathered, agreed }
     }
 }
 
@@ -192,7 +196,7 @@ impl Decisions {
         }
     }
 
-    /// Keeps whether the policy would have chosen the same.
+    /// Keeps whether the imitator would have chosen the same.
     pub fn set_agreed(&mut self, id: &str, agreed: bool) {
         if let Some(decision) = self.get_mut(id) {
             decision.agreed = Some(agreed);

@@ -30,6 +30,7 @@ impl App {
         let Some(bytes) = model else {
             self.policy = self.settings.build().map_err(|why| why.to_string())?;
             self.effects = Default::default();
+            self.imitator = Default::default();
             return Ok(());
         };
         let mut other = Self::of_model(bytes, &self.settings)?;
@@ -37,6 +38,7 @@ impl App {
         self.policy = made.unwrap_or(other.policy);
         self.users = other.users;
         self.seen = other.seen;
+        self.imitator = other.imitator;
         // What was learned is about these vectors.
         if self.encoder.is_some() && other.encoder.is_some() {
             self.settings.features = other.settings.features;

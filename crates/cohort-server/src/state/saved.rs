@@ -20,6 +20,7 @@ use super::outcomes::Outcomes;
 use super::seen::Seen;
 use crate::bytes::{Malformed, Put, Take};
 use crate::event::{Decided, Key};
+use crate::imitation::Imitator;
 use crate::learning::{Apprenticeship, Learning};
 use crate::settings::AppSettings;
 use crate::trial::Trial;
@@ -35,6 +36,10 @@ const USERS_SEEN: u32 = 0x0A99_5EE2;
 /// Before the end of an app: how it learns, and what is known of decisions besides. An app from before
 /// there were other ways does without.
 const LEARNING_OF_APP: u32 = 0x0A99_1EA4;
+/// Before the end of an app: what it has learned of the choices of others. An app that is no apprentice has nothing.
+const IMITATOR_OF_APP: u32 = 0x0A99_1417;
+/// Before the end of an app: when what it has learned last changed.
+const LEARNED_OF_APP: u32 = 0x0A99_1EA7;
 /// Before the end of an app: how often its catalogue changed, and attributes of its items. An app without
 /// items has none.
 const CATALOGUE_OF_APP: u32 = 0x0A99_CA7A;
@@ -49,6 +54,8 @@ const EFFECTS_OF_COHORTS: u32 = 0x0A99_EFC0;
 const EFFECTS_SHRUNK: u32 = 0x0A99_EF5A;
 /// Added to a decision's status where it is of the control group.
 const OF_CONTROL: u8 = 4;
+/// Likewise where it was made elsewhere, before.
+const OF_ELSEWHERE: u8 = 8;
 /// After every app: that reader and writer agree where it ends.
 const END_OF_APP: u32 = 0x0A99_0E4D;
 
@@ -63,6 +70,7 @@ pub struct FrozenState {
 struct FrozenApp {
     settings: AppSettings,
     created_ms: u64,
+    learned_ms: u64,
     now_ms: u64,
     keys: Vec<Key>,
     users: NameList,
@@ -80,6 +88,7 @@ struct FrozenApp {
     outcomes: Outcomes,
     learning: Learning,
     apprenticeship: Apprenticeship,
+    imitator: Imitator,
 }
 
 impl State {
@@ -146,6 +155,14 @@ impl State {
             }
             if mark == LEARNING_OF_APP {
                 app.load_learning(&mut from)?;
+                mark = from.take_u32()?;
+            }
+            if mark == IMITATOR_OF_APP {
+                app.imitator = Imitator::read(&mut from)?;
+                mark = from.take_u32()?;
+            }
+            if mark == LEARNED_OF_APP {
+                app.learned_ms = from.take_u64()?;
                 mark = from.take_u32()?;
             }
             if mark == CATALOGUE_OF_APP {
@@ -244,6 +261,14 @@ impl FrozenApp {
             out.put_u8(decision.agreed.map_or(2, u8::from))?;
             out.put_numbers(&decision.gathered)?;
         }
+        if self.imitator.seen() > 0 {
+            out.put_u32(IMITATOR_OF_APP)?;
+            self.imitator.write(&mut out)?;
+        }
+        if self.learned_ms != self.created_ms {
+            out.put_u32(LEARNED_OF_APP)?;
+            out.put_u64(self.learned_ms)?;
+        }
         if self.catalogue_version > 0 {
             out.put_u32(CATALOGUE_OF_APP)?;
             out.put_u64(self.catalogue_version)?;
@@ -279,6 +304,7 @@ impl App {
         Ok(FrozenApp {
             settings: self.settings.clone(),
             created_ms: self.created_ms,
+            learned_ms: self.learned_ms,
             now_ms: self.now_ms,
             keys: self.keys.clone(),
             users: self.users.list(),
@@ -296,6 +322,7 @@ impl App {
             outcomes: self.outcomes.clone(),
             learning: self.learning.clone(),
             apprenticeship: self.apprenticeship,
+            imitator: self.imitator.clone(),
         })
     }
 
@@ -389,6 +416,7 @@ impl Decision {
         out.put_u64(self.at_ms)?;
         out.put_u64(due_ms)?;
         let group = if self.control { OF_CONTROL } else { 0 };
+        let group = group + if self.elsewhere { OF_ELSEWHERE } else { 0 };
         match self.status {
             Status::NotShown => out.put_u8(group),
             Status::Open => out.put_u8(group + 1),
@@ -410,15 +438,17 @@ impl Decision {
             return Err(Malformed::odd(format!("a decision for user {user} of {users}")));
         }
         let kind = from.take_u8()?;
-        let control = (OF_CONTROL..2 * OF_CONTROL).contains(&kind);
-        let status = match if control { kind - OF_CONTROL } else { kind } {
+        let (control, elsewhere) = (kind & OF_CONTROL > 0, kind & OF_ELSEWHERE > 0);
+        let status = match kind & !(OF_CONTROL | OF_ELSEWHERE) {
             0 => Status::NotShown,
             1 => Status::Open,
             2 => Status::Rewarded(from.take_f64()?),
             3 => Status::Expired(from.take_option()?),
             other => return Err(Malformed::odd(format!("a decision of the status {other}"))),
         };
-        Ok(Self::new(made, user, control, at_ms, due_ms, status))
+        let mut decision = Self::new(made, user, control, at_ms, due_ms, status);
+        decision.elsewhere = elsewhere;
+        Ok(decision)
     }
 }
 

@@ -81,6 +81,7 @@ impl App {
         let mut learned = true;
         for mut other in others {
             self.now_ms = self.now_ms.max(other.now_ms);
+            self.learned_ms = self.learned_ms.max(other.learned_ms);
             let mut numbers = Vec::new();
             for number in 0..other.users.len() {
                 let name = other.users.name(number);
@@ -99,11 +100,16 @@ impl App {
                         Decision::new(made, user as u32, control, at_ms, due_ms, status);
                     decision.gathered = found.gathered.clone();
                     decision.agreed = found.agreed;
+                    decision.elsewhere = found.elsewhere;
                     self.decisions.insert(decision);
                 }
             }
             self.counts.add(&other.counts);
             self.apprenticeship.add(&other.apprenticeship);
+            // Weights of two models cannot be added: that of the one that saw more goes on.
+            if other.imitator.seen() > self.imitator.seen() {
+                self.imitator = other.imitator;
+            }
             buckets.extend(other.outcomes.buckets());
             let shared = other.policy.saved().and_then(|saved| saved.share().ok());
             learned &= match (self.shared_fits(), shared) {

@@ -6,6 +6,7 @@
 //! | `reward` | its reward; rows without are left out |
 //! | `propensity` | the probability with which the item was chosen |
 //! | `candidates` | the ids of all items that were offered; without it, all items of the log |
+//! | `among` | how many items could have been chosen, where `candidates` are not all; rows with 0, not known, are left out, and so are rows without it whose only candidate has a propensity below 1 |
 //! | `user` | the user's id; without it, all rows are of one user |
 //! | `features` | the features of all candidates, one after the other |
 //! | `context` | the features of the chosen item; used where `features` is not there |
@@ -100,6 +101,16 @@ fn check_columns<'a>(columns: impl Iterator<Item = &'a str> + Clone) -> Result<(
     Ok(())
 }
 
+/// Whether it is not known among how many items a decision was made: a log says so, or its only candidate was chosen with
+/// a probability below 1, as decisions of the past are listed by versions that did not keep what else could have been chosen.
+fn is_unknown(among: Option<usize>, listed: Option<&[String]>, propensity: Option<f64>) -> bool {
+    let is_alone = listed.is_some_and(|ids| ids.len() == 1);
+    match among {
+        Some(among) => among == 0,
+        None => is_alone && propensity.is_some_and(|p| p < 1.0),
+    }
+}
+
 /// A log under construction.
 #[derive(Default)]
 struct LogBuilder {
@@ -131,10 +142,15 @@ impl LogBuilder {
             return Err(Error::unexpected(place("propensity"), found.to_string(), expected));
         }
         let among = cells.take("among").number(&place("among"))?.map(|among| among as usize);
+        let listed = cells.take("candidates").words(&place("candidates"))?;
+        if is_unknown(among, listed.as_deref(), propensity) {
+            self.log.unknown_choices += 1;
+            return Ok(());
+        }
         let user = cells.take("user").word(&place("user"))?.unwrap_or_default();
         let position = cells.take("position").word(&place("position"))?.unwrap_or_default();
         let number = self.log.items.number(&item) as u32;
-        let (candidates, chosen) = match cells.take("candidates").words(&place("candidates"))? {
+        let (candidates, chosen) = match listed {
             Some(ids) => {
                 let Some(chosen) = ids.iter().position(|id| *id == item) else {
                     let expected = format!("`{item}`, which was chosen, among them");
@@ -284,6 +300,23 @@ mod tests {
         assert_eq!(&*log.rows[2].features, [1.0, 0.0, 0.0, 1.0]);
         let changing = read("item,reward,context\na,1,\"[1,0]\"\na,0,\"[0,1]\"\n").unwrap();
         assert_eq!(changing.dim, 0, "an item whose features change has none that are known");
+    }
+
+    #[test]
+    fn rows_whose_number_of_choices_is_not_known_are_left_out_and_counted() {
+        let log = read(
+            "item,reward,propensity,candidates,among\n\
+             a,1,0.25,\"[\"\"a\"\"]\",4\n\
+             a,1,0.25,\"[\"\"a\"\"]\",0\n\
+             a,1,1,\"[\"\"a\"\"]\",0\n\
+             a,1,0.25,\"[\"\"a\"\"]\",\n\
+             a,1,1,\"[\"\"a\"\"]\",\n\
+             a,1,0.25,\"[\"\"a\"\",\"\"b\"\"]\",\n",
+        )
+        .unwrap();
+        assert_eq!((log.rows.len(), log.unknown_choices), (3, 3));
+        let choices: Vec<usize> = log.rows.iter().map(Row::choices).collect();
+        assert_eq!(choices, [4, 1, 2]);
     }
 
     #[test]

@@ -24,6 +24,8 @@ const BAD: &str = "InvalidServiceConfiguration";
 
 /// The share of decisions that are drawn, as the real service begins.
 const DEFAULT_EXPLORATION: f64 = 0.2;
+/// Days of the log that the real service trains a model with again.
+const DEFAULT_RETRAIN_DAYS: i64 = 2;
 const DEFAULT_ARGUMENTS: &str =
     "--cb_explore_adf --epsilon 0.2 --power_t 0 -l 0.001 --cb_type mtr -q ::";
 
@@ -72,6 +74,11 @@ pub struct Policy {
 impl Kept {
     pub(super) fn of(learning: &Learning) -> Self {
         serde_json::from_str(&learning.dialect).unwrap_or_default()
+    }
+
+    /// How many days of the log a model would be trained with again; the default where none were named.
+    fn retrain_days(&self) -> i64 {
+        self.model_retrain_days.filter(|days| *days >= 0).unwrap_or(DEFAULT_RETRAIN_DAYS)
     }
 
     pub(super) fn text(&self) -> String {
@@ -149,6 +156,12 @@ pub async fn put(
     if sent.log_retention_days.is_some_and(|days| days < -1) {
         let sentence = "logRetentionDays must be -1, for ever, or a number of days";
         return Err(DialectError::bad("InvalidLogRetentionDays", sentence));
+    }
+    // -1 is what versions before told where none were named.
+    let most = sent.log_retention_days.filter(|days| *days >= 0).unwrap_or(i64::MAX);
+    if sent.model_retrain_days.is_some_and(|days| days < -1 || days > most) {
+        let sentence = "modelRetrainDays must be between 0 and logRetentionDays";
+        return Err(DialectError::bad("InvalidModelRetrainDays", sentence));
     }
     let others = before.settings.window_ms != window_ms
         || before.settings.default_reward != Some(sent.default_reward)
@@ -287,7 +300,7 @@ fn body_of(view: &AppView) -> Value {
         "explorationPercentage": view.settings.epsilon,
         "modelExportFrequency": kept.model_export_frequency.as_deref().unwrap_or("PT1M"),
         "logRetentionDays": kept.log_retention_days.unwrap_or(-1),
-        "modelRetrainDays": kept.model_retrain_days.unwrap_or(-1),
+        "modelRetrainDays": kept.retrain_days(),
         "logMirrorEnabled": false,
         "lastConfigurationEditDate": date(kept.edited_ms.unwrap_or(view.created_ms)),
         "learningMode": name_of(view.learning.mode),

@@ -33,6 +33,8 @@ impl DialectError {
     pub fn from_api(why: ApiError, code: &'static str) -> Self {
         let (status, retry_after_seconds) = (why.status(), why.retry_after_seconds());
         let (status, code) = match status {
+            // Its network rules refuse so.
+            403 if why.code() == "wrong_host" => (403, "403"),
             // The real service tells a key that is missing and one that is wrong alike.
             401 | 403 => (status.min(401), "401"),
             404 => (404, "ResourceNotFound"),

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
@@ -35,6 +35,7 @@ pub struct Contract {
     name: String,
     start_time: String,
     end_time: String,
+    policies: Option<Vec<Value>>,
 }
 
 /// A sum over the log for one policy.
@@ -57,6 +58,7 @@ impl Sums {
     }
 
     fn summary(&self, from_ms: u64, to_ms: u64) -> Value {
+        // Where there is none, nothing is known: a number that is none becomes `null`.
         let mean = self.weighted / self.rows;
         let variance = (self.squares / self.rows - mean * mean).max(0.0);
         json!({
@@ -79,15 +81,21 @@ struct Judged {
     to_ms: u64,
     online: Sums,
     random: Sums,
+    /// Decisions of which it is not known among how many actions they were made: `random` does without.
+    left_out: u64,
 }
 
 impl crate::export::Table for Judged {
     fn add(&mut self, row: ExportRow) -> std::io::Result<()> {
         let Some(reward) = row.reward else { return Ok(()) };
-        let (candidates, p) = (row.made.ranking.iter().count(), row.made.probability);
-        if (self.from_ms..self.to_ms).contains(&row.decided_ms) && p > 0.0 && candidates > 0 {
-            self.online.add(1.0, reward);
-            self.random.add(1.0 / (candidates as f64 * p), reward);
+        let p = row.made.probability;
+        if !(self.from_ms..self.to_ms).contains(&row.decided_ms) || p <= 0.0 {
+            return Ok(());
+        }
+        self.online.add(1.0, reward);
+        match row.choices() {
+            Some(choices) => self.random.add(1.0 / (choices as f64 * p), reward),
+            None => self.left_out += 1,
         }
         Ok(())
     }
@@ -101,27 +109,89 @@ impl crate::export::Table for Judged {
     }
 }
 
+/// In which form an evaluation is told: that of versions in the path, or that of versions in the query (2022-09).
+#[derive(Clone, Copy)]
+enum Form {
+    Path,
+    Query,
+}
+
+fn form_of(query: Option<&str>) -> Form {
+    let named =
+        query.is_some_and(|query| query.split('&').any(|one| one.starts_with("api-version=")));
+    if named { Form::Query } else { Form::Path }
+}
+
+/// An evaluation in a form; it is kept in that of versions in the path.
+fn told_in(form: Form, kept: &Value) -> Value {
+    if let Form::Path = form {
+        return kept.clone();
+    }
+    let of = |names: &[&str]| -> serde_json::Map<String, Value> {
+        names.iter().map(|name| ((*name).to_owned(), kept[*name].clone())).collect()
+    };
+    let policies = kept["policyResults"].as_array().into_iter().flatten().map(|one| {
+        let summary = &one["totalSummary"];
+        let number = |name: &str| summary[name].as_f64();
+        let mean = number("averageReward");
+        let interval: Vec<f64> = match (mean, number("confidenceInterval")) {
+            (Some(mean), Some(half)) => vec![mean - half, mean + half],
+            _ => Vec::new(),
+        };
+        let at = &kept["startTime"];
+        json!({
+            "name": one["name"],
+            "arguments": one["arguments"],
+            "policySource": one["policySource"],
+            "slotId": "",
+            "summary": {"expectedReward": mean, "confidenceInterval": interval},
+            "timeseries": {"data": [
+                {"timeStamp": at, "expectedReward": mean, "confidenceInterval": interval},
+            ]},
+            "decisionsLeftOut": one["decisionsLeftOut"],
+        })
+    });
+    let mut content = Value::Object(of(&["startTime", "endTime"]));
+    content["value"] = policies.collect();
+    let names = ["id", "name", "startTime", "endTime", "creationTime", "evaluationType"];
+    let mut told = Value::Object(of(&names));
+    told["status"] = "Succeeded".into();
+    told["content"] = content;
+    told
+}
+
 /// All evaluations.
 pub async fn list(
     State(service): State<Arc<Service>>,
     asked: Loop<{ Scopes::READ }>,
-    axum::extract::RawQuery(query): axum::extract::RawQuery,
+    RawQuery(query): RawQuery,
 ) -> Result<Json<Value>, DialectError> {
     let kept = Kept::of(&service.view(&asked.app).await?.learning).evaluations;
-    // Clients that name their version in the query expect pages.
-    let pages = query.is_some_and(|query| query.contains("api-version="));
-    Ok(Json(if pages { json!({ "value": kept }) } else { Value::from(kept) }))
+    // Clients that name their version in the query expect pages, of evaluations without what came of them.
+    Ok(Json(match form_of(query.as_deref()) {
+        Form::Query => {
+            let told = kept.iter().map(|one| {
+                let mut told = told_in(Form::Query, one);
+                told.as_object_mut().map(|fields| fields.remove("content"));
+                told
+            });
+            json!({ "value": told.collect::<Vec<_>>() })
+        }
+        Form::Path => Value::from(kept),
+    }))
 }
 
 /// A new evaluation, done at once.
 pub async fn create(
     State(service): State<Arc<Service>>,
     asked: Loop<{ Scopes::ADMIN }>,
+    RawQuery(query): RawQuery,
     sent: Sent,
 ) -> Result<Response, DialectError> {
     let id = new_id()?;
     let done = service.evaluate(&asked, sent, &id).await?;
-    let mut response = (StatusCode::CREATED, Json(done)).into_response();
+    let told = told_in(form_of(query.as_deref()), &done);
+    let mut response = (StatusCode::CREATED, Json(told)).into_response();
     if let Ok(place) = HeaderValue::from_str(&format!("evaluations/{id}")) {
         response.headers_mut().insert(header::LOCATION, place);
     }
@@ -132,20 +202,24 @@ pub async fn create(
 pub async fn put(
     State(service): State<Arc<Service>>,
     asked: Loop<{ Scopes::ADMIN }>,
+    RawQuery(query): RawQuery,
     sent: Sent,
 ) -> Result<Json<Value>, DialectError> {
     let id = id_in(&asked)?;
-    Ok(Json(service.evaluate(&asked, sent, &id).await?))
+    let done = service.evaluate(&asked, sent, &id).await?;
+    Ok(Json(told_in(form_of(query.as_deref()), &done)))
 }
 
 /// One evaluation.
 pub async fn show(
     State(service): State<Arc<Service>>,
     asked: Loop<{ Scopes::READ }>,
+    RawQuery(query): RawQuery,
 ) -> Result<Json<Value>, DialectError> {
     let id = id_in(&asked)?;
     let kept = Kept::of(&service.view(&asked.app).await?.learning).evaluations;
-    kept.into_iter().find(|one| one["id"] == id.as_str()).map(Json).ok_or_else(not_there)
+    let found = kept.iter().find(|one| one["id"] == id.as_str()).ok_or_else(not_there)?;
+    Ok(Json(told_in(form_of(query.as_deref()), found)))
 }
 
 /// Forgets one.
@@ -202,8 +276,13 @@ impl Service {
         sent: Sent,
         id: &str,
     ) -> Result<Value, DialectError> {
-        let Contract { name, start_time, end_time } = sent.json(BAD).await?;
+        let Contract { name, start_time, end_time, policies } = sent.json(BAD).await?;
         check_id("the name", &name, BAD)?;
+        if policies.is_some_and(|policies| !policies.is_empty()) {
+            let sentence = "policies: learning settings of Vowpal Wabbit cannot be evaluated here: send none; \
+                            `cohort evaluate` judges other policies by the log (docs/evaluate.md)";
+            return Err(DialectError::bad(BAD, sentence));
+        }
         let (Some(from_ms), Some(to_ms)) = (parse_date(&start_time), parse_date(&end_time)) else {
             let sentence = "startTime and endTime must be dates such as 2026-08-25T00:00:00Z";
             return Err(DialectError::bad(BAD, sentence));
@@ -221,8 +300,8 @@ impl Service {
         let (gone, _here) = oneshot::channel::<()>();
         let read = tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            let (online, random) = Default::default();
-            let mut judged = Judged { from_ms, to_ms, online, random };
+            let (online, random, left_out) = Default::default();
+            let mut judged = Judged { from_ms, to_ms, online, random, left_out };
             // Decisions that retention removes meanwhile are not judged, as those before them.
             let wanted = || !gone.is_closed();
             rows::fold(&Self::readers(&journals), &app, &mut judged, &wanted).map(|_| judged)
@@ -234,11 +313,12 @@ impl Service {
             let sentence = "no decision of that time has a reward yet";
             return Err(DialectError::bad("NoLogsExistInDateRange", sentence));
         }
-        let result = |name: &str, source: &str, sums: &Sums| {
+        let result = |name: &str, source: &str, sums: &Sums, left_out: u64| {
             let summary = sums.summary(from_ms, to_ms);
             json!({
                 "name": name, "arguments": "", "policySource": source,
                 "summary": [summary.clone()], "totalSummary": summary,
+                "decisionsLeftOut": left_out,
             })
         };
         let done = json!({
@@ -251,8 +331,8 @@ impl Service {
             "creationTime": date(SystemClock.now_ms()),
             "evaluationType": "Manual",
             "policyResults": [
-                result("Online Policy", "Online", &judged.online),
-                result("Random Policy", "Random", &judged.random),
+                result("Online Policy", "Online", &judged.online, 0),
+                result("Random Policy", "Random", &judged.random, judged.left_out),
             ],
             "featureImportance": [],
         });

@@ -32,7 +32,7 @@ use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue};
-use axum::middleware;
+use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use rand::TryRng;
@@ -134,6 +134,18 @@ pub(super) fn wrong_method() -> Response {
 /// Clients quote it when they ask for help.
 async fn add_request_id(response: Response) -> Response {
     with_request_id(response)
+}
+
+/// Refusals of layers that know no dialect, as clients of this one expect them.
+pub(super) async fn translate(request: Request, next: Next) -> Response {
+    let is_ours = speaks(request.uri().path());
+    let mut response = next.run(request).await;
+    match response.extensions_mut().remove::<ApiError>() {
+        Some(why) if is_ours => {
+            with_request_id(DialectError::from_api(why, "BadRequest").into_response())
+        }
+        _ => response,
+    }
 }
 
 fn with_request_id(mut response: Response) -> Response {

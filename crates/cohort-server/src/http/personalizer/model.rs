@@ -15,7 +15,9 @@ use super::{Loop, Sent, bug};
 use crate::auth::Scopes;
 use crate::clock::{Clock, SystemClock};
 use crate::engine::{Answer, Request};
+use crate::event::time_of;
 use crate::http::Service;
+use crate::journal::{EventReader, JournalError};
 use crate::state::App;
 
 /// How a model begins; its checksum and the model follow.
@@ -83,8 +85,8 @@ pub async fn properties(
     State(service): State<Arc<Service>>,
     asked: Loop<{ Scopes::READ }>,
 ) -> Result<Json<Value>, DialectError> {
-    let created = date(service.view(&asked.app).await?.created_ms);
-    let modified = date(SystemClock.now_ms());
+    let view = service.view(&asked.app).await?;
+    let (created, modified) = (date(view.created_ms), date(view.learned_ms));
     Ok(Json(json!({"creationTime": created, "lastModifiedTime": modified})))
 }
 
@@ -94,8 +96,26 @@ pub async fn log_properties(
     asked: Loop<{ Scopes::READ }>,
 ) -> Result<Json<Value>, DialectError> {
     let created_ms = service.view(&asked.app).await?.created_ms;
-    let range = json!({"from": date(created_ms), "to": date(SystemClock.now_ms())});
+    let kept_ms = service.log_begins().await?;
+    let from_ms = kept_ms.map_or(created_ms, |kept_ms| kept_ms.max(created_ms));
+    let range = json!({"from": date(from_ms), "to": date(SystemClock.now_ms())});
     Ok(Json(json!({"dateRange": range})))
+}
+
+/// When the first event of a journal happened.
+fn first_time(journal: &dyn EventReader) -> Result<Option<u64>, JournalError> {
+    let mut first = None;
+    let read = journal.read(&mut |number, bytes| {
+        let at_ms = time_of(bytes)
+            .map_err(|why| JournalError::Damaged { event: number, what: why.to_string() })?;
+        first = Some(at_ms);
+        // No more is read.
+        Err(JournalError::Failed("enough was read".to_owned()))
+    });
+    match (first, read) {
+        (None, Err(why)) => Err(why),
+        (first, _) => Ok(first),
+    }
 }
 
 /// The log is what the service lives by: it goes with the app, or by the rules of its configuration.
@@ -112,6 +132,19 @@ pub async fn binary_logs(_: Loop<{ Scopes::DECIDE }>) -> DialectError {
 }
 
 impl Service {
+    /// When the first event happened that is still in the log of all apps.
+    async fn log_begins(&self) -> Result<Option<u64>, DialectError> {
+        let journals = self.journals.clone();
+        let read = tokio::task::spawn_blocking(move || {
+            let begins = Self::readers(&journals).into_iter().map(first_time);
+            begins.collect::<Result<Vec<_>, _>>()
+        });
+        let begins = read.await.map_err(|_| bug())?.map_err(|why| {
+            DialectError::new(500, "InternalServerError", format!("the log is not read: {why}"))
+        })?;
+        Ok(begins.into_iter().flatten().min())
+    }
+
     async fn replace_model(
         &self,
         asked: &Loop<{ Scopes::ADMIN }>,
@@ -128,5 +161,34 @@ impl Service {
             Ok(_) => Err(bug()),
             Err(why) => Err(DialectError::from_refusal(why, code)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Event, What};
+    use crate::journal::Visit;
+
+    /// A journal whose beginning was removed: what is left, with its times.
+    struct Left(Vec<u64>);
+
+    impl EventReader for Left {
+        fn read(&self, visit: &mut Visit) -> Result<u64, JournalError> {
+            for (number, at_ms) in self.0.iter().enumerate() {
+                assert_eq!(number, 0, "no more is read than is needed");
+                let mut bytes = Vec::new();
+                Event { app: "a".to_owned(), at_ms: *at_ms, what: What::TimePassed }
+                    .encode(&mut bytes);
+                visit(1000 + number as u64, &bytes)?;
+            }
+            Ok(0)
+        }
+    }
+
+    #[test]
+    fn a_log_begins_with_what_is_left_of_it() {
+        assert_eq!(first_time(&Left(vec![500, 700])).unwrap(), Some(500));
+        assert_eq!(first_time(&Left(Vec::new())).unwrap(), None);
     }
 }

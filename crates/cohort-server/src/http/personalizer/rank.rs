@@ -96,20 +96,15 @@ pub async fn rank(
     let asked_for = Asked { actions: sent.actions, context, places, is_large };
     let offer = service.offers(&asked.app, asked_for).await?.pop().ok_or_else(bug)?;
     let made = service.make(&asked.app, offer, user, event, shown).await?;
-    let probabilities = probabilities(&made);
-    // Actions that are excluded keep their places.
-    let mut ranked = made.ranking.iter().zip(&probabilities);
-    let ranking: Vec<Value> = (ids.iter())
-        .filter_map(|action| match excluded.contains(action) {
-            true => Some(json!({"id": action, "probability": 0.0})),
-            false => ranked.next().map(|(id, p)| json!({"id": id, "probability": p})),
-        })
-        .collect();
-    let body = json!({
-        "ranking": ranking,
+    let sent: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let mut body = json!({
+        "ranking": ranking_of(&made, &sent),
         "eventId": made.id,
         "rewardActionId": made.ranking.first(),
     });
+    if service.engine.directory().app(&asked.app).is_some_and(|listed| listed.explains) {
+        body["inferenceExplanation"] = explanation_of(&made);
+    }
     Ok((StatusCode::CREATED, Json(body)))
 }
 
@@ -215,6 +210,36 @@ fn event_of(sent: Option<String>) -> Result<String, DialectError> {
         Some(id) => check_id("the eventId", &id, BAD).map(|()| id),
         None => new_id(),
     }
+}
+
+/// Every action with its probability. What was ranked has the places of what could be shown; actions that could not,
+/// as they were excluded, keep theirs. Of an event that was ranked before it is told what was ranked then, whatever is
+/// excluded now.
+fn ranking_of(made: &Made, sent: &[&str]) -> Vec<Value> {
+    let probabilities = probabilities(made);
+    let shown: HashSet<&str> = made.ranking.iter().collect();
+    let mut ranked = made.ranking.iter().zip(probabilities);
+    let mut ranking = Vec::with_capacity(sent.len());
+    for id in sent {
+        match shown.contains(id) {
+            true => ranking.extend(ranked.next()),
+            false => ranking.push((id, 0.0)),
+        }
+    }
+    // Those that were sent then and are not now.
+    ranking.extend(ranked);
+    ranking.into_iter().map(|(id, p)| json!({"id": id, "probability": p})).collect()
+}
+
+/// What each feature adds to the reward that is expected of an action. Nothing of an event that was ranked before, of
+/// vectors, and while nothing was learned.
+fn explanation_of(made: &Made) -> Value {
+    let parts = made.parts.iter().flatten();
+    let told = made.ranking.iter().zip(parts).map(|(id, parts)| {
+        let features = parts.iter().map(|one| json!({"name": one.name, "score": one.part}));
+        json!({"id": id, "features": features.collect::<Value>()})
+    });
+    told.collect()
 }
 
 /// Of everything that was ranked. What was ranked before is remembered by what was chosen alone.
