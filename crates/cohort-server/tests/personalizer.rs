@@ -299,16 +299,21 @@ fn what_a_configuration_says_is_so() {
     let before = properties();
     assert_eq!(before["lastModifiedTime"], before["creationTime"], "nothing was learned");
     let rank = |event: &str| {
-        let body = json!({"actions": actions(), "contextFeatures": [{"device": "phone"}], "eventId": event});
+        let context = json!([{"device": "phone"}, {"_user": event}]);
+        let body = json!({"actions": actions(), "contextFeatures": context, "eventId": event});
         let (status, said) = service.send("POST", &format!("{base}/rank"), &body);
         assert_eq!(status, 201, "{said}");
         said
     };
+    let reward = |said: &Value| {
+        let event = said["eventId"].as_str().unwrap();
+        let value = json!({"value": f64::from(said["rewardActionId"] == "News")});
+        service.send("POST", &format!("{base}/events/{event}/reward"), &value);
+    };
     for event in 0..30 {
         let said = rank(&format!("e{event}"));
         assert!(said["inferenceExplanation"].is_null());
-        let value = json!({"value": f64::from(said["rewardActionId"] == "News")});
-        service.send("POST", &format!("{base}/events/e{event}/reward"), &value);
+        reward(&said);
     }
     let after = properties();
     assert!(after["lastModifiedTime"].as_str() > before["lastModifiedTime"].as_str(), "{after}");
@@ -319,19 +324,23 @@ fn what_a_configuration_says_is_so() {
     configuration["isInferenceExplainabilityEnabled"] = json!(true);
     assert_eq!(service.send("PUT", &path, &configuration).0, 200);
     let began = std::time::Instant::now();
+    let last = properties();
     // Coefficients are told after the first refit.
     let explained = loop {
-        let said = rank(&format!("explained {}", began.elapsed().as_nanos()));
+        let said = rank(&format!("e{}", began.elapsed().as_nanos()));
         if said["inferenceExplanation"].as_array().is_some_and(|all| all.len() == 3) {
             break said;
         }
+        reward(&said);
         assert!(began.elapsed() < std::time::Duration::from_secs(30), "{said}");
     };
+    assert_eq!(last, after);
+    let last = properties();
     for one in explained["inferenceExplanation"].as_array().unwrap() {
         let feature = &one["features"][0];
         assert!(one["id"].is_string() && feature["name"].is_string() && feature["score"].is_f64());
     }
     let again = service.restart();
     let told = again.get(&format!("{base}/model/properties"));
-    assert_eq!(told["lastModifiedTime"], after["lastModifiedTime"]);
+    assert_eq!(told["lastModifiedTime"], last["lastModifiedTime"]);
 }
