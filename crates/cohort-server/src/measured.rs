@@ -74,6 +74,11 @@ const METRICS: &[(Kind, &str, &str)] = &[
         "Files of the journal removed because of age or size.",
     ),
     (
+        Count,
+        "cohort_journal_pruned_for_room_total",
+        "Files of the journal removed, younger than they may become, because the disk had too little room.",
+    ),
+    (
         Level,
         "cohort_snapshot_age_seconds",
         "Age of the state in the newest snapshot that was written; of the process where there is none.",
@@ -95,6 +100,11 @@ const METRICS: &[(Kind, &str, &str)] = &[
     (Range(Unit::Seconds), "cohort_refit_seconds", "Time to fit what users have in common."),
     (Range(Unit::Seconds), "cohort_snapshot_seconds", "Time to write a snapshot."),
     (Count, "cohort_snapshot_failures_total", "Snapshots that could not be written."),
+    (
+        Count,
+        "cohort_snapshots_without_room_total",
+        "Snapshots that were not written because the disk had no room for them; they are tried again.",
+    ),
     (Level, "cohort_apps_quarantined", "Apps whose policy stopped at a bug."),
     (
         Range(Unit::Seconds),

@@ -111,6 +111,12 @@ impl AppSettings {
         }
     }
 
+    /// Whether the policy can forget users; nothing where there is no such policy.
+    pub fn can_forget(&self) -> Option<bool> {
+        let mut policy = self.build().ok()?;
+        policy.online().map(|online| online.forget(usize::MAX))
+    }
+
     /// Checks all, and makes the policy that they describe.
     pub fn build(&self) -> Result<Box<dyn Policy>, BadSettings> {
         let range = |name, found, expected| Err(BadSettings::Range { name, found, expected });

@@ -449,3 +449,27 @@ fn a_segment_that_is_removed_before_its_turn_is_left_out() {
     std::fs::remove_file(path).unwrap();
     assert!(reader.read(&mut |_, _| Ok(())).is_err());
 }
+
+/// Where the disk has become full meanwhile the first groups after a start fit into what was taken in advance.
+#[test]
+fn what_was_taken_in_advance_is_still_there_after_opening() {
+    let place = tempfile::tempdir().unwrap();
+    let mut journal = SegmentJournal::open(place.path()).unwrap();
+    journal.append(&group(&[vec![1; 100]])).unwrap();
+    journal.sync().unwrap();
+    drop(journal);
+    let path = place.path().join("segments").join(format!("{:020}.segment", 1));
+    let taken = || std::os::unix::fs::MetadataExt::blocks(&std::fs::metadata(&path).unwrap()) * 512;
+    let before = taken();
+    assert!(before >= 1 << 20, "{before}");
+    // A group that was torn, and what is left of a later one behind it.
+    let file = std::fs::File::options().write(true).open(&path).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &[9; 700_000], 400).unwrap();
+    let mut journal = SegmentJournal::open(place.path()).unwrap();
+    assert!(taken() >= before, "{} of {before} are left", taken());
+    journal.append(&group(&[vec![2; 300]])).unwrap();
+    journal.sync().unwrap();
+    let read = read_again(place.path()).unwrap();
+    assert_eq!(read, [(1, vec![1; 100]), (2, vec![2; 300])]);
+    assert!(taken() >= before);
+}

@@ -115,6 +115,9 @@ fn an_app_says_at_its_creation_what_is_learned_when_nobody_answers() {
         "mode": "apprentice", "sticky_control": true, "control": 0.1});
     let created = service.post("/v1/apps", none);
     assert!(created["app"]["default_reward"].is_null() && created["hint"].is_null());
+    let paper = json!({"name": "paper", "dim": 2, "policy": "club", "default_reward": null});
+    let hint = service.post("/v1/apps", paper)["hint"].as_str().unwrap().to_owned();
+    assert!(hint.contains("cannot forget") && !hint.contains("default_reward"), "{hint}");
     let app = &created["app"];
     assert_eq!((&app["aggregation"], &app["mode"]), (&json!("sum"), &json!("apprentice")));
     assert_eq!(app["sticky_control"], true);

@@ -5,14 +5,14 @@
 mod common;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use cohort_server::clock::{Clock, SystemClock};
 use cohort_server::engine::recovery::recover;
-use cohort_server::engine::request::{ForUser, Inspection, Offer, RewardOutcome};
+use cohort_server::engine::request::{Change, ForUser, Inspection, Offer, RewardOutcome};
 use cohort_server::engine::runtime::{Durability, Handle, Options, Runtime};
-use cohort_server::engine::{Answer, Engine, Refusal, Request};
+use cohort_server::engine::{Answer, Engine, Limits, Refusal, Request};
 use cohort_server::event::{Event, What};
 use cohort_server::journal::Journal;
 use cohort_server::journal::faulty::{Fault, FaultyJournal};
@@ -256,9 +256,14 @@ fn an_app_that_panics_is_quarantined_and_the_others_go_on() {
         assert!(told.len() == 1 && told[0].contains("`shop`"), "{told:?}");
         assert!(handle.health().failures().is_empty(), "the service as a whole is well");
     });
-    // What may be half changed is in no snapshot; the journal brings the app back.
-    assert!(folder.list().unwrap().is_empty());
+    // What may be half changed is in no snapshot: there the app is as the journal says, and so are the others.
+    let snapshots = Snapshots::new(folder.clone());
+    let kept = snapshots.newest(State::load, |damaged| panic!("{damaged}")).unwrap();
+    let (event, mut kept) = kept.expect("a snapshot although an app is quarantined");
     let journal = MemoryJournal::open(&disk).unwrap();
+    let none = Snapshots::new(MemoryFolder::default());
+    let mut replayed = recover(&journal, &none).unwrap().state;
+    assert_eq!((event, kept.digest().unwrap()), (journal.last(), replayed.digest().unwrap()));
     serve_from(journal, &folder, async |handle: &Handle| {
         handle.ask(reward("shop", "d0", 1.0)).await.map(drop).unwrap();
         let repeated = handle.ask(reward("blog", "d0", 1.0)).await.unwrap();
@@ -341,7 +346,8 @@ fn snapshots_that_fail_are_told_until_one_is_written() {
         durability: Durability::Always,
         queue: 64,
         snapshot_events: 2,
-        snapshot_interval: Duration::ZERO,
+        // One that failed is tried again as soon.
+        snapshot_interval: Duration::from_millis(50),
         prunes: false,
     };
     let snapshots = Snapshots::new(Full(MemoryFolder::default(), full.clone()));
@@ -475,4 +481,65 @@ fn others_are_served_between_the_parts_of_a_batch() {
         let refused = handle.ask(batch(45_000)).await;
         assert!(matches!(refused, Err(Refusal::TooMuchWork { users: 45_000, .. })));
     });
+}
+
+/// A calendar and a steady clock that are moved by hand.
+struct Moved(&'static AtomicU64);
+
+impl Clock for Moved {
+    fn now_ms(&self) -> u64 {
+        1_800_000_000_000 + self.steady_ms()
+    }
+
+    fn steady_ms(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Thousands of windows have ended when settings are changed: they are closed some at a time, by the settings of before.
+#[test]
+fn settings_are_changed_after_windows_were_closed_some_at_a_time() {
+    const DECISIONS: usize = 3000;
+    const MOST: usize = 100;
+    static NOW_MS: AtomicU64 = AtomicU64::new(0);
+    let (disk, folder) = (MemoryDisk::default(), MemoryFolder::default());
+    let limits = Limits { window_work: MOST as u64 * (9 + 200), ..LIMITS };
+    let engine = Engine::new(State::default(), limits, ChaCha12Rng::seed_from_u64(5));
+    let options = Options {
+        durability: Durability::Always,
+        queue: 64,
+        snapshot_events: 0,
+        snapshot_interval: Duration::ZERO,
+        prunes: false,
+    };
+    let journal = Box::new(MemoryJournal::open(&disk).unwrap());
+    let (snapshots, clock) = (Snapshots::new(folder), Box::new(Moved(&NOW_MS)));
+    let runtime = Runtime::start(engine, journal, snapshots, clock, options).unwrap();
+    let (handle, asker) =
+        (runtime.handle(), tokio::runtime::Builder::new_current_thread().build().unwrap());
+    asker.block_on(async {
+        let settings =
+            AppSettings { window_ms: 1000, default_reward: Some(0.25), ..AppSettings::new(3) };
+        handle.ask(create("shop", settings)).await.map(drop).unwrap();
+        for n in 0..DECISIONS {
+            let id = format!("d{n}");
+            handle.ask(decide("shop", "ann", Some(&id), 3, n as u64)).await.map(drop).unwrap();
+        }
+        NOW_MS.store(1500, Ordering::Relaxed);
+        let change: Change = Box::new(|settings, _, _| settings.default_reward = None);
+        let changed = handle.ask(Request::ChangeApp { app: "shop".to_owned(), change }).await;
+        let Ok(Answer::App(view)) = changed else { panic!("another answer") };
+        assert_eq!((view.waiting, view.counts.defaults), (0, DECISIONS as u64));
+    });
+    runtime.stop();
+    let (mut state, mut most, mut slices) = (State::default(), 0, 0);
+    for event in events(&MemoryJournal::open(&disk).unwrap(), 1) {
+        let waiting = |state: &State| state.app("shop").map_or(0, |app| app.decisions().waiting());
+        let before = waiting(&state);
+        state.apply(event).unwrap();
+        let closed = before.saturating_sub(waiting(&state));
+        most = most.max(closed);
+        slices += usize::from(closed > 0);
+    }
+    assert!(most <= MOST && slices >= DECISIONS / MOST, "{most} at once, {slices} times");
 }

@@ -91,6 +91,31 @@ impl<T: Copy> Pieces<T> {
         self.len += 1;
     }
 
+    /// Removes the last item; a piece that has none left is freed.
+    pub fn pop(&mut self) {
+        let Some(last) = self.len.checked_sub(1) else { return };
+        let piece = last / self.per_piece;
+        self.len = last;
+        if !last.is_multiple_of(self.per_piece) {
+            let values = last % self.per_piece * self.stride;
+            return self.piece_mut(piece).truncate(values);
+        }
+        match piece.is_multiple_of(GROUP) {
+            true => drop(self.groups.pop()),
+            false => drop(Arc::make_mut(&mut self.groups[piece / GROUP]).pop()),
+        }
+    }
+
+    /// Moves the last item to the place of another one, which is removed.
+    pub fn swap_remove(&mut self, at: usize) {
+        let last = self.len.saturating_sub(1);
+        if at != last {
+            let moved = self.get(last).to_vec();
+            self.get_mut(at).copy_from_slice(&moved);
+        }
+        self.pop();
+    }
+
     /// All values, piece by piece.
     pub fn pieces(&self) -> impl Iterator<Item = &[T]> {
         self.groups.iter().flat_map(|group| group.iter()).map(|piece| piece.as_slice())
@@ -150,6 +175,36 @@ mod tests {
         assert!((0..500_000).all(|at| copy.get(at as usize)[2] == at + 2));
         assert_eq!((array.len(), copy.len()), (500_001, 500_000));
         assert_eq!(copy.pieces().map(<[i32]>::len).sum::<usize>(), 1_500_000);
+    }
+
+    /// An array that became shorter takes no more than one that was never longer, but for the last piece.
+    #[test]
+    fn what_is_removed_is_freed_and_copies_keep_it() {
+        let filled = |items: usize| {
+            let mut array = Pieces::new(3);
+            (0..items).for_each(|at| array.push(&[at, at + 1, at + 2]));
+            array
+        };
+        for left in [0, 1, 1365, 1366, 200_000] {
+            let mut array = filled(400_000);
+            let copy = array.clone();
+            (left..400_000).for_each(|_| array.pop());
+            assert_eq!(array.len(), left);
+            let least = filled(left).memory_bytes();
+            assert!(array.memory_bytes() <= least + PIECE_BYTES + 4096, "{left}");
+            assert!((0..left).all(|at| array.get(at) == [at, at + 1, at + 2]));
+            assert_eq!(copy.get(399_999)[0], 399_999);
+            array.push(&[7, 8, 9]);
+            assert_eq!((array.len(), array.get(left)), (left + 1, &[7, 8, 9][..]));
+        }
+        let mut array = filled(5);
+        array.swap_remove(1);
+        array.swap_remove(3);
+        assert_eq!(
+            array.pieces().flatten().copied().collect::<Vec<_>>(),
+            [0, 1, 2, 4, 5, 6, 2, 3, 4]
+        );
+        Pieces::<u8>::new(1).pop();
     }
 
     #[test]

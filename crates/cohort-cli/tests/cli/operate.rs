@@ -105,6 +105,53 @@ impl Drop for Service {
     }
 }
 
+/// Runs a program that may not be installed; without it a note is printed.
+fn check_with(program: &str, arguments: &[&str]) {
+    match Command::new(program).args(arguments).output() {
+        Ok(done) => {
+            let said = [done.stdout, done.stderr].concat();
+            let said = String::from_utf8_lossy(&said);
+            assert!(done.status.success(), "{program} {arguments:?}: {said}");
+        }
+        Err(why) => {
+            println!("not checked with {program} {arguments:?}, which cannot be run: {why}")
+        }
+    }
+}
+
+/// The files that the document names are what the programs take that they are for.
+#[test]
+fn the_unit_the_rules_and_the_proxy_are_valid() {
+    let machine = Machine::new();
+    let root = machine.0.path();
+    let file =
+        |name: &str| std::fs::read_to_string(Path::new(DOCS).join("operate").join(name)).unwrap();
+    let written = |name: &str, text: String| {
+        let path = root.join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let unit = written("cohort.service", machine.here(&file("cohort.service")));
+    check_with("systemd-analyze", &["verify", "--man=no", &unit]);
+    let rules = written("rules.yml", file("prometheus-rules.yml"));
+    check_with("promtool", &["check", "rules", &rules]);
+    // Without its certificate, which there is none of here, and with a socket that anybody may listen on.
+    let is_kept = |line: &&str| !line.trim_start().starts_with("ssl_certificate");
+    let text = file("nginx.conf");
+    assert!(text.contains("listen 443 ssl;") && text.contains("ssl_certificate "));
+    let lines: Vec<&str> = text.lines().filter(is_kept).collect();
+    let listen = format!("listen unix:{}/nginx;", root.display());
+    let proxy = written("proxy.conf", lines.join("\n").replace("listen 443 ssl;", &listen));
+    let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
+    let temporary = temporary.map(|name| format!("{name}_temp_path {}/{name};", root.display()));
+    let around = format!(
+        "pid {}/pid; error_log stderr; events {{}} http {{ access_log off; {} include {proxy}; }}",
+        root.display(),
+        temporary.join(" ")
+    );
+    check_with("nginx", &["-t", "-e", "stderr", "-c", &written("nginx.conf", around)]);
+}
+
 /// What stands in a document between two words.
 fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
     let rest = text.split_once(before).unwrap_or_else(|| panic!("`{before}` is not there")).1;

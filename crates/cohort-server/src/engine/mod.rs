@@ -298,6 +298,13 @@ impl Engine {
                 }
                 Ok(Answer::Done)
             }
+            Request::CloseWindows { app } => {
+                let at_ms = self.advance(now_ms, &app, group)?;
+                Ok(match self.app(&app)?.decisions().first_due(at_ms) {
+                    Some(_) => Answer::Behind,
+                    None => Answer::Done,
+                })
+            }
             Request::Rests => {
                 self.record(group, "", now_ms, What::Rested)?;
                 Ok(Answer::Done)

@@ -1,7 +1,10 @@
 //! How does the state come back? The newest good snapshot, then the rest of the journal.
 
+use std::collections::BTreeSet;
+use std::io::Read;
+
 use crate::event::Event;
-use crate::journal::{Journal, JournalError};
+use crate::journal::{Journal, JournalError, Replay};
 use crate::snapshot::disk::Disk;
 use crate::snapshot::{SnapshotError, Snapshots};
 use crate::state::State;
@@ -39,6 +42,46 @@ fn told(passed_over: &[SnapshotError]) -> String {
     passed_over.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
+/// Brings single apps back as they were after an event, beside the thread that writes the journal: the newest good snapshot,
+/// and what the journal says of them since.
+pub(super) fn recover_apps<D: Disk>(
+    replay: &Replay,
+    snapshots: &Snapshots<D>,
+    apps: &BTreeSet<String>,
+    event: u64,
+) -> Result<State, RecoveryError> {
+    let load = |from: &mut dyn Read| State::load_apps(from, |app| apps.contains(app));
+    let (_, mut state) = snapshots.newest(load, |_| {})?.unwrap_or_default();
+    replay(state.last_event() + 1, &mut |number, bytes| {
+        if number <= event {
+            let found = decode(number, bytes)?;
+            match apps.contains(&found.app) {
+                true => apply(&mut state, number, found)?,
+                false => state.pass_over(),
+            }
+        }
+        Ok(())
+    })?;
+    match state.last_event() == event {
+        true => Ok(state),
+        false => Err(JournalError::Missing { last: state.last_event(), expected: event }.into()),
+    }
+}
+
+fn damaged(event: u64, what: &dyn std::fmt::Display) -> JournalError {
+    JournalError::Damaged { event, what: what.to_string() }
+}
+
+fn decode(number: u64, bytes: &[u8]) -> Result<Event, JournalError> {
+    Event::decode(bytes).map_err(|why| damaged(number, &why))
+}
+
+fn apply(state: &mut State, number: u64, event: Event) -> Result<(), JournalError> {
+    state.apply(event).map_err(|why| damaged(number, &why))?;
+    drop(state.take_gone());
+    Ok(())
+}
+
 /// Brings the state back.
 pub fn recover<D: Disk>(
     journal: &dyn Journal,
@@ -54,11 +97,7 @@ pub fn recover<D: Disk>(
         return Err(JournalError::Missing { last, expected }.into());
     }
     let replayed = journal.read(state.last_event() + 1, &mut |number, bytes| {
-        let damaged = |what: String| JournalError::Damaged { event: number, what };
-        let event = Event::decode(bytes).map_err(|why| damaged(why.to_string()))?;
-        state.apply(event).map_err(|why| damaged(why.to_string()))?;
-        drop(state.take_gone());
-        Ok(())
+        apply(&mut state, number, decode(number, bytes)?)
     });
     if let Err(journal) = replayed {
         return Err(match passed_over.is_empty() {

@@ -243,6 +243,11 @@ pub enum Request {
     },
     /// A checksum of the state, all of it: two states with the same are the same, bit by bit.
     Digest,
+    /// Close some of an app's windows that have ended.
+    CloseWindows {
+        /// The app.
+        app: String,
+    },
     /// Nothing but time.
     TimePasses,
     /// Nothing happened for long, and there is something to forget on disk.
@@ -281,6 +286,7 @@ impl Request {
             | Self::Reward { app, .. }
             | Self::ReplaceModel { app, .. }
             | Self::ForgetUser { app, .. }
+            | Self::CloseWindows { app }
             | Self::FitTogether { app, .. }
             | Self::Refitted { app, .. }
             | Self::RefitFailed { app, .. } => Some(app),
@@ -340,6 +346,7 @@ impl Request {
             Self::Reward { .. }
                 | Self::Activate { .. }
                 | Self::ChangeApp { .. }
+                | Self::CloseWindows { .. }
                 | Self::ReplaceModel { .. }
         )
     }
@@ -373,6 +380,8 @@ pub struct ForUser {
 pub enum Answer {
     /// It is done.
     Done,
+    /// Some of it is done, and there is more.
+    Behind,
     /// One app.
     App(Box<AppView>),
     /// All apps.

@@ -2,10 +2,11 @@
 //!
 //! A policy that panics is a bug, of the program or in what it was sent; what the app knows may be
 //! half changed then. The app is quarantined: nothing is asked of it or written down for it any more,
-//! and no snapshot is written that would keep it as it is. Whatever was acknowledged is in the
-//! journal, and the next start brings the app back from there.
+//! and no snapshot is written that would keep it as it is: for one, the app is brought back from the snapshot before
+//! and the journal, on the thread that writes it. Whatever was acknowledged is there, and the next start brings the app
+//! back to those who ask, too.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::{Answer, Engine, Refusal};
@@ -83,9 +84,9 @@ impl Engine {
         Some(troubles)
     }
 
-    /// Whether the state may be kept: all of every app is as the journal says.
-    pub fn is_whole(&self) -> bool {
-        self.troubles.quarantined.is_empty()
+    /// The apps that may not be kept as they are: they may differ from what the journal says.
+    pub fn quarantined(&self) -> BTreeSet<String> {
+        self.troubles.quarantined.keys().cloned().collect()
     }
 
     /// There is nobody left to do a refit.

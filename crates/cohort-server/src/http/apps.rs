@@ -280,13 +280,22 @@ pub async fn create(
         window_ms: new.window_ms,
         default_reward: new.default_reward.unwrap_or(Some(0.0)),
     };
-    let hint = new.default_reward.is_none().then(|| {
+    let forgets = (settings.can_forget() == Some(false)).then(|| {
+        format!(
+            "the policy `{}` cannot forget users: none can be deleted (422 cannot_forget), and no more than max_users are taken \
+             (429 too_many_users); use `cohort` where people may ask for that",
+            settings.policy
+        )
+    });
+    let defaults = new.default_reward.is_none().then(|| {
         format!(
             "a decision that gets no reward within {} ms is learned with the reward 0; set default_reward \
              to another number, or to null for decisions without a reward to teach nothing",
             settings.window_ms
         )
     });
+    let hints: Vec<String> = defaults.into_iter().chain(forgets).collect();
+    let hint = (!hints.is_empty()).then(|| hints.join(". "));
     let (shown, kept) = make_key(&new.key)?;
     let name = new.name.clone();
     let trial = Box::new(Trial {

@@ -1,7 +1,7 @@
 //! A journal that fails when it is told to: on its n-th write, sync or pruning, before doing it, or
 //! after having done it.
 
-use super::{Group, Journal, JournalError, Pruner, Visit};
+use super::{Group, Journal, JournalError, Pruner, Replay, Visit};
 
 /// How an operation fails.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -77,6 +77,10 @@ impl<J: Journal> Journal for FaultyJournal<J> {
 
     fn prune(&mut self, before: u64) -> Result<(), JournalError> {
         self.run("prune", |inner| inner.prune(before))
+    }
+
+    fn replay(&self) -> Option<Replay> {
+        self.inner.replay()
     }
 
     fn read(&self, from: u64, visit: &mut Visit) -> Result<(), JournalError> {

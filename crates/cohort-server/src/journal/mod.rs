@@ -54,6 +54,12 @@ pub trait Journal: Send {
     /// Visits every event from number `from` on, in order, with its number; stops at the first
     /// error. Numbers are checked to be contiguous, and events to be what was appended.
     fn read(&self, from: u64, visit: &mut Visit) -> Result<(), JournalError>;
+
+    /// What reads it so beside the thread that writes, as far as it is written when the reading begins; `None` where that
+    /// cannot be done.
+    fn replay(&self) -> Option<Replay> {
+        None
+    }
 }
 
 /// A journal that is read beside whoever writes it, from the first event that is there.
@@ -65,6 +71,9 @@ pub trait EventReader: Send + Sync {
 
 /// Forgets events of a journal before a number.
 pub type Pruner = Box<dyn FnMut(u64) -> Result<(), JournalError> + Send>;
+
+/// Reads a journal from an event on, beside the thread that writes.
+pub type Replay = Box<dyn Fn(u64, &mut Visit) -> Result<(), JournalError> + Send>;
 
 /// What is done with each event that is read.
 pub type Visit<'a> = dyn FnMut(u64, &[u8]) -> Result<(), JournalError> + 'a;

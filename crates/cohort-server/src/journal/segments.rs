@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::segment::{self, Mark, RECORDS_AT, Scanned};
-use super::{Group, Journal, JournalError, Pruner, Visit, old};
+use super::{Group, Journal, JournalError, Pruner, Replay, Visit, old};
 
 /// How large a segment becomes, unless something else is asked for.
 pub const SEGMENT_BYTES: u64 = 64 << 20;
@@ -90,6 +90,17 @@ impl Shared {
             next = scanned.next;
         }
         Ok(next)
+    }
+
+    /// Visits events from number `from` on, which must be there. Returns the number after the last.
+    fn read_from(&self, from: u64, visit: &mut Visit) -> Result<u64, JournalError> {
+        let mut pieces = locked(&self.pieces).clone();
+        let begun = pieces.partition_point(|piece| piece.first <= from);
+        if begun == 0 {
+            return Err(not_there(from, pieces[0].first));
+        }
+        pieces.drain(..begun - 1);
+        self.read(&pieces, from, visit)
     }
 
     /// Removes segments all of whose events come before one, the oldest first. Returns how many.
@@ -181,8 +192,7 @@ impl SegmentJournal {
             // It was being written when power was lost, and nobody was told that it is safe.
             tracing::warn!(after = next - 1, why, "what was not written to its end was cut off");
         }
-        // What is behind the end must be zeros, or the next record would be followed by what is there.
-        file.set_len(bytes).map_err(fails)?;
+        let file_bytes = clear_behind(&file, bytes, file_bytes).map_err(fails)?;
         pieces.last_mut().expect("there is one").bytes = bytes;
         let shared = Arc::new(Shared {
             folder,
@@ -191,7 +201,7 @@ impl SegmentJournal {
             begins_another: AtomicBool::new(false),
             ended: Mutex::default(),
         });
-        let (last, file_bytes) = (next - 1, bytes);
+        let last = next - 1;
         let (record, failed) = (Vec::new(), None);
         Ok(Self { shared, segment_bytes, file, first, bytes, file_bytes, last, record, failed })
     }
@@ -261,6 +271,15 @@ impl SegmentJournal {
     }
 }
 
+/// Writes zeros behind the end of the records, or the next one would be followed by what is there. The room that was taken in
+/// advance stays taken: where the disk has become full meanwhile the first groups fit there. Returns how long the file is.
+fn clear_behind(file: &File, bytes: u64, file_bytes: u64) -> io::Result<u64> {
+    let file_bytes = file_bytes.min(bytes + AHEAD_BYTES as u64);
+    file.set_len(file_bytes)?;
+    file.write_all_at(&ZEROS[..(file_bytes - bytes) as usize], bytes)?;
+    Ok(file_bytes)
+}
+
 /// The first events of all segments in a folder, in order. What was being made when the process ended is
 /// removed.
 fn listed(folder: &Path) -> io::Result<Vec<u64>> {
@@ -319,14 +338,13 @@ impl Journal for SegmentJournal {
         Box::new(move |before| shared.prune(before).map(drop))
     }
 
+    fn replay(&self) -> Option<Replay> {
+        let shared = self.shared.clone();
+        Some(Box::new(move |from, visit| shared.read_from(from, visit).map(drop)))
+    }
+
     fn read(&self, from: u64, visit: &mut Visit) -> Result<(), JournalError> {
-        let mut pieces = locked(&self.shared.pieces).clone();
-        let begun = pieces.partition_point(|piece| piece.first <= from);
-        if begun == 0 {
-            return Err(not_there(from, pieces[0].first));
-        }
-        pieces.drain(..begun - 1);
-        let next = self.shared.read(&pieces, from, visit)?;
+        let next = self.shared.read_from(from, visit)?;
         match next - 1 == self.last {
             true => Ok(()),
             false => Err(JournalError::Missing { last: next - 1, expected: self.last }),
@@ -379,14 +397,6 @@ impl Reader {
         })?;
         *locked(&self.0.ended) = last_ms.map(|at_ms| (piece.first, at_ms));
         Ok(last_ms)
-    }
-
-    /// When a segment was last written to, by the calendar.
-    pub fn changed_ms(&self, piece: &Piece) -> Result<u64, JournalError> {
-        let changed = self.0.open(piece.first)?.metadata().and_then(|found| found.modified());
-        let changed = changed.map_err(|why| self.0.error("be read", &why))?;
-        let since = changed.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        Ok(since.as_millis() as u64)
     }
 
     /// Removes segments all of whose events come before one. Returns how many.

@@ -64,6 +64,9 @@ use tls::Certificate;
 /// Segments of the journal are not made smaller.
 const LEAST_SEGMENT_BYTES: u64 = 1 << 20;
 
+/// What the journal takes while a snapshot is being written, at least.
+const LEAST_KEPT_FROM_SNAPSHOTS: u64 = 16 << 20;
+
 /// How long callers are told that the service ends.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
@@ -106,7 +109,7 @@ impl Server {
         let segment_bytes = config.segment_bytes();
         let journal = SegmentJournal::open_with(&config.data_dir.join("journal"), segment_bytes)?;
         let disk = Folder::new(&config.data_dir.join("snapshots")).map_err(folder)?;
-        let snapshots = Snapshots::new(disk);
+        let snapshots = Snapshots::new(disk).with_reserve(config.kept_from_snapshots());
         let recovered = recover(&journal, &snapshots)?;
         for damaged in &recovered.passed_over {
             tracing::warn!(%damaged, "a snapshot was passed over; the state is whole without it");
@@ -232,6 +235,12 @@ impl Config {
             0 => SEGMENT_BYTES,
             most => (most / 16).clamp(LEAST_SEGMENT_BYTES, SEGMENT_BYTES),
         }
+    }
+
+    /// Bytes of the disk that snapshots leave to the journal. Where fewer than twice as many are free no reward is taken any more, so
+    /// that the journal needs little: no snapshot makes it fail.
+    fn kept_from_snapshots(&self) -> u64 {
+        (self.min_free_disk_bytes / 4).max(LEAST_KEPT_FROM_SNAPSHOTS)
     }
 
     /// How many connections there may be, of `most`, and how long they may be silent.

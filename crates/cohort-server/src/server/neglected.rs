@@ -218,6 +218,27 @@ fn a_snapshot_that_failed_is_written_later_although_nothing_happens() {
 }
 
 #[test]
+fn a_snapshot_waits_for_room_on_the_disk_and_says_so_while_all_else_goes_on() {
+    let folder = MemoryFolder::default();
+    let served = with_snapshots(&folder);
+    served.post("/v1/apps", &json!({"name": "first-app", "dim": 2}));
+    wait_until("no snapshot", || count(&folder, "first-app") == 2);
+    std::thread::sleep(Duration::from_secs(1));
+    // Two are there; a third one has no room.
+    let mut bytes = 0;
+    folder.damage(|_, file| bytes += file.len() as u64);
+    folder.set_room(Some(bytes + 10));
+    served.post("/v1/apps", &json!({"name": "second-app", "dim": 2}));
+    wait_until("nothing is said", || served.get("/healthz").1.contains("waits for room"));
+    assert_eq!(served.get("/healthz").0, 200, "nothing has failed");
+    assert_eq!(count(&folder, "second-app"), 0);
+    assert!(served.get("/metrics").1.contains("cohort_snapshots_without_room_total"));
+    folder.set_room(None);
+    wait_until("no snapshot although there is room", || count(&folder, "second-app") > 0);
+    wait_until("it waits for ever", || !served.get("/healthz").1.contains("waits for room"));
+}
+
+#[test]
 fn whoever_went_is_gone_from_snapshots_although_some_of_them_fail() {
     let folder = MemoryFolder::default();
     let served = with_snapshots(&folder);

@@ -25,6 +25,14 @@ pub trait Disk: Send {
     fn changed(&self, _name: &str) -> Option<SystemTime> {
         None
     }
+    /// How long a file is, where the disk tells.
+    fn size(&self, _name: &str) -> Option<u64> {
+        None
+    }
+    /// Bytes that are free, where the disk tells.
+    fn free_bytes(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// A file that is being written.
@@ -74,6 +82,16 @@ impl Disk for Folder {
     fn changed(&self, name: &str) -> Option<SystemTime> {
         std::fs::metadata(self.0.join(name)).ok()?.modified().ok()
     }
+
+    fn size(&self, name: &str) -> Option<u64> {
+        Some(std::fs::metadata(self.0.join(name)).ok()?.len())
+    }
+
+    #[cfg(feature = "service")]
+    fn free_bytes(&self) -> Option<u64> {
+        let found = rustix::fs::statvfs(&self.0).ok()?;
+        Some(found.f_bavail * found.f_frsize)
+    }
 }
 
 impl DiskFile for File {
@@ -91,6 +109,14 @@ struct Files {
     files: BTreeMap<String, Vec<u8>>,
     /// How many operations go well before every one fails.
     healthy: Option<usize>,
+    /// How many bytes all of them may have together.
+    room: Option<u64>,
+}
+
+impl Files {
+    fn bytes(&self) -> u64 {
+        self.files.values().map(|bytes| bytes.len() as u64).sum()
+    }
 }
 
 impl MemoryFolder {
@@ -113,6 +139,11 @@ impl MemoryFolder {
     /// Lets that many changes pass, then fails every one; `None` lets all pass again.
     pub fn fail_after(&self, healthy: Option<usize>) {
         self.with(|files| files.healthy = healthy);
+    }
+
+    /// Bytes that all files may have together; as many as come with `None`.
+    pub fn set_room(&self, room: Option<u64>) {
+        self.with(|files| files.room = room);
     }
 
     /// Changes the bytes of every file.
@@ -170,6 +201,14 @@ impl Disk for MemoryFolder {
 
     fn list(&self) -> io::Result<Vec<String>> {
         Ok(self.with(|files| files.files.keys().cloned().collect()))
+    }
+
+    fn size(&self, name: &str) -> Option<u64> {
+        self.with(|files| files.files.get(name).map(|bytes| bytes.len() as u64))
+    }
+
+    fn free_bytes(&self) -> Option<u64> {
+        self.with(|files| files.room.map(|room| room.saturating_sub(files.bytes())))
     }
 
     fn sync_folder(&self) -> io::Result<()> {

@@ -21,7 +21,7 @@ use std::io::{BufReader, BufWriter, Read, Write};
 use std::time::{Duration, SystemTime};
 
 use blocks::{BlockReader, BlockWriter};
-use disk::Disk;
+use disk::{Disk, DiskFile};
 
 use crate::bytes::{Malformed, Put, Take};
 
@@ -46,6 +46,14 @@ pub enum SnapshotError {
         /// What the disk says.
         why: std::io::Error,
     },
+    /// There is no room for it; the ones before it are untouched.
+    #[error("the snapshot {name} waits for room on the disk: {why}")]
+    NoRoom {
+        /// Its file.
+        name: String,
+        /// How much is missing.
+        why: std::io::Error,
+    },
     /// It cannot be used.
     #[error("the snapshot {name} is damaged: {why}")]
     Damaged {
@@ -56,15 +64,75 @@ pub enum SnapshotError {
     },
 }
 
+/// While one is written the disk is asked how much is free whenever so many bytes have been added.
+const ROOM_BYTES: u64 = 4 << 20;
+
 /// The snapshots on a disk.
 pub struct Snapshots<D> {
     disk: D,
+    /// Bytes of the disk that are not theirs.
+    reserve: u64,
+}
+
+/// What a snapshot is written to as long as the disk has room for others.
+struct InRoom<'a, D> {
+    file: Box<dyn DiskFile>,
+    disk: &'a D,
+    reserve: u64,
+    unasked: u64,
+}
+
+impl<D: Disk> Write for InRoom<'_, D> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.unasked += written as u64;
+        if self.unasked >= ROOM_BYTES {
+            self.unasked = 0;
+            expect_room(self.disk, self.reserve)?;
+        }
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// A disk that has not failed, and is left alone before it does.
+#[derive(Debug, thiserror::Error)]
+#[error("{free} bytes are free and {needed} are needed")]
+struct TooLittle {
+    free: u64,
+    needed: u64,
+}
+
+/// Refuses where the disk has less than this; one that does not tell has enough.
+fn expect_room(disk: &impl Disk, needed: u64) -> std::io::Result<()> {
+    match disk.free_bytes() {
+        Some(free) if free < needed => {
+            Err(std::io::Error::new(std::io::ErrorKind::StorageFull, TooLittle { free, needed }))
+        }
+        _ => Ok(()),
+    }
 }
 
 impl<D: Disk> Snapshots<D> {
     /// Those on this disk.
     pub fn new(disk: D) -> Self {
-        Self { disk }
+        Self { disk, reserve: 0 }
+    }
+
+    /// Leaves so many bytes of the disk to others, of which the journal is one.
+    pub fn with_reserve(self, reserve: u64) -> Self {
+        Self { reserve, ..self }
+    }
+
+    /// Whether there is room for one that is a quarter larger than the newest. One that grows beyond that stops when it
+    /// comes to what is left to others.
+    fn expect_room(&self) -> std::io::Result<()> {
+        let newest = self.events()?.first().and_then(|event| self.disk.size(&name_of(*event)));
+        let newest = newest.unwrap_or(0);
+        expect_room(&self.disk, newest + newest / 4 + self.reserve)
     }
 
     /// Writes the state after event `event`, and removes snapshots that are no longer needed.
@@ -74,7 +142,12 @@ impl<D: Disk> Snapshots<D> {
         state: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
     ) -> Result<(), SnapshotError> {
         let name = name_of(event);
-        let fails = |why| SnapshotError::Write { name: name.clone(), why };
+        let fails =
+            |why: std::io::Error| match why.get_ref().is_some_and(|why| why.is::<TooLittle>()) {
+                true => SnapshotError::NoRoom { name: name.clone(), why },
+                false => SnapshotError::Write { name: name.clone(), why },
+            };
+        self.expect_room().map_err(fails)?;
         self.write_file(&name, event, state).map_err(|why| {
             // Perhaps the disk is full; if this fails too, the next start removes it.
             let _ = self.disk.remove(&format!("{name}{UNFINISHED}"));
@@ -93,14 +166,16 @@ impl<D: Disk> Snapshots<D> {
         state: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
     ) -> std::io::Result<()> {
         let unfinished = format!("{name}{UNFINISHED}");
-        let mut file = BufWriter::with_capacity(1 << 18, self.disk.create(&unfinished)?);
+        let file = self.disk.create(&unfinished)?;
+        let file = InRoom { file, disk: &self.disk, reserve: self.reserve, unasked: 0 };
+        let mut file = BufWriter::with_capacity(1 << 18, file);
         file.write_all(MAGIC)?;
         file.put_u32(VERSION)?;
         let mut blocks = BlockWriter::new(&mut file, event);
         blocks.put_u64(event)?;
         state(&mut blocks)?;
         blocks.finish()?;
-        file.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync()?;
+        file.into_inner().map_err(std::io::IntoInnerError::into_error)?.file.sync()?;
         self.disk.rename(&unfinished, name)?;
         self.disk.sync_folder()
     }
@@ -195,4 +270,31 @@ impl<D: Disk> Snapshots<D> {
 /// Twenty digits, so that names sort as numbers do.
 fn name_of(event: u64) -> String {
     format!("{event:020}.snapshot")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::disk::MemoryFolder;
+    use super::*;
+
+    #[test]
+    fn a_snapshot_takes_no_room_that_is_kept_for_the_journal() {
+        let folder = MemoryFolder::default();
+        let snapshots = Snapshots::new(folder.clone()).with_reserve(3 << 20);
+        let write = |event: u64, mebibytes: usize| {
+            snapshots.write(event, |out| out.write_all(&vec![7; mebibytes << 20]))
+        };
+        folder.set_room(Some(40 << 20));
+        // The first one has nothing to be compared with: it ends where the room of others begins.
+        assert!(matches!(write(1, 45), Err(SnapshotError::NoRoom { .. })));
+        assert!(folder.list().unwrap().is_empty(), "what was begun is removed");
+        write(1, 16).unwrap();
+        // 23 are free, and 3 of them are not for snapshots: another one that is a quarter larger fits.
+        write(2, 16).unwrap();
+        let refused = write(3, 1).unwrap_err().to_string();
+        assert!(refused.contains("waits for room") && refused.contains("are free"), "{refused}");
+        assert_eq!(folder.list().unwrap().len(), 2);
+        folder.set_room(None);
+        write(3, 1).unwrap();
+    }
 }

@@ -239,7 +239,9 @@ impl Decisions {
     /// Forgets a decision.
     pub fn remove(&mut self, id: &str) {
         let hash = self.hash(id);
-        if let Some(decision) = self.by_id.remove(hash, |found| found.made.id == id) {
+        let Self { by_id, hasher, .. } = self;
+        let hash_of = |one: &Arc<Decision>| hasher.hash_one(one.made.id.as_str());
+        if let Some(decision) = by_id.remove(hash, |found| found.made.id == id, hash_of) {
             self.waiting -= usize::from(decision.waits());
             self.bytes -= decision.bytes();
             self.due.remove(&(decision.due_ms, Box::from(id)));

@@ -119,6 +119,11 @@ impl State {
         Ok(())
     }
 
+    /// One event happened to an app that is not looked at.
+    pub(crate) fn pass_over(&mut self) {
+        self.last_event += 1;
+    }
+
     /// Apps that were deleted since this was last asked: to free the memory of one takes long, and is done
     /// where nobody waits.
     pub fn take_gone(&mut self) -> Vec<App> {

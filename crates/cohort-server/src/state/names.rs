@@ -129,9 +129,10 @@ impl Names {
     /// Removes a word; its number, if it was there.
     pub fn remove(&mut self, name: &str) -> Option<usize> {
         let hash = self.hasher.hash_one(name.as_bytes());
-        let Self { words, table, .. } = self;
+        let Self { words, table, hasher, .. } = self;
         let is_it = |number: &u32| words.get(*number as usize) == name.as_bytes();
-        let number = table.remove(hash, is_it)?;
+        let hash_of = |number: &u32| hasher.hash_one(words.get(*number as usize));
+        let number = table.remove(hash, is_it, hash_of)?;
         words.places.set(number as usize, (0, 0, 0));
         self.free.insert(number);
         self.unused += name.len();

@@ -100,7 +100,13 @@ impl State {
 
     /// The state as it is now, to be written later and elsewhere.
     pub fn freeze(&mut self) -> io::Result<FrozenState> {
-        let apps = self.apps.iter_mut().map(|(name, app)| Ok((name.clone(), app.freeze()?)));
+        self.freeze_without(&BTreeSet::new())
+    }
+
+    /// The same without some apps.
+    pub fn freeze_without(&mut self, left_out: &BTreeSet<String>) -> io::Result<FrozenState> {
+        let apps = self.apps.iter_mut().filter(|(name, _)| !left_out.contains(*name));
+        let apps = apps.map(|(name, app)| Ok((name.clone(), app.freeze()?)));
         Ok(FrozenState {
             apps: apps.collect::<io::Result<_>>()?,
             last_event: self.last_event,
@@ -131,7 +137,15 @@ impl State {
     }
 
     /// Reads what [`State::save`] wrote.
-    pub fn load(mut from: &mut dyn Read) -> Result<Self, Malformed> {
+    pub fn load(from: &mut dyn Read) -> Result<Self, Malformed> {
+        Self::load_apps(from, |_| true)
+    }
+
+    /// The same, and keeps only some apps: of the others one at a time is in memory.
+    pub fn load_apps(
+        mut from: &mut dyn Read,
+        keeps: impl Fn(&str) -> bool,
+    ) -> Result<Self, Malformed> {
         let mut state = Self { last_event: from.take_u64()?, ..Self::default() };
         for _ in 0..from.take_len()? {
             state.deleted.insert(from.take_str()?);
@@ -194,13 +208,22 @@ impl State {
             if mark != END_OF_APP {
                 return Err(Malformed::odd(format!("app `{name}` does not end where it should")));
             }
-            state.apps.insert(name, app);
+            if keeps(&name) {
+                state.apps.insert(name, app);
+            }
         }
         Ok(state)
     }
 }
 
 impl FrozenState {
+    /// Takes in the apps of a state of the same moment that are not in it.
+    pub(crate) fn take_in(&mut self, mut other: State) -> io::Result<()> {
+        self.apps.extend(other.freeze()?.apps);
+        self.apps.sort_by(|a, b| a.0.cmp(&b.0));
+        Ok(())
+    }
+
     /// Writes everything.
     pub fn write(self, mut out: &mut dyn Write) -> io::Result<()> {
         out.put_u64(self.last_event)?;

@@ -10,6 +10,8 @@ use hashbrown::HashTable;
 
 /// Entries of a piece, on average.
 const PIECE: usize = 256;
+/// A piece has room for at most so many times its entries.
+const SPARE: usize = 4;
 /// The bits of a hash that choose the piece begin here: others find the entry in it.
 const SHIFT: u32 = 24;
 
@@ -63,12 +65,20 @@ impl<T: Clone> Sharded<T> {
         }
     }
 
-    /// Takes an entry out.
-    pub fn remove(&mut self, hash: u64, mut is_it: impl FnMut(&T) -> bool) -> Option<T> {
+    /// Takes an entry out; a piece that has become nearly empty becomes smaller.
+    pub fn remove(
+        &mut self,
+        hash: u64,
+        mut is_it: impl FnMut(&T) -> bool,
+        hash_of: impl Fn(&T) -> u64,
+    ) -> Option<T> {
         self.find(hash, &mut is_it)?;
         let at = place(hash, self.pieces.len());
         let piece = Arc::make_mut(&mut self.pieces[at]);
         let (removed, _) = piece.find_entry(hash, is_it).ok()?.remove();
+        if piece.capacity() > SPARE * (piece.len() + SPARE) {
+            piece.shrink_to(2 * piece.len(), hash_of);
+        }
         self.len -= 1;
         Some(removed)
     }
@@ -113,13 +123,33 @@ mod tests {
         assert!(most < 4 * PIECE, "{most} in one piece");
         let copy = table.clone();
         table.insert(hash_of(&200_000), 200_000, hash_of);
-        assert_eq!(table.remove(hash_of(&7), |word| *word == 7), Some(7));
-        assert_eq!(table.remove(hash_of(&7), |word| *word == 7), None);
+        assert_eq!(table.remove(hash_of(&7), |word| *word == 7, hash_of), Some(7));
+        assert_eq!(table.remove(hash_of(&7), |word| *word == 7, hash_of), None);
         let own = table.pieces.iter().zip(&copy.pieces).filter(|(a, b)| !Arc::ptr_eq(a, b)).count();
         assert!(own <= 3, "{own} pieces were copied");
         assert_eq!((table.len(), copy.len()), (100_000, 100_000));
         assert_eq!(copy.find(hash_of(&7), |word| *word == 7), Some(&7));
         assert!((0..100_000).all(|word| copy.find(hash_of(&word), |w| *w == word).is_some()));
+    }
+
+    #[test]
+    fn entries_that_go_take_their_memory_with_them() {
+        let hasher = DefaultHashBuilder::default();
+        let hash_of = |word: &u64| hasher.hash_one(word);
+        let mut table = Sharded::default();
+        (0..100_000u64).for_each(|word| table.insert(hash_of(&word), word, hash_of));
+        let room = |table: &Sharded<u64>| -> usize {
+            table.pieces.iter().map(|piece| piece.capacity()).sum()
+        };
+        let before = room(&table);
+        for word in 0..90_000 {
+            let removed = table.remove(hash_of(&word), |known| *known == word, hash_of);
+            assert_eq!(removed, Some(word));
+        }
+        let after = room(&table);
+        assert!(after < before / 2 && after < 8 * 10_000, "{after} of {before}");
+        let is_there = |word: u64| table.find(hash_of(&word), |known| *known == word).is_some();
+        assert!((90_000..100_000).all(is_there));
     }
 
     proptest! {
@@ -132,7 +162,7 @@ mod tests {
                 let found = table.find(hash_of(&word), |known| *known == word).is_some();
                 prop_assert_eq!(found, plain.contains(&word));
                 if goes {
-                    let removed = table.remove(hash_of(&word), |known| *known == word);
+                    let removed = table.remove(hash_of(&word), |known| *known == word, hash_of);
                     prop_assert_eq!(removed.is_some(), plain.remove(&word));
                 } else if plain.insert(word) {
                     table.insert(hash_of(&word), word, hash_of);

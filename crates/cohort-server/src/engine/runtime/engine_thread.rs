@@ -275,8 +275,14 @@ impl EngineThread {
         }
         self.snapshot_event = event;
         self.snapshot_at = Instant::now();
-        if !self.engine.is_whole() {
-            tracing::warn!("no snapshot: an app is quarantined, and is not kept as it is");
+        let quarantined = self.engine.quarantined();
+        if !quarantined.is_empty() && !self.snapshots.brings_back() {
+            let why = format!(
+                "no snapshot is written while apps are quarantined ({}): restart the service",
+                quarantined.iter().cloned().collect::<Vec<_>>().join(", ")
+            );
+            tracing::error!(why);
+            self.shared.health.set_snapshots(Some(why));
             return Ok(());
         }
         if !self.engine.state_mut().can_be_saved() {
@@ -285,8 +291,8 @@ impl EngineThread {
         }
         self.committer.sync()?;
         let started = Instant::now();
-        match self.engine.state_mut().freeze() {
-            Ok(state) => self.snapshots.write(Order { event, begun: started, state }),
+        match self.engine.state_mut().freeze_without(&quarantined) {
+            Ok(state) => self.snapshots.write(Order { event, begun: started, state, quarantined }),
             Err(why) => {
                 tracing::error!(%why, "the service goes on without this snapshot");
                 metrics::counter!("cohort_snapshot_failures_total").increment(1);

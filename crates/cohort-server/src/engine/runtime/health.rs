@@ -14,6 +14,8 @@ pub struct Health {
     ended: watch::Sender<Option<String>>,
     /// Why no snapshot could be written.
     snapshots: Mutex<Option<String>>,
+    /// Why a snapshot waits for room on the disk.
+    snapshot_waits: Mutex<Option<String>>,
     /// What is wrong with single apps.
     apps: Mutex<BTreeMap<String, Vec<Trouble>>>,
 }
@@ -23,6 +25,7 @@ impl Default for Health {
         Self {
             ended: watch::Sender::new(None),
             snapshots: Mutex::default(),
+            snapshot_waits: Mutex::default(),
             apps: Mutex::default(),
         }
     }
@@ -61,6 +64,11 @@ impl Health {
         *locked(&self.snapshots) = why;
     }
 
+    /// The last snapshot waits for room on the disk, or does not.
+    pub fn set_snapshot_waits(&self, why: Option<String>) {
+        *locked(&self.snapshot_waits) = why;
+    }
+
     /// What is wrong with single apps now.
     pub fn set_apps(&self, troubles: BTreeMap<String, Vec<Trouble>>) {
         let quarantined = troubles.values().flatten().filter(|trouble| trouble.is_quarantine());
@@ -76,9 +84,12 @@ impl Health {
         failures
     }
 
-    /// What is wrong with single apps while the others go on.
+    /// What is to be known while the service as a whole goes on: what is wrong with single apps, and whether snapshots wait
+    /// for room on the disk.
     pub fn quarantines(&self) -> Vec<String> {
-        self.told(true)
+        let mut told = self.told(true);
+        told.extend(locked(&self.snapshot_waits).clone());
+        told
     }
 
     fn told(&self, quarantine: bool) -> Vec<String> {

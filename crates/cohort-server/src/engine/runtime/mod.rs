@@ -92,6 +92,9 @@ const SMALL_WORK: u64 = 250_000;
 /// How often windows are looked at when nobody asks anything.
 const TICK: Duration = Duration::from_millis(200);
 
+/// In so many slices windows are closed before settings are changed, whatever ends meanwhile.
+const MOST_SLICES: usize = 100_000;
+
 type Reply = oneshot::Sender<Result<Answer, Refusal>>;
 type Awaited = oneshot::Receiver<Result<Answer, Refusal>>;
 
@@ -182,6 +185,9 @@ impl Handle {
     pub async fn ask(&self, request: Request) -> Result<Answer, Refusal> {
         let app = request.app().unwrap_or_default().to_owned();
         let dim = self.directory().app(&app).map_or(0, |listed| listed.dim);
+        if matches!(request, Request::ChangeApp { .. }) {
+            self.close_windows(&app, dim).await?;
+        }
         let (mut under_way, mut answer) = (VecDeque::new(), None);
         for part in parts::parts(request, dim) {
             if under_way.len() == AHEAD
@@ -195,6 +201,18 @@ impl Handle {
             answer = Some(parts::together(answer, self.answer(next).await?));
         }
         Ok(answer.unwrap_or(Answer::Done))
+    }
+
+    /// Has windows closed that have ended, some at a time: settings are changed when none are left, and nobody else waits for very
+    /// many.
+    async fn close_windows(&self, app: &str, dim: usize) -> Result<(), Refusal> {
+        for _ in 0..MOST_SLICES {
+            let close = Request::CloseWindows { app: app.to_owned() };
+            if !matches!(self.answer(self.send(app, dim, close)?).await?, Answer::Behind) {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Has the engine do something; who drops what comes back does not want it any more.
@@ -375,6 +393,7 @@ impl Runtime {
             users: AtomicU64::new(users_of(&engine)),
         });
         let pruner = options.prunes.then(|| journal.pruner());
+        let replay = journal.replay();
         let committer = Committer {
             journal,
             durability: options.durability,
@@ -389,7 +408,7 @@ impl Runtime {
             clock,
             time,
             queue: queue.clone(),
-            snapshots: SnapshotWriter::start(snapshots, pruner, shared.health.clone())?,
+            snapshots: SnapshotWriter::start(snapshots, pruner, replay, shared.health.clone())?,
             committer,
             refits: refit_thread::start(queue.clone())?,
             snapshot_events: options.snapshot_events,

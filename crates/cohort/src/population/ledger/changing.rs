@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Home, LANES, Ledger, NONE};
+use super::{Home, LANES, Ledger, NONE, RowRing};
 use crate::algebra::packed_len;
 use crate::population::lanes::ZERO;
 use crate::population::shared::shift;
@@ -42,18 +42,42 @@ impl Ledger {
         slot
     }
 
-    /// A lane for a slot: the first that is free.
+    /// A lane for a slot: the next.
     pub(super) fn take_lane(&mut self, slot: usize) -> u32 {
-        if let Some(place) = self.free_lanes.pop_first() {
-            self.owners.set(place as usize, slot as u32);
-            return place;
-        }
         let place = self.owners.len();
         if place.is_multiple_of(LANES) {
             self.blocks.push(&vec![ZERO; self.packed_len()]);
         }
         self.owners.push(&[slot as u32]);
         place as u32
+    }
+
+    /// Gives up a lane. The last one takes its place, so that users who go take their memory with them.
+    fn leave_lane(&mut self, place: u32) {
+        let last = (self.owners.len() - 1) as u32;
+        if place != last {
+            let ((block, lane), slot) = (Self::lane_of(last), self.owners.value(last as usize));
+            let packed: Vec<f64> = self.blocks.get(block).iter().map(|sums| sums[lane]).collect();
+            self.write_lane(place, &packed);
+            self.homes.set(slot as usize, Home::Packed(place));
+        }
+        self.owners.swap_remove(place as usize);
+        match (last as usize).is_multiple_of(LANES) {
+            true => self.blocks.pop(),
+            false => self.write_lane(last, &vec![0.0; self.packed_len()]),
+        }
+    }
+
+    /// Removes rows of a user.
+    pub(super) fn leave_rows(&mut self, circle: RowRing) {
+        let Self { rows, homes, .. } = self;
+        rows.release(circle, |slot, [from, to]| {
+            if let Home::Rows(other) = &mut homes.get_mut(slot as usize)[0]
+                && other.last == from
+            {
+                other.last = to;
+            }
+        });
     }
 
     /// Writes the packed sums of one user.
@@ -76,12 +100,8 @@ impl Ledger {
         let Some(slot) = self.slot_of(user) else { return };
         match self.homes.value(slot) {
             Home::Gone => {}
-            Home::Rows(circle) => self.rows.release(circle),
-            Home::Packed(place) => {
-                self.write_lane(place, &vec![0.0; self.packed_len()]);
-                self.owners.set(place as usize, NONE);
-                self.free_lanes.insert(place);
-            }
+            Home::Rows(circle) => self.leave_rows(circle),
+            Home::Packed(place) => self.leave_lane(place),
         }
         self.leave(slot, user);
     }
@@ -94,8 +114,10 @@ impl Ledger {
         self.leave(slot, user);
         let slot = self.new_slot(name);
         self.homes.set(slot, home);
-        if let Home::Packed(place) = home {
-            self.owners.set(place as usize, slot as u32);
+        match home {
+            Home::Gone => {}
+            Home::Rows(circle) => self.rows.give_to(circle, slot),
+            Home::Packed(place) => self.owners.set(place as usize, slot as u32),
         }
         self.set_count(slot, count);
     }

@@ -179,7 +179,7 @@ impl Ledger {
             if let Some(circle) = circle {
                 self.rows.weigh(circle, self.memory);
             }
-            self.homes.set(slot, Home::Rows(self.rows.append(circle, context, y)));
+            self.homes.set(slot, Home::Rows(self.rows.append(slot, circle, context, y)));
         } else {
             self.promote(slot);
             self.add_to_packed(slot, context, y);
@@ -202,7 +202,7 @@ impl Ledger {
         self.packed_of(slot, &mut packed);
         let place = self.take_lane(slot);
         self.write_lane(place, &packed);
-        self.rows.release(circle);
+        self.leave_rows(circle);
         self.homes.set(slot, Home::Packed(place));
         // The same, but for rounding where weights are kept row by row.
         self.set_count(slot, packed[super::packed_len(self.dim + 1) - 1]);

@@ -68,9 +68,8 @@ pub struct Ledger {
     index: SlotIndex,
     rows: RowPool,
     blocks: Pieces<F64x8>,
-    /// The slot of every lane of the blocks that was ever taken.
+    /// The slot of every lane of the blocks that is taken: there are no free ones before the last.
     owners: Pieces<u32>,
-    free_lanes: BTreeSet<u32>,
     histogram: Histogram,
     /// Users below this have packed sums.
     in_rounds: usize,
@@ -113,7 +112,6 @@ impl Ledger {
             rows: RowPool::new(dim),
             blocks: Pieces::new(packed_len(dim + 2)),
             owners: Pieces::new(1),
-            free_lanes: BTreeSet::new(),
             histogram: Histogram::default(),
             in_rounds: 0,
             waiting: Vec::new(),
@@ -218,7 +216,7 @@ impl Ledger {
             + self.rows.memory_bytes()
             + self.blocks.memory_bytes()
             + self.owners.memory_bytes()
-            + 8 * (self.free_lanes.len() + self.free_slots.len())
+            + 8 * self.free_slots.len()
             + self.histogram.memory_bytes()
             + self.waiting.iter().map(|round| round.memory_bytes()).sum::<usize>()
     }

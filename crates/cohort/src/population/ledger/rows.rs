@@ -1,7 +1,8 @@
 //! The rewards of users who have few, one row (x, y) each, in order of arrival.
 //!
-//! Rows of all users are in one array. The rows of a user are linked in a circle, each to the next
-//! one and the last to the first, so that a row takes its numbers and one link and no more.
+//! Rows of all users are in one array without holes: where rows are removed, the last ones of the array take their
+//! places, so that users who go take their memory with them. The rows of a user are linked in a circle, each to the next
+//! one and the last to the first, so that a row takes its numbers, one link and its slot, and no more.
 
 use super::index::NONE;
 use crate::pieces::Pieces;
@@ -20,10 +21,10 @@ pub struct RowPool {
     rows: Pieces<f64>,
     /// The row after it.
     links: Pieces<u32>,
+    /// The slot that it is of.
+    slots: Pieces<u32>,
     /// What every row counts, where that does not follow from its age.
     weights: Option<Pieces<f64>>,
-    /// The head of the list of free rows.
-    free: u32,
 }
 
 /// The rows of one user in order of arrival: x, y (relative to the ledger's origin), and what the
@@ -73,7 +74,8 @@ fn power(mut base: f64, mut exponent: usize) -> f64 {
 impl RowPool {
     /// For contexts of dimension d.
     pub fn new(dim: usize) -> Self {
-        Self { rows: Pieces::new(dim + 1), links: Pieces::new(1), weights: None, free: NONE }
+        let [links, slots] = [Pieces::new(1), Pieces::new(1)];
+        Self { rows: Pieces::new(dim + 1), links, slots, weights: None }
     }
 
     /// Whether weights are kept row by row.
@@ -86,50 +88,71 @@ impl RowPool {
         Rows { pool: self, at: circle.last, left: circle.rows as usize, memory }
     }
 
-    /// One more row for a user (`None` if it is the first), of weight 1.
-    pub fn append(&mut self, circle: Option<RowRing>, x: &[f64], y: f64) -> RowRing {
-        let new = self.take();
-        let (numbers, last) = (self.rows.get_mut(new as usize), x.len());
-        numbers[..last].copy_from_slice(x);
-        numbers[last] = y;
+    /// One more row for the user of a slot (`None` if it is the first), of weight 1.
+    pub fn append(&mut self, slot: usize, circle: Option<RowRing>, x: &[f64], y: f64) -> RowRing {
+        let new = u32::try_from(self.links.len()).ok().filter(|row| *row != NONE);
+        let new = new.expect("less than 2^32 rows");
+        let mut numbers = x.to_vec();
+        numbers.push(y);
+        self.rows.push(&numbers);
+        self.slots.push(&[slot as u32]);
         if let Some(weights) = &mut self.weights {
-            weights.set(new as usize, 1.0);
+            weights.push(&[1.0]);
         }
         match circle {
             None => {
-                self.links.set(new as usize, new);
+                self.links.push(&[new]);
                 RowRing { last: new, rows: 1 }
             }
             Some(RowRing { last, rows }) => {
                 let first = self.links.value(last as usize);
-                self.links.set(new as usize, first);
+                self.links.push(&[first]);
                 self.links.set(last as usize, new);
                 RowRing { last: new, rows: rows + 1 }
             }
         }
     }
 
-    /// A free row.
-    fn take(&mut self) -> u32 {
-        if self.free != NONE {
-            let row = self.free;
-            self.free = self.links.value(row as usize);
-            return row;
-        }
-        let row = u32::try_from(self.links.len()).expect("less than 2^32 rows");
-        self.rows.push(&vec![0.0; self.rows.stride()]);
-        self.links.push(&[NONE]);
-        if let Some(weights) = &mut self.weights {
-            weights.push(&[1.0]);
-        }
-        row
+    /// The places of a user's rows, in order of arrival.
+    fn places(&self, circle: RowRing) -> Vec<u32> {
+        let mut at = circle.last;
+        let next = |_| {
+            at = self.links.value(at as usize);
+            at
+        };
+        (0..circle.rows).map(next).collect()
     }
 
-    /// Frees the rows of a user.
-    pub fn release(&mut self, circle: RowRing) {
-        let first = self.links.value(circle.last as usize);
-        self.links.set(circle.last as usize, self.free);
-        self.free = first;
+    /// Removes the rows of a user. Others take their places: `moved` is told the slot of each, and where its last row
+    /// was and is.
+    pub fn release(&mut self, circle: RowRing, mut moved: impl FnMut(u32, [u32; 2])) {
+        let mut places = self.places(circle);
+        // From the end on, so that none that is to be removed is ever moved.
+        places.sort_unstable_by(|a, b| b.cmp(a));
+        for place in places {
+            let last = (self.links.len() - 1) as u32;
+            if place != last {
+                let mut before = last;
+                while self.links.value(before as usize) != last {
+                    before = self.links.value(before as usize);
+                }
+                self.links.set(before as usize, place);
+                moved(self.slots.value(last as usize), [last, place]);
+            }
+            self.rows.swap_remove(place as usize);
+            self.links.swap_remove(place as usize);
+            self.slots.swap_remove(place as usize);
+            if let Some(weights) = &mut self.weights {
+                weights.swap_remove(place as usize);
+            }
+        }
+    }
+
+    /// Gives the rows of a user to another slot.
+    pub fn give_to(&mut self, circle: RowRing, slot: usize) {
+        for place in self.places(circle) {
+            self.slots.set(place as usize, slot as u32);
+        }
     }
 
     /// Keeps weights row by row from now on; as yet they follow from ages.
@@ -173,12 +196,12 @@ impl RowPool {
     /// Bytes taken.
     pub fn memory_bytes(&self) -> usize {
         let weights = self.weights.as_ref().map_or(0, Pieces::memory_bytes);
-        self.rows.memory_bytes() + self.links.memory_bytes() + weights
+        self.rows.memory_bytes() + self.links.memory_bytes() + self.slots.memory_bytes() + weights
     }
 
     /// How many pieces are not shared with another pool.
     #[cfg(test)]
     pub fn own(&self, other: &Self) -> usize {
-        self.rows.own(&other.rows) + self.links.own(&other.links)
+        self.rows.own(&other.rows) + self.links.own(&other.links) + self.slots.own(&other.slots)
     }
 }

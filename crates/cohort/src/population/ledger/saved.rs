@@ -1,6 +1,6 @@
 //! How the ledger is written and read: rows as rows, packed sums as packed sums, every number with
 //! the same bits, and every slot and lane where it was, so that a loaded ledger continues bit by
-//! bit.
+//! bit. (Free lanes, which earlier versions left, are closed up.)
 //!
 //! ```text
 //! d | memory, rewards, origin | seen? weighted? | slots
@@ -134,7 +134,7 @@ impl Ledger {
         let (mut row, mut circle) = (vec![0.0; self.dim + 1], None);
         for _ in 0..rows {
             saved::read_numbers(from, what, &mut row)?;
-            circle = Some(self.rows.append(circle, &row[..self.dim], row[self.dim]));
+            circle = Some(self.rows.append(slot, circle, &row[..self.dim], row[self.dim]));
         }
         let Some(circle) = circle else { return Ok(()) };
         self.homes.set(slot, Home::Rows(circle));
@@ -187,24 +187,31 @@ impl Ledger {
         self.take_block(&owners[..lanes], &sums, what)
     }
 
-    /// One more block.
+    /// One more block. Earlier versions left lanes of users who went free; here the next user takes such a lane.
     fn take_block(
         &mut self,
         owners: &[u32],
         sums: &[F64x8],
         what: &'static str,
     ) -> Result<(), Error> {
-        self.blocks.push(sums);
-        for (lane, owner) in owners.iter().enumerate() {
-            let place = self.owners.len() as u32;
-            self.owners.push(&[*owner]);
-            if *owner == NONE {
-                self.free_lanes.insert(place);
-                continue;
-            }
+        let is_whole = owners.len() == LANES && owners.iter().all(|owner| *owner != NONE);
+        let is_aligned = is_whole && self.owners.len().is_multiple_of(LANES);
+        if is_aligned {
+            self.blocks.push(sums);
+        }
+        for (lane, owner) in owners.iter().enumerate().filter(|(_, owner)| **owner != NONE) {
             let slot = *owner as usize;
             let new = self.homes.value(slot) == Home::Packed(NONE);
             saved::check_equal(what, "sums of a user that are there twice", !new, false)?;
+            let place = if is_aligned {
+                self.owners.push(&[*owner]);
+                self.owners.len() as u32 - 1
+            } else {
+                let place = self.take_lane(slot);
+                let packed: Vec<f64> = sums.iter().map(|sums| sums[lane]).collect();
+                self.write_lane(place, &packed);
+                place
+            };
             self.homes.set(slot, Home::Packed(place));
             self.load_count(slot, sums[packed_len(self.dim + 1) - 1][lane], what)?;
         }

@@ -94,8 +94,8 @@ fn a_copy_shares_all_but_what_is_learned_after_it() {
     ledger.learn_one(4321, &values, 1.0);
     assert_eq!(own(&ledger, &copy), (1, 0, 1, 0));
     ledger.learn_one(1_030_000, &values, 1.0);
-    // The row, its link and that of the row before it; counts of another piece.
-    assert_eq!(own(&ledger, &copy), (1, 3, 2, 0));
+    // The row, its link, that of the row before it and its slot; counts of another piece.
+    assert_eq!(own(&ledger, &copy), (1, 4, 2, 0));
     assert_eq!((ledger.rewards_of(4321), copy.rewards_of(4321)), (2.0, 1.0));
     assert_eq!((ledger.rewards_of(1_030_000), copy.rewards_of(1_030_000)), (2.0, 1.0));
 }
@@ -121,6 +121,84 @@ fn slots_of_users_who_went_are_used_again() {
         }
         assert!(ledger.slots() <= 100, "{} slots of {} users", ledger.slots(), ledger.answered());
     }
+}
+
+/// Half of the users go, whichever they are: what they took is free, whether they were rows, sums, or both.
+#[test]
+fn users_who_go_take_their_memory_with_them() {
+    let (users, goes) = (20_000, |user: usize| user % 4 < 2);
+    let filled = |of: &dyn Fn(usize) -> bool| {
+        let mut ledger = Ledger::new(6, 1.0);
+        let mut next = noise(1);
+        for turn in 0..9 {
+            for user in (0..users).filter(|user| of(*user)) {
+                let x: Vec<f64> = (0..6).map(|_| next()).collect();
+                // Some stay rows, the others become sums.
+                if turn < 2 + 2 * (user % 4) {
+                    ledger.learn_one(user, &x, next());
+                }
+            }
+        }
+        ledger
+    };
+    let mut ledger = filled(&|_| true);
+    let all = ledger.memory_bytes();
+    let (rows, lanes) = (ledger.rows.memory_bytes(), ledger.owners.len());
+    assert!(rows > all / 10 && lanes > users / 4, "{rows} of {all} bytes, {lanes} lanes");
+    let kept: Vec<_> =
+        (0..users).filter(|user| !goes(*user)).map(|user| packed(&ledger, user)).collect();
+    (0..users).filter(|user| goes(*user)).for_each(|user| ledger.remove(user));
+    for (user, sums) in (0..users).filter(|user| !goes(*user)).zip(&kept) {
+        assert_eq!(&packed(&ledger, user), sums);
+    }
+    // But for what is kept by slot: id, home, count, and the set of free ones.
+    let least = filled(&|user| !goes(user)).memory_bytes();
+    let by_slot = users / 2 * 40 + (1 << 18);
+    let (left, most) = (ledger.memory_bytes(), least + by_slot);
+    assert!(left < most && left < all * 4 / 5, "{left} bytes of {all}, {most} would do");
+    // A snapshot has the same, and whoever comes takes the places of those who went.
+    let loaded = ledger.load(&mut save(&ledger).as_slice(), "test").unwrap();
+    assert_eq!(save(&loaded), save(&ledger));
+    let slots = ledger.slots();
+    (0..users).filter(|user| goes(*user)).for_each(|user| ledger.learn_one(user, &[0.5; 6], 1.0));
+    assert_eq!((ledger.slots(), ledger.answered()), (slots, users));
+    (0..users).for_each(|user| ledger.remove(user));
+    assert_eq!((ledger.blocks.len(), ledger.answered()), (0, 0));
+    assert!(ledger.rows.memory_bytes() < 256, "{}", ledger.rows.memory_bytes());
+}
+
+/// A snapshot of an earlier version, with lanes of users who had gone.
+#[test]
+fn free_lanes_of_earlier_versions_are_closed_up() {
+    let mut ledger = Ledger::new(2, 1.0);
+    let contexts = Contexts::new(&[0.5, -0.2], 2).unwrap();
+    ledger.learn(&contexts, &[0; 19], &(0..19).map(f64::from).collect::<Vec<_>>());
+    ledger.settle();
+    let bytes = save(&ledger);
+    let (block, numbers) = (8 * 4 + 8 * 8 * packed_len(4), 8 * packed_len(4));
+    let at = bytes.len() - 2 * block - 3 * numbers - 8 * 4;
+    assert_eq!(bytes[at - 8..at], 19u64.to_le_bytes(), "lanes are counted before the blocks");
+    // The first block loses the user of lane 2: its owner, its sums, and its slot.
+    let mut old = bytes[..at].to_vec();
+    let slots = at - 8 - 19 * 12;
+    old[slots + 2 * 12..][..8].copy_from_slice(&u64::MAX.to_le_bytes());
+    old[slots + 2 * 12 + 8..][..4].copy_from_slice(&0u32.to_le_bytes());
+    let mut owners = bytes[at..at + 32].to_vec();
+    owners[8..12].copy_from_slice(&NONE.to_le_bytes());
+    old.extend(owners);
+    for lane in (0..8).filter(|lane| *lane != 2) {
+        for at_number in 0..packed_len(4) {
+            old.extend(&bytes[at + 32 + 8 * (8 * at_number + lane)..][..8]);
+        }
+    }
+    old.extend(&bytes[at + block..]);
+    let loaded = ledger.load(&mut old.as_slice(), "test").unwrap();
+    assert_eq!((loaded.answered(), loaded.owners.len(), loaded.blocks.len()), (18, 18, 3));
+    for user in (0..19).filter(|user| *user != 2) {
+        assert_eq!(packed(&loaded, user), packed(&ledger, user));
+    }
+    let again = loaded.load(&mut save(&loaded).as_slice(), "test").unwrap();
+    assert_eq!(save(&again), save(&loaded));
 }
 
 #[test]

@@ -1,0 +1,84 @@
+//! Memory that becomes scarce, measured as the machine measures it: with the allocator of the `cohort` command, in a process of
+//! its own.
+#![allow(missing_docs)]
+
+mod running;
+
+use std::time::{Duration, Instant};
+
+use running::Running;
+use serde_json::{Value, json};
+
+#[global_allocator]
+static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const DIM: usize = 48;
+/// What users may take beside what the process has anyway.
+const FOR_USERS: u64 = 64 << 20;
+
+fn resident() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: u64 = text.split_whitespace().nth(1).unwrap().parse().unwrap();
+    pages * page_bytes()
+}
+
+fn page_bytes() -> u64 {
+    // What statm counts in.
+    let text = std::fs::read_to_string("/proc/self/smaps").unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("KernelPageSize:")).unwrap();
+    line.split_whitespace().next().unwrap().parse::<u64>().unwrap() * 1024
+}
+
+/// Ten rewards of each of some users, in one request.
+fn history(from: usize, users: usize) -> Value {
+    let reward = |n: usize| {
+        let features: Vec<u8> = (0..DIM).map(|at| u8::from((n + at) % 7 == 0)).collect();
+        let user = format!("user-{}", from + n % users);
+        json!({"user": user, "item": "a", "features": features, "reward": n % 3})
+    };
+    json!({"decisions": (0..10 * users).map(reward).collect::<Vec<_>>()})
+}
+
+/// Users take memory until there is too little; those who go for it give it back, so that the others are served again.
+#[test]
+fn users_who_go_give_their_memory_back_to_the_machine() {
+    // Decisions are forgotten at once, so that what is learned of users is nearly all that there is.
+    let app = json!({"name": "shop", "dim": DIM, "window_ms": 100, "params": {"refit_ratio": 10}});
+    // What a service takes that has nothing to know.
+    let other = Running::start();
+    other.post("/v1/apps", app.clone());
+    (0..5).for_each(|_| drop(other.post("/v1/apps/shop/history", history(0, 100))));
+    let most = resident() + FOR_USERS;
+    drop(other);
+    let service = Running::start_with(|config| config.max_memory_bytes = most);
+    assert_eq!(service.send("POST", "/v1/apps", &app).0, 201);
+    let (began, mut users) = (Instant::now(), 0);
+    let mut taken_at = began;
+    // What takes memory for a moment is no user.
+    while taken_at.elapsed() < Duration::from_secs(4) {
+        let (status, said) = service.send("POST", "/v1/apps/shop/history", &history(users, 100));
+        match status {
+            200 => (users, taken_at) = (users + 100, Instant::now()),
+            503 if said["error"]["code"] == "memory_low" => {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            _ => panic!("{status} {said}"),
+        }
+        assert!(users < 60_000 && began.elapsed() < Duration::from_secs(240), "{users} users fit");
+    }
+    let full = resident();
+    let items = json!([{"id": "a", "features": vec![1.0; DIM]}]);
+    let decide = json!({"user": "new", "items": items});
+    while service.send("POST", "/v1/apps/shop/decide", &decide).0 != 200 {
+        assert!(began.elapsed() < Duration::from_secs(480), "decisions are refused for ever");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let left = service.send("GET", "/v1/apps/shop", &Value::Null).1["users"].as_u64().unwrap();
+    let now = resident();
+    println!("{users} users took {full} bytes of {most}; {left} are left with {now}");
+    assert!(now < most, "{now} bytes of {most}");
+    assert!(
+        left < users as u64 && left > users as u64 * 6 / 10,
+        "{left} of {users} users are left"
+    );
+}
