@@ -504,7 +504,7 @@ impl Journal for Slow {
 /// has begun is done to its end while the service stops, and where it cannot be it is told that a part was done.
 #[test]
 fn a_large_request_is_never_refused_as_if_nothing_of_it_was_done() {
-    const DIM: usize = 64;
+    const DIM: usize = 16;
     let rewards: Vec<(String, f64)> = (0..3000).map(|n| (format!("d{}", n % 4), 1.0)).collect();
     for (stops, queue) in [(true, 64), (false, 2)] {
         let journal = Slow(MemoryJournal::open(&MemoryDisk::default()).unwrap());

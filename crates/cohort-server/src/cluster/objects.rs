@@ -107,8 +107,10 @@ struct Receiving<R> {
 
 impl<R: tokio::io::AsyncRead + Unpin> Read for Receiving<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let read = tokio::time::timeout(READ_TIMEOUT, self.object.read(into));
-        self.nats.wait(async { read.await.unwrap_or_else(|late| Err(late.into())) })
+        let read = self.object.read(into);
+        // The clock of a timeout is that of the client's threads.
+        let in_time = async { tokio::time::timeout(READ_TIMEOUT, read).await };
+        self.nats.wait(in_time).unwrap_or_else(|late| Err(late.into()))
     }
 }
 
