@@ -101,7 +101,13 @@ fn serve_in_cluster(config: Config, demo: bool) -> Result<Done, Failure> {
         if shape.replicas == 1 { "" } else { "s" },
     );
     match server.durability() {
-        Durability::Synced => said.push_str("an answer is given when a quorum of servers has synced it\n"),
+        Durability::Synced => {
+            said.push_str("an answer is given when a quorum of servers has synced it\n");
+            if !server.silent().is_empty() {
+                let silent = server.silent().join(", ");
+                said.push_str(&format!("no answer yet whether these servers sync, too: {silent}\n"));
+            }
+        }
         Durability::Replicated(why) => said.push_str(&format!(
             "an answer is given when a quorum of servers has it, which may not have synced it: {why}\n"
         )),

@@ -55,12 +55,9 @@ impl Cluster {
         let urls = urls.collect::<Vec<_>>().join(",");
         let monitor = self.servers.monitor();
         let partitions = PARTITIONS.to_string();
-        // A server that is down cannot be asked whether it syncs.
-        let all_run = (0..self.servers.count()).all(|server| self.servers.is_running(server));
-        let mut more = vec!["--partitions", &partitions, "--snapshot-events", "500"];
-        if all_run {
-            more.extend(["--nats-monitor", &monitor]);
-        }
+        // They are divided by the number of partitions.
+        let mut more = vec!["--partitions", &partitions, "--snapshot-events", "4000"];
+        more.extend(["--nats-monitor", &monitor]);
         more.extend(&self.more);
         let started = Node::start(&format!("n{node}"), &urls, &more);
         self.addresses.lock().unwrap()[node] = started.address.clone();
@@ -342,10 +339,13 @@ impl Cluster {
             Fault::RestartServerAndNode => {
                 self.servers.kill(server);
                 self.nodes[node] = None;
+                let unserved = self.decide_everywhere(Duration::from_secs(10));
                 load.wait_for(5, Duration::from_secs(40));
+                // It starts while one server is away, which cannot be asked whether it syncs.
+                self.start_node(node);
                 self.servers.start_again(server);
                 self.servers.wait_until_ready();
-                self.start_node(node);
+                return Some(unserved);
             }
         }
         None

@@ -14,9 +14,10 @@ use cohort_server::engine::request::{Change, ForUser, Inspection, Offer, RewardO
 use cohort_server::engine::runtime::{Durability, Handle, Options, Runtime};
 use cohort_server::engine::{Answer, Engine, Limits, Refusal, Request};
 use cohort_server::event::{Event, What};
-use cohort_server::journal::Journal;
 use cohort_server::journal::faulty::{Fault, FaultyJournal};
 use cohort_server::journal::memory::{MemoryDisk, MemoryJournal};
+use cohort_server::journal::{Group, Journal, JournalError, Pruner, Visit};
+use cohort_server::learning::Aggregation;
 use cohort_server::settings::AppSettings;
 use cohort_server::snapshot::Snapshots;
 use cohort_server::snapshot::disk::{Disk, DiskFile, MemoryFolder};
@@ -542,4 +543,83 @@ fn settings_are_changed_after_windows_were_closed_some_at_a_time() {
         slices += usize::from(closed > 0);
     }
     assert!(most <= MOST && slices >= DECISIONS / MOST, "{most} at once, {slices} times");
+}
+
+/// A journal whose syncs take a while.
+struct Slow(MemoryJournal);
+
+impl Journal for Slow {
+    fn last(&self) -> u64 {
+        self.0.last()
+    }
+    fn append(&mut self, group: &Group) -> Result<(), JournalError> {
+        self.0.append(group)
+    }
+    fn sync(&mut self) -> Result<(), JournalError> {
+        std::thread::sleep(Duration::from_millis(25));
+        self.0.sync()
+    }
+    fn pruner(&self) -> Pruner {
+        self.0.pruner()
+    }
+    fn read(&self, from: u64, visit: &mut Visit) -> Result<(), JournalError> {
+        self.0.read(from, visit)
+    }
+}
+
+/// Whoever is told that nothing was done asks again, and an app that gathers rewards would learn twice: a request that
+/// has begun is done to its end while the service stops, and where it cannot be it is told that a part was done.
+#[test]
+fn a_large_request_is_never_refused_as_if_nothing_of_it_was_done() {
+    const DIM: usize = 16;
+    let rewards: Vec<(String, f64)> = (0..3000).map(|n| (format!("d{}", n % 4), 1.0)).collect();
+    for (stops, queue) in [(true, 64), (false, 2)] {
+        let journal = Slow(MemoryJournal::open(&MemoryDisk::default()).unwrap());
+        let engine = Engine::new(State::default(), LIMITS, ChaCha12Rng::seed_from_u64(5));
+        let options = Options {
+            durability: Durability::Always,
+            queue,
+            snapshot_events: 0,
+            snapshot_interval: Duration::ZERO,
+            prunes: false,
+        };
+        let (snapshots, clock) = (Snapshots::new(MemoryFolder::default()), Box::new(SystemClock));
+        let runtime = Runtime::start(engine, Box::new(journal), snapshots, clock, options).unwrap();
+        let asker = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let handle = runtime.handle();
+        let ask = |request| asker.block_on(handle.ask(request)).map_err(|why| why.to_string());
+        let mut create = create("shop", AppSettings::new(DIM));
+        if let Request::CreateApp { learning, .. } = &mut create {
+            learning.aggregation = Aggregation::Sum;
+        }
+        ask(create).unwrap();
+        for n in 0..4 {
+            ask(decide("shop", &format!("u{n}"), Some(&format!("d{n}")), DIM, n)).unwrap();
+        }
+        let before = handle.last_event();
+        let stopping = {
+            let handle = handle.clone();
+            std::thread::spawn(move || {
+                while stops && handle.last_event() == before {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                if stops {
+                    handle.stop_taking();
+                }
+            })
+        };
+        let request = Request::Reward { app: "shop".to_owned(), rewards: rewards.clone() };
+        let told = asker.block_on(handle.ask(request));
+        stopping.join().unwrap();
+        match (stops, told) {
+            (true, Ok(Answer::Rewarded(all))) => {
+                assert!(all.len() == rewards.len() && all.iter().all(Result::is_ok));
+            }
+            (false, Err(why)) => {
+                assert_eq!((why.code(), why.status()), ("in_doubt", 503), "{why}");
+            }
+            (_, told) => panic!("{:?}", told.map(drop)),
+        }
+        runtime.stop();
+    }
 }

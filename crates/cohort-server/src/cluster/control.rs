@@ -102,7 +102,8 @@ impl ControlFeed {
         self.read_after(event)
     }
 
-    fn read_after(&self, event: u64) -> Result<Vec<ControlFrame>, JournalError> {
+    /// The frames after an event, from the stream. Blocks.
+    pub fn read_after(&self, event: u64) -> Result<Vec<ControlFrame>, JournalError> {
         let Bounds { last, .. } = insist(&self.log, |log| log.bounds())?;
         let mut frames = Vec::new();
         read(&self.log, event + 1, last, &mut |_, found| {

@@ -21,55 +21,109 @@ pub enum Durability {
     Replicated(String),
 }
 
-/// Looks what the servers promise. `wants_sync` refuses servers that are known not to sync.
+/// Where servers tell about themselves, and which of them did.
+#[derive(Clone, Debug, Default)]
+pub struct Monitors {
+    urls: Vec<String>,
+    /// Those that did not answer when they were last asked.
+    pub silent: Vec<String>,
+}
+
+/// What one server says.
+#[derive(Clone, Debug, PartialEq)]
+enum Said {
+    /// It keeps what it acknowledges.
+    Syncs,
+    /// It does not: why, and what to do.
+    Fails(String),
+    /// It keeps nothing: JetStream is off there.
+    KeepsNothing,
+    /// It does not answer.
+    Nothing,
+}
+
+/// Looks what the servers promise. `wants_sync` refuses servers that do not sync, and those of which none tells.
 pub fn look(
     nats: &Nats,
     servers: &str,
     monitor: &str,
     wants_sync: bool,
-) -> Result<Durability, NatsError> {
-    let version = nats.client().server_info().version;
-    if wants_sync && numbers(&version).is_some_and(|found| found < OLDEST) {
-        let (major, minor, patch) = OLDEST;
-        return Err(NatsError::Setting(format!(
-            "the NATS servers are of version {version}, which cannot keep what it acknowledged: {major}.{minor}.{patch} or \
-             later is needed; or set durability = \"replicated\""
-        )));
-    }
+) -> Result<(Durability, Monitors), NatsError> {
     if !wants_sync {
-        return Ok(Durability::Replicated("durability = \"replicated\"".to_owned()));
+        let why = "durability = \"replicated\"".to_owned();
+        return Ok((Durability::Replicated(why), Monitors::default()));
     }
-    let given: Vec<String> = match monitor.is_empty() {
+    // The one that is connected tells its version without monitoring.
+    let info = nats.client().server_info();
+    if let Some(why) = too_old("this node is connected to", &info.version) {
+        return Err(NatsError::Setting(why));
+    }
+    let urls: Vec<String> = match monitor.is_empty() {
         false => monitor.split(',').map(|url| url.trim().to_owned()).collect(),
-        true => servers.split(',').filter_map(usual_monitor).collect(),
+        true => {
+            let known = servers.split(',').map(str::to_owned).chain(info.connect_urls);
+            let mut urls: Vec<String> = known.filter_map(|server| usual_monitor(&server)).collect();
+            urls.sort();
+            urls.dedup();
+            urls
+        }
     };
-    let mut silent = Vec::new();
-    for url in &given {
-        match syncs(url) {
-            Some(true) => {}
-            Some(false) => {
-                return Err(NatsError::Setting(format!(
-                    "the NATS server at {url} does not sync on every write: an acknowledged reward could be lost with the \
-                     power. Set `jetstream {{ sync_interval: always }}` on every server, or durability = \"replicated\", \
-                     which promises that a quorum has it in memory"
-                )));
-            }
-            None if monitor.is_empty() => silent.push(url.clone()),
-            None => {
-                return Err(NatsError::Setting(format!(
-                    "nats_monitor: {url} does not tell how JetStream syncs; expected http://HOST:PORT of a server with \
-                     `http` (monitoring) and JetStream"
-                )));
+    if let Some(odd) = urls.iter().find(|url| !url.starts_with("http://")) {
+        let why =
+            format!("nats_monitor: {odd} is no address of monitoring; expected http://HOST:PORT");
+        return Err(NatsError::Setting(why));
+    }
+    let mut monitors = Monitors { urls, silent: Vec::new() };
+    let (syncing, failing) = monitors.ask();
+    match (failing.into_iter().next(), syncing) {
+        (Some(why), _) => Err(NatsError::Setting(why)),
+        (None, 0) => Err(NatsError::Setting(format!(
+            "nobody tells whether the NATS servers sync on every write: no monitoring with JetStream answers at {}. Set \
+             `http: 0.0.0.0:8222` in the configuration of every server, and nats_monitor where that is elsewhere; or set \
+             durability = \"replicated\", which promises that a quorum has it in memory",
+            monitors.urls.join(", ")
+        ))),
+        _ => Ok((Durability::Synced, monitors)),
+    }
+}
+
+impl Monitors {
+    /// Asks all servers. Returns how many sync, and what is wrong with others; those that do not answer are remembered.
+    pub fn ask(&mut self) -> (usize, Vec<String>) {
+        let asked = std::thread::scope(|scope| {
+            let asking: Vec<_> = self.urls.iter().map(|url| scope.spawn(|| ask(url))).collect();
+            let said = asking.into_iter().map(|one| one.join().unwrap_or(Said::Nothing));
+            said.collect::<Vec<_>>()
+        });
+        let (mut syncing, mut failing, mut silent) = (0, Vec::new(), Vec::new());
+        for (url, said) in self.urls.iter().zip(asked) {
+            match said {
+                Said::Syncs => syncing += 1,
+                Said::Fails(why) => failing.push(why),
+                Said::KeepsNothing => {}
+                Said::Nothing => silent.push(url.clone()),
             }
         }
+        if !silent.is_empty() && silent != self.silent {
+            let silent = silent.join(", ");
+            tracing::warn!(
+                silent,
+                "these NATS servers do not tell whether they sync on every write; they are asked again"
+            );
+        }
+        self.silent = silent;
+        (syncing, failing)
     }
-    match silent.is_empty() {
-        true => Ok(Durability::Synced),
-        false => Ok(Durability::Replicated(format!(
-            "nobody could be asked whether the servers sync on every write (no monitoring at {}; set nats_monitor)",
-            silent.join(", ")
-        ))),
-    }
+}
+
+fn too_old(which: &str, version: &str) -> Option<String> {
+    let (major, minor, patch) = OLDEST;
+    numbers(version).filter(|found| *found < OLDEST).map(|_| {
+        format!(
+            "the NATS server {which} is of version {version}, which cannot keep what it acknowledged: \
+             {major}.{minor}.{patch} or later is needed on every server; or set durability = \"replicated\""
+        )
+    })
 }
 
 fn numbers(version: &str) -> Option<(u64, u64, u64)> {
@@ -84,13 +138,27 @@ fn usual_monitor(server: &str) -> Option<String> {
     (!host.is_empty()).then(|| format!("http://{host}:{USUAL_PORT}"))
 }
 
-/// Whether a server syncs on every write; `None` if it does not tell.
-fn syncs(url: &str) -> Option<bool> {
-    let body = get(url, "/varz")?;
-    let told: serde_json::Value = serde_json::from_str(&body).ok()?;
-    let config = told.get("jetstream")?.get("config")?;
-    config.get("store_dir")?;
-    Some(config.get("sync_always").and_then(serde_json::Value::as_bool).unwrap_or(false))
+/// What a server says of itself.
+fn ask(url: &str) -> Said {
+    let told = get(url, "/varz").and_then(|body| serde_json::from_str(&body).ok());
+    told.map_or(Said::Nothing, |told| said(url, &told))
+}
+
+fn said(url: &str, told: &serde_json::Value) -> Said {
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    if let Some(why) = too_old(&format!("at {url}"), &text(&told["version"])) {
+        return Said::Fails(why);
+    }
+    let config = &told["jetstream"]["config"];
+    match (config.get("store_dir"), config["sync_always"].as_bool()) {
+        (None, _) => Said::KeepsNothing,
+        (Some(_), Some(true)) => Said::Syncs,
+        (Some(_), _) => Said::Fails(format!(
+            "the NATS server at {url} does not sync on every write: an acknowledged reward could be lost with the \
+             power. Set `jetstream {{ sync_interval: always }}` on every server, or durability = \"replicated\", \
+             which promises that a quorum has it in memory"
+        )),
+    }
 }
 
 /// What a page of a server says, over plain HTTP.
@@ -123,5 +191,27 @@ mod tests {
             Some("http://a.example:8222")
         );
         assert_eq!(usual_monitor(" b:4222").as_deref(), Some("http://b:8222"));
+    }
+
+    #[test]
+    fn every_server_is_judged_by_its_version_and_by_how_it_syncs() {
+        let of = |version: &str, jetstream: serde_json::Value| {
+            said("http://a:8222", &serde_json::json!({"version": version, "jetstream": jetstream}))
+        };
+        let keeps = |always: bool| serde_json::json!({"config": {"store_dir": "/x", "sync_always": always}});
+        assert_eq!(of("2.15.1", keeps(true)), Said::Syncs);
+        assert_eq!(of("2.15.1", serde_json::json!({})), Said::KeepsNothing);
+        for (version, always, word) in
+            [("2.15.1", false, "sync_interval"), ("2.10.22", true, "2.10.22")]
+        {
+            match of(version, keeps(always)) {
+                Said::Fails(why) => assert!(why.contains(word) && why.contains("a:8222"), "{why}"),
+                other => panic!("{other:?}"),
+            }
+        }
+        // Nobody answers at a port that is taken by nobody.
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let mut monitors = Monitors { urls: vec![format!("http://{free}")], silent: Vec::new() };
+        assert_eq!((monitors.ask(), monitors.silent.len()), ((0, Vec::new()), 1));
     }
 }

@@ -41,15 +41,14 @@ impl<L: Log + 'static> StreamJournal<L>
 where
     L::Ticket: 'static,
 {
-    /// Becomes the owner of a stream: from now on nobody who owned it before can write. `begin` is the last event that
-    /// a stream without any is to go on from; an epoch is larger than all before.
-    pub fn open(mut log: L, epoch: u64, owner: &str, begin: u64) -> Result<Self, JournalError> {
+    /// Becomes the owner of a stream: from now on nobody who owned it before can write. A stream that ends before event
+    /// `known`, of which somebody knows that it was acknowledged, is refused before anything is written; an epoch is larger
+    /// than all before.
+    pub fn open(mut log: L, epoch: u64, owner: &str, known: u64) -> Result<Self, JournalError> {
         loop {
             let bounds = insist(&log, |log| log.bounds())?;
-            let mut tail = log::tail(&log, bounds)?;
-            if bounds.last == 0 {
-                tail.event = begin;
-            }
+            let tail = log::tail(&log, bounds)?;
+            tail.reaches(known, log.name())?;
             let Tail { sequence, event, control, epoch: newest } = tail;
             if newest >= epoch {
                 return Err(fenced(
@@ -135,7 +134,10 @@ where
             }
             let Bounds { last, .. } = insist(log, |log| log.bounds())?;
             if last + 1 < sequence {
-                return Err(JournalError::Missing { last, expected: sequence - 1 });
+                let before = sequence - 1;
+                let what =
+                    format!("it ends at record {last}, but record {before} was acknowledged");
+                return Err(gone(log.name(), what));
             }
             if last >= sequence {
                 // It came while we looked, or was there and is purged: then another owner has come far.
@@ -152,6 +154,10 @@ where
         }
         unreachable!("attempts do not end")
     }
+}
+
+pub(super) fn gone(name: &str, what: String) -> JournalError {
+    JournalError::Gone { stream: name.to_owned(), what }
 }
 
 pub(super) fn fenced(name: &str, by: &str) -> JournalError {

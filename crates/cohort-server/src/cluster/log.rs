@@ -79,6 +79,20 @@ pub struct Tail {
     pub epoch: u64,
 }
 
+impl Tail {
+    /// Refuses a stream that ends before an event that was acknowledged.
+    pub(super) fn reaches(&self, known: u64, name: &str) -> Result<(), JournalError> {
+        match self.event < known {
+            true => {
+                let last = self.event;
+                let what = format!("it ends at event {last}, but event {known} was acknowledged");
+                Err(super::journal::gone(name, what))
+            }
+            false => Ok(()),
+        }
+    }
+}
+
 /// Asks until there is an answer, or nobody wants one.
 pub(super) fn insist<T, L: Log + ?Sized>(
     log: &L,

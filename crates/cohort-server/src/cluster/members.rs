@@ -51,6 +51,9 @@ pub struct NodeState {
     pub beat: u64,
     /// What it owns.
     pub owns: Vec<PartitionState>,
+    /// What is wrong with it: sentences for people.
+    #[serde(default)]
+    pub troubles: Vec<String>,
 }
 
 /// A partition as its owner tells about it.
@@ -81,6 +84,20 @@ pub struct Lease {
     pub instance: String,
     /// Larger than all before.
     pub epoch: u64,
+    /// Whether an owner has begun to write the partition's stream: an empty one is a lost one from then on. Absent where
+    /// an older program wrote this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<bool>,
+    /// The last event that was known to be acknowledged when this was written.
+    #[serde(default)]
+    pub events: u64,
+}
+
+impl Lease {
+    /// Whether the partition's stream was written before.
+    pub fn was_written(&self) -> bool {
+        self.written.unwrap_or(self.epoch > 0)
+    }
 }
 
 /// What this process knows of the bucket.
@@ -89,6 +106,8 @@ pub struct View {
     nodes: BTreeMap<String, (NodeState, Instant)>,
     leases: BTreeMap<u32, (Lease, u64)>,
     drains: BTreeMap<String, bool>,
+    /// The last event of each partition that an owner told to be acknowledged.
+    events: BTreeMap<u32, u64>,
 }
 
 impl View {
@@ -103,7 +122,11 @@ impl View {
                 }
             },
             "partition" => {
-                let lease = value.and_then(|value| serde_json::from_slice(value).ok());
+                let lease: Option<Lease> =
+                    value.and_then(|value| serde_json::from_slice(value).ok());
+                if let (Ok(partition), Some(lease)) = (name.parse::<u32>(), &lease) {
+                    self.hear(partition, lease.events);
+                }
                 if let (Ok(partition), Some(lease)) = (name.parse::<u32>(), lease)
                     && self.leases.get(&partition).is_none_or(|(_, known)| *known < revision)
                 {
@@ -119,6 +142,7 @@ impl View {
 
     /// A node that says the same as before says nothing: bytes may be read twice.
     fn see(&mut self, name: &str, state: NodeState, now: Instant) {
+        state.owns.iter().for_each(|owned| self.hear(owned.partition, owned.events));
         match self.nodes.get_mut(name) {
             Some((known, seen)) => {
                 if (known.instance != state.instance) || known.beat < state.beat {
@@ -129,6 +153,17 @@ impl View {
                 self.nodes.insert(name.to_owned(), (state, now));
             }
         }
+    }
+
+    /// Remembers that an event of a partition was acknowledged.
+    pub fn hear(&mut self, partition: u32, event: u64) {
+        let known = self.events.entry(partition).or_default();
+        *known = event.max(*known);
+    }
+
+    /// The last event of a partition that is known to have been acknowledged.
+    pub fn heard(&self, partition: u32) -> u64 {
+        self.events.get(&partition).copied().unwrap_or_default()
     }
 
     /// All nodes that live, by name.
@@ -292,6 +327,7 @@ mod tests {
             started_ms: 0,
             beat,
             owns: Vec::new(),
+            troubles: Vec::new(),
         };
         serde_json::to_vec(&state).unwrap()
     }
@@ -310,7 +346,8 @@ mod tests {
             |view: &View, ms| view.living(at(ms)).map(|node| node.node.clone()).collect::<Vec<_>>();
         assert_eq!(living(&view, 2500), ["a", "b"]);
         assert_eq!(living(&view, 3500), ["a"]);
-        let lease = Lease { node: "a".to_owned(), instance: "1".to_owned(), epoch: 4 };
+        let lease =
+            Lease { node: "a".to_owned(), instance: "1".to_owned(), epoch: 4, ..Lease::default() };
         let bytes = serde_json::to_vec(&lease).unwrap();
         view.apply("partition.7", Some(&bytes), 9, at(2500));
         // What is older than what is known changes nothing.
@@ -328,5 +365,13 @@ mod tests {
         assert!(view.drains("b") && !view.drains("a"));
         view.apply("drain.b", Some(b""), 13, at(0));
         assert!(!view.drains("b"));
+        // What was acknowledged once stays known, also of nodes that died.
+        (0..2).for_each(|at| view.hear(7, 9 - at));
+        assert_eq!((view.heard(7), view.heard(8)), (9, 0));
+        // Of older programs it is not known whether they had written.
+        let older: Lease =
+            serde_json::from_str(r#"{"node":"a","instance":"1","epoch":2}"#).unwrap();
+        let begun = Lease { written: Some(false), ..older.clone() };
+        assert!(older.was_written() && !begun.was_written() && !Lease::default().was_written());
     }
 }

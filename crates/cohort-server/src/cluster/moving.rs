@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use super::control::CONTROL;
 use super::front::partition_of;
 use super::log::Log;
 use super::members::{Bucket, HEARTBEAT, Shape, View};
 use super::nats::Nats;
 use super::objects::{ObjectFolder, open_store};
-use super::replica::fold;
+use super::partition::refuse_lost;
+use super::replica::{ReadOnly, fold};
 use crate::config::Config;
 use crate::engine::recovery::recover;
 use crate::journal::segments::SegmentJournal;
@@ -161,13 +161,18 @@ pub fn export(config: &Config) -> Result<Moved, ServeError> {
     refuse_half_imported(&nats, &bucket)?;
     wait_for_silence(&nats, &bucket)?;
     let store = open_store(&nats, shape.replicas)?;
-    let read = |name: &str| -> Result<State, ServeError> {
-        let log = nats.open_log(name, shape.replicas)?;
+    let known = Mutex::new(View::default());
+    nats.wait(bucket.read_all(&known))?;
+    let known = known.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let read = |index: u32| -> Result<State, ServeError> {
+        let name = &shape.name_of(index);
+        let log = nats.log(name);
+        refuse_lost(&log, known.lease(index).0.was_written())?;
+        ReadOnly::open(log.clone(), known.heard(index))?;
         let snapshots = Snapshots::new(ObjectFolder::new(&nats, store.clone(), name));
         Ok(fold(log, &snapshots)?.0.state)
     };
-    let parts: Result<Vec<State>, ServeError> =
-        (0..shape.partitions).map(|index| read(&shape.name_of(index))).collect();
+    let parts: Result<Vec<State>, ServeError> = (0..shape.partitions).map(read).collect();
     let mut parts = parts?;
     let mut anew = Vec::new();
     let mut whole = match shape.partitions {
@@ -178,7 +183,7 @@ pub fn export(config: &Config) -> Result<Moved, ServeError> {
             only
         }
         _ => {
-            let mut whole = read(CONTROL)?;
+            let mut whole = read(shape.control())?;
             anew = whole.take_in(parts).map_err(refused)?;
             whole
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::consumer::DeliverPolicy;
 use async_nats::jetstream::consumer::pull::OrderedConfig;
 use async_nats::jetstream::context::{Context, ContextBuilder, PublishAckFuture, PublishErrorKind};
@@ -21,6 +22,8 @@ use crate::journal::JournalError;
 const ACK_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long a scan waits for the next message before the leader is asked for it.
 const SCAN_TIMEOUT: Duration = Duration::from_secs(3);
+/// How often who waits for an answer has servers asked that give none: each time takes up to [`ACK_TIMEOUT`].
+const ATTEMPTS: u32 = 4;
 /// What a message has beside its payload: headers that say what is expected.
 const HEADER_BYTES: usize = 4096;
 /// Frames are cut into messages of no more bytes than this, also where servers would take more.
@@ -192,6 +195,7 @@ impl Nats {
             subject: self.subject(name),
             most: most.saturating_sub(HEADER_BYTES).max(1024),
             stop: Arc::default(),
+            attempts: None,
         }
     }
 }
@@ -241,12 +245,20 @@ pub struct NatsLog {
     most: usize,
     /// Nobody wants answers any more.
     stop: Arc<AtomicBool>,
+    /// How often servers that do not answer are asked again; for ever if none is said.
+    attempts: Option<u32>,
 }
 
 impl NatsLog {
     /// What is set when nobody wants answers any more: attempts end then.
     pub fn stop_flag(&self) -> Arc<AtomicBool> {
         self.stop.clone()
+    }
+
+    /// The same for somebody who waits for the answer: servers that do not answer are not asked for ever.
+    pub fn impatient(mut self) -> Self {
+        self.attempts = Some(ATTEMPTS);
+        self
     }
 
     /// How many bytes it takes on each server.
@@ -256,6 +268,12 @@ impl NatsLog {
             let info = stream.map_err(unreachable_of)?.get_info().await.map_err(unreachable_of)?;
             Ok(info.state.bytes)
         })
+    }
+
+    /// Whether a refusal says that there is no such stream.
+    fn is_gone(why: &(dyn std::error::Error + 'static)) -> bool {
+        let told = why.source().and_then(|why| why.downcast_ref::<async_nats::jetstream::Error>());
+        told.is_some_and(|why| why.error_code() == ErrorCode::STREAM_NOT_FOUND)
     }
 
     async fn scan_into(
@@ -325,7 +343,15 @@ impl Log for NatsLog {
             match stream.map_err(unreachable_of)?.get_raw_message(sequence).await {
                 Ok(message) => Ok(Some(message.payload.to_vec())),
                 Err(why) if why.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
-                Err(why) => Err(unreachable_of(why)),
+                Err(why) => match why.kind() {
+                    // A stream that was removed has nothing; whoever wrote it finds that out by its bounds.
+                    LastRawMessageErrorKind::JetStream(told)
+                        if told.error_code() == ErrorCode::STREAM_NOT_FOUND =>
+                    {
+                        Ok(None)
+                    }
+                    _ => Err(unreachable_of(why)),
+                },
             }
         })
     }
@@ -333,7 +359,10 @@ impl Log for NatsLog {
     fn bounds(&self) -> Result<Bounds, Unreachable> {
         self.nats.wait(async {
             let stream = self.nats.context.get_stream_no_info(&self.stream).await;
-            let info = stream.map_err(unreachable_of)?.get_info().await.map_err(unreachable_of)?;
+            let info = match stream.map_err(unreachable_of)?.get_info().await {
+                Err(why) if Self::is_gone(&why) => return Ok(Bounds { first: 1, last: 0 }),
+                info => info.map_err(unreachable_of)?,
+            };
             let state = info.state;
             Ok(match state.messages {
                 0 => Bounds { first: state.last_sequence + 1, last: state.last_sequence },
@@ -355,7 +384,8 @@ impl Log for NatsLog {
     }
 
     fn pause(&self, attempt: u32) -> bool {
-        if self.stop.load(Ordering::Relaxed) {
+        let enough = self.attempts.is_some_and(|most| attempt >= most);
+        if self.stop.load(Ordering::Relaxed) || enough {
             return false;
         }
         std::thread::sleep(Duration::from_millis((5 << attempt.min(7)).min(500)));

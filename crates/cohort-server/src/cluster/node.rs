@@ -11,9 +11,11 @@ use tokio::sync::Semaphore;
 
 use super::assign::targets;
 use super::members::{Bucket, DEAD, HEARTBEAT, Lease, NodeState, View};
-use super::partition::{Partition, PartitionContext};
+use super::partition::{Known, Partition, PartitionContext, Trouble, trouble_of};
 use super::wire::{Call, Reply, Wire};
 use crate::clock::Clock;
+use crate::engine::runtime::Pressure;
+use crate::server::memory_pressure;
 
 /// How often a node looks what it should own.
 const LOOK: Duration = Duration::from_millis(100);
@@ -23,6 +25,12 @@ const READ_AGAIN: Duration = Duration::from_secs(15);
 const AT_ONCE: usize = 8;
 /// How long whoever asks waits before it looks again who owns a partition.
 const AGAIN: Duration = Duration::from_millis(15);
+/// How long a partition that is given up may take for a snapshot, while it is served.
+const HAND_OVER: Duration = Duration::from_secs(60);
+/// How often a partition that cannot be opened is tried in quick succession.
+pub(super) const OFTEN: u32 = 10;
+/// How often memory is looked at.
+const MEMORY: Duration = Duration::from_secs(1);
 /// How often the sizes of streams are looked at.
 const SIZES: Duration = Duration::from_secs(10);
 
@@ -42,7 +50,18 @@ pub struct Node {
     heard: Mutex<Option<(Instant, Instant)>>,
     /// The largest control number that an answer told.
     control: AtomicU64,
+    /// It gives up what it owns, and takes nothing more.
+    leaving: AtomicBool,
+    /// It has given up everything.
     stopping: AtomicBool,
+    /// A message that it lives is under way.
+    beating: tokio::sync::Mutex<()>,
+    /// Why partitions that it should serve cannot be opened, and how often that was tried.
+    refused: Mutex<BTreeMap<u32, (String, u32)>>,
+    /// What is wrong with the servers.
+    servers: Mutex<Vec<String>>,
+    /// Why the state of the control stream, by which keys are checked, is old.
+    replica: Trouble,
     at_once: Arc<Semaphore>,
     /// Why it cannot go on.
     ended: tokio::sync::watch::Sender<Option<String>>,
@@ -74,7 +93,12 @@ impl Node {
             started_ms,
             heard: Mutex::new(None),
             control: AtomicU64::new(0),
+            leaving: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
+            beating: tokio::sync::Mutex::default(),
+            refused: Mutex::default(),
+            servers: Mutex::default(),
+            replica: Trouble::default(),
             at_once: Arc::new(Semaphore::new(AT_ONCE)),
             ended: tokio::sync::watch::Sender::new(None),
         })
@@ -88,6 +112,58 @@ impl Node {
     /// What is known of nodes and partitions.
     pub fn view(&self) -> MutexGuard<'_, View> {
         locked(&self.view)
+    }
+
+    /// Where is told why the control stream cannot be followed.
+    pub(super) fn replica_trouble(&self) -> Trouble {
+        self.replica.clone()
+    }
+
+    /// Says what is wrong with the servers.
+    pub fn set_servers(&self, troubles: Vec<String>) {
+        let mut known = locked(&self.servers);
+        for why in troubles.iter().filter(|why| !known.contains(why)) {
+            tracing::error!(why, "a NATS server does not keep what is promised");
+        }
+        *known = troubles;
+    }
+
+    /// What is wrong here: sentences for people.
+    pub fn troubles(&self) -> Vec<String> {
+        let name = |partition: u32| self.context.shape.name_of(partition);
+        let refused = locked(&self.refused).clone().into_iter();
+        let refused = refused.map(|(partition, (why, _))| {
+            format!("{} cannot be served by {}: {why}", name(partition), self.name())
+        });
+        let of_partition = |owned: &Arc<Partition>| {
+            let (name, troubles) = (name(owned.index()), owned.troubles());
+            troubles.into_iter().map(move |why| format!("{name}: {why}")).collect::<Vec<_>>()
+        };
+        let mut troubles: Vec<String> = refused.collect();
+        troubles.extend(self.partitions().iter().flat_map(of_partition));
+        troubles.extend(trouble_of(&self.replica));
+        troubles.extend(locked(&self.servers).iter().cloned());
+        troubles
+    }
+
+    /// Partitions that nobody serves, by what is known here: without an owner, or not taken over by it yet.
+    pub fn unserved(&self) -> Vec<String> {
+        let (now, view) = (Instant::now(), self.view());
+        let told = (0..=self.context.shape.partitions).filter_map(|partition| {
+            let name = self.context.shape.name_of(partition);
+            let Some(owner) = view.owner(partition, now) else {
+                return Some(format!("{name} has no owner"));
+            };
+            let epoch = view.lease(partition).0.epoch;
+            let serves = match owner.instance == self.instance {
+                true => self.owned(partition).is_some_and(|owned| owned.epoch() == epoch),
+                false => {
+                    owner.owns.iter().any(|one| (one.partition, one.epoch) == (partition, epoch))
+                }
+            };
+            (!serves).then(|| format!("{name} is not served by its owner {} yet", owner.node))
+        });
+        told.collect()
     }
 
     /// Begins to live: on the client's threads and on those of requests.
@@ -107,6 +183,7 @@ impl Node {
             tokio::spawn(self.clone().beat()),
             tokio::spawn(self.clone().manage()),
             tokio::spawn(self.clone().measure()),
+            tokio::spawn(self.clone().watch_memory()),
             tokio::spawn(super::fitter::run(self.clone())),
         ])
     }
@@ -152,9 +229,15 @@ impl Node {
                 started_ms: self.started_ms,
                 beat,
                 owns,
+                troubles: self.troubles(),
             };
             let sent = Instant::now();
+            let beating = self.beating.lock().await;
+            if self.stopping.load(Ordering::Relaxed) {
+                return;
+            }
             let heard = self.bucket.beat(&state).await.is_ok();
+            drop(beating);
             let mut last = locked(&self.heard);
             *last = match (heard, *last) {
                 // The clock of a process that was stopped has gone on: what it knew is old.
@@ -192,6 +275,20 @@ impl Node {
         self.owned.write().unwrap_or_else(PoisonError::into_inner).remove(&partition)
     }
 
+    /// Refuses new work while memory is scarce, as a single service does. Disks are the servers'.
+    async fn watch_memory(self: Arc<Self>) {
+        let mut pressure = Pressure::None;
+        while !self.stopping.load(Ordering::Relaxed) {
+            let seen = memory_pressure(pressure, &self.context.config);
+            if seen != pressure {
+                tracing::warn!(?seen, "memory of this node");
+            }
+            pressure = seen;
+            self.partitions().iter().for_each(|owned| owned.handle().set_pressure(pressure));
+            tokio::time::sleep(MEMORY).await;
+        }
+    }
+
     async fn measure(self: Arc<Self>) {
         let mut pause = LOOK * 20;
         while !self.stopping.load(Ordering::Relaxed) {
@@ -204,7 +301,7 @@ impl Node {
     }
 
     async fn manage(self: Arc<Self>) {
-        while !self.stopping.load(Ordering::Relaxed) {
+        while !self.leaving.load(Ordering::Relaxed) {
             self.look();
             tokio::time::sleep(LOOK).await;
         }
@@ -274,38 +371,77 @@ impl Node {
     }
 
     async fn take_over(self: Arc<Self>, partition: u32, lease: Lease, revision: u64) {
-        let Ok(_permit) = self.at_once.clone().acquire_owned().await else { return };
-        if self.stopping.load(Ordering::Relaxed) || self.view().lease(partition).1 != revision {
+        let Ok(permit) = self.at_once.clone().acquire_owned().await else { return };
+        if self.leaving.load(Ordering::Relaxed) || self.view().lease(partition).1 != revision {
             return;
         }
+        let tried = locked(&self.refused).get(&partition).map_or(0, |(_, tried)| *tried);
+        let (was_written, events) = (lease.was_written(), self.view().heard(partition));
+        let known = Known { was_written, events, tried };
         let epoch = lease.epoch + 1;
-        let lease = Lease { node: self.name().to_owned(), instance: self.instance.clone(), epoch };
-        let Some(revision) = self.bucket.claim(partition, &lease, revision).await else { return };
-        let bytes = serde_json::to_vec(&lease).unwrap_or_default();
+        let (node, instance) = (self.name().to_owned(), self.instance.clone());
+        let (written, events) = (Some(known.was_written), known.events);
+        let lease = Lease { node, instance, epoch, written, events };
+        let Some(revision) = self.write_lease(partition, &lease, revision).await else { return };
+        let context = self.context.clone();
+        let opening = move || Partition::open(&context, partition, epoch, known);
+        let opened = match tokio::task::spawn_blocking(opening).await {
+            Ok(opened) => opened.map_err(|why| why.to_string()),
+            Err(bug) => Err(format!("taking it over stopped at a bug: {bug}")),
+        };
+        drop(permit);
+        let opened = match opened {
+            Ok(opened) => opened,
+            Err(why) => return self.cannot_serve(partition, epoch, why).await,
+        };
+        // An empty stream is a lost one from now on: that must be known before anything is acknowledged.
+        let lease = Lease { written: Some(true), ..lease };
+        if !known.was_written && self.write_lease(partition, &lease, revision).await.is_none() {
+            let _ = tokio::task::spawn_blocking(move || opened.abandon()).await;
+            return;
+        }
+        locked(&self.refused).remove(&partition);
+        let mut owned = self.owned.write().unwrap_or_else(PoisonError::into_inner);
+        owned.insert(partition, Arc::new(opened));
+    }
+
+    /// Writes who owns a partition, if nobody did meanwhile. Returns the revision of that.
+    async fn write_lease(&self, partition: u32, lease: &Lease, revision: u64) -> Option<u64> {
+        let revision = self.bucket.claim(partition, lease, revision).await?;
+        let bytes = serde_json::to_vec(lease).unwrap_or_default();
         let key = format!("partition.{partition}");
         self.view().apply(&key, Some(&bytes), revision, Instant::now());
-        let context = self.context.clone();
-        let opened =
-            tokio::task::spawn_blocking(move || Partition::open(&context, partition, epoch)).await;
-        match opened {
-            Ok(Ok(opened)) => {
-                let mut owned = self.owned.write().unwrap_or_else(PoisonError::into_inner);
-                owned.insert(partition, Arc::new(opened));
+        Some(revision)
+    }
+
+    /// Says why a partition that this node owns cannot be served, and waits until that is tried again.
+    async fn cannot_serve(&self, partition: u32, epoch: u64, why: String) {
+        let tried = {
+            let mut refused = locked(&self.refused);
+            let (known, tried) = refused.entry(partition).or_default();
+            if *known != why {
+                tracing::error!(
+                    partition,
+                    epoch,
+                    why,
+                    "a partition cannot be taken over; it is tried again"
+                );
+                (*known, *tried) = (why, 0);
             }
-            Ok(Err(why)) => {
-                tracing::error!(partition, epoch, %why, "a partition cannot be taken over; it is tried again");
-                tokio::time::sleep(Duration::from_millis(500)).await;
-            }
-            Err(why) => {
-                tracing::error!(partition, %why, "taking over a partition stopped at a bug")
-            }
-        }
+            *tried += 1;
+            *tried
+        };
+        // What a moment does not mend is asked for less often: every attempt is an epoch.
+        let pause = if tried < OFTEN { Duration::from_millis(500) } else { Duration::from_secs(2) };
+        tokio::time::sleep(pause).await;
     }
 
     /// Ends a partition that is owned by somebody else, or cannot go on.
     async fn abandon(self: Arc<Self>, partition: u32) {
         let Some(owned) = self.forget(partition) else { return };
         let why = owned.handle().failure();
+        // Whoever owns it next, this node too, must find what was acknowledged.
+        self.view().hear(partition, owned.handle().last_event());
         tracing::warn!(partition, epoch = owned.epoch(), ?why, "not owned any more");
         metrics::counter!("cohort_cluster_partitions_lost_total").increment(1);
         let _ = tokio::task::spawn_blocking(move || end(owned, Partition::abandon)).await;
@@ -314,25 +450,32 @@ impl Node {
     /// Stops a partition and lets another node take it.
     async fn give_up(self: Arc<Self>, partition: u32, lease: Lease, revision: u64) {
         let Ok(_permit) = self.at_once.clone().acquire_owned().await else { return };
+        // The snapshot is written while it is served: requests wait only for the events since.
+        let Some(handle) = self.owned(partition).map(|owned| owned.handle().clone()) else {
+            return;
+        };
+        let _ = tokio::task::spawn_blocking(move || handle.hand_over(HAND_OVER)).await;
         let Some(owned) = self.forget(partition) else { return };
         tracing::info!(partition, epoch = owned.epoch(), "given up for another node");
+        let handle = owned.handle().clone();
         let _ = tokio::task::spawn_blocking(move || end(owned, Partition::stop)).await;
-        let free = Lease { node: String::new(), instance: String::new(), epoch: lease.epoch };
-        if let Some(revision) = self.bucket.claim(partition, &free, revision).await {
-            let bytes = serde_json::to_vec(&free).unwrap_or_default();
-            let key = format!("partition.{partition}");
-            self.view().apply(&key, Some(&bytes), revision, Instant::now());
-        }
+        let (node, instance, events) = (String::new(), String::new(), handle.last_event());
+        let free = Lease { node, instance, events, ..lease };
+        self.write_lease(partition, &free, revision).await;
     }
 
     /// Gives everything up and leaves.
     pub async fn leave(self: &Arc<Self>) {
-        self.stopping.store(true, Ordering::Relaxed);
+        self.leaving.store(true, Ordering::Relaxed);
         let given_up = self.partitions().into_iter().map(|owned| {
             let (lease, revision) = self.view().lease(owned.index());
             self.clone().give_up(owned.index(), lease, revision)
         });
         futures_util::future::join_all(given_up).await;
+        // It lives until the end: others must not take it for dead while it still serves.
+        self.stopping.store(true, Ordering::Relaxed);
+        // A message that is under way would make it live again.
+        let _beaten = self.beating.lock().await;
         self.bucket.leave(self.name()).await;
     }
 
@@ -433,7 +576,7 @@ impl Node {
     }
 
     /// Hears of everything that was asked of apps until now, unless that takes too long.
-    async fn hear_of_apps(&self, patience: Duration) {
+    pub(super) async fn hear_of_apps(&self, patience: Duration) {
         let (feed, now) = (self.context.feed.clone(), Instant::now());
         let look = tokio::task::spawn_blocking(move || feed.catch_up(now));
         if let Ok(Ok(Err(why))) = tokio::time::timeout(patience, look).await {
@@ -479,5 +622,5 @@ fn is_not_known(body: &[u8]) -> bool {
 
 /// Whether a refusal says that nobody knows whether it was done.
 pub(super) fn is_in_doubt(body: &[u8]) -> bool {
-    code_of(body).as_deref() == Some("journal_failed")
+    code_of(body).is_some_and(|code| code == "journal_failed" || code == "in_doubt")
 }

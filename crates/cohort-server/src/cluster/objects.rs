@@ -3,6 +3,7 @@
 //! An object is there when all of it is, so that a file that is being written needs no name of its own.
 
 use std::io::{self, Read, Write};
+use std::time::Duration;
 
 use async_nats::jetstream::object_store::{Config, ObjectMetadata, ObjectStore};
 use async_nats::jetstream::stream::StorageType;
@@ -16,12 +17,17 @@ use crate::snapshot::disk::{Disk, DiskFile};
 /// Bytes that wait between who writes and who sends.
 const PIPE_BYTES: usize = 1 << 20;
 
+/// How long the next bytes of an object are waited for.
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// The snapshots of one partition.
 pub struct ObjectFolder {
     nats: Nats,
     store: ObjectStore,
     /// What the names of its objects begin with.
     prefix: String,
+    /// Whether an object that cannot be read now is to be tried again later.
+    pub waits: bool,
 }
 
 /// The store of all snapshots, made where it is not there, on so many servers.
@@ -42,7 +48,7 @@ pub fn open_store(nats: &Nats, replicas: usize) -> Result<ObjectStore, NatsError
 impl ObjectFolder {
     /// Those of one partition.
     pub fn new(nats: &Nats, store: ObjectStore, partition: &str) -> Self {
-        Self { nats: nats.clone(), store, prefix: format!("{partition}/") }
+        Self { nats: nats.clone(), store, prefix: format!("{partition}/"), waits: true }
     }
 
     fn object(&self, name: &str) -> String {
@@ -101,7 +107,10 @@ struct Receiving<R> {
 
 impl<R: tokio::io::AsyncRead + Unpin> Read for Receiving<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.nats.wait(self.object.read(into))
+        let read = self.object.read(into);
+        // The clock of a timeout is that of the client's threads.
+        let in_time = async { tokio::time::timeout(READ_TIMEOUT, read).await };
+        self.nats.wait(in_time).unwrap_or_else(|late| Err(late.into()))
     }
 }
 
@@ -147,6 +156,12 @@ impl Disk for ObjectFolder {
             }
             Ok(names)
         })
+    }
+
+    fn may_be_whole(&self, why: &io::Error) -> bool {
+        // Bytes that are not those that were written, or too few of them, are damage; all else is the way to them.
+        self.waits
+            && !matches!(why.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
     }
 
     fn sync_folder(&self) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! A partition that this node owns: the single service's engine on a stream, asked over its own HTTP interface.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::object_store::ObjectStore;
@@ -15,11 +15,12 @@ use rand::SeedableRng;
 use rand::rngs::SysRng;
 use rand_chacha::ChaCha12Rng;
 
-use super::control::{CONTROL, ControlFeed};
+use super::control::{CONTROL, ControlFeed, ControlFrame};
 use super::journal::StreamJournal;
 use super::log::{Log, insist};
 use super::members::{PartitionState, Shape};
 use super::nats::{Nats, NatsError, NatsLog};
+use super::node::OFTEN;
 use super::objects::ObjectFolder;
 use super::wire::{Call, Reply};
 use crate::clock::Clock;
@@ -27,8 +28,8 @@ use crate::config::Config;
 use crate::engine::Engine;
 use crate::engine::recovery::{RecoveryError, recover};
 use crate::engine::runtime::{Handle, Runtime};
-use crate::http::{Service, partition_router};
-use crate::journal::{EventReader, JournalError, Visit, frame};
+use crate::http::{AdminKeys, Service, partition_router};
+use crate::journal::{EventReader, Journal, JournalError, Visit, frame};
 use crate::snapshot::Snapshots;
 
 /// Why a partition cannot be owned.
@@ -46,6 +47,28 @@ pub enum OpenError {
     /// The machine fails.
     #[error("the machine refuses what a partition needs: {0}")]
     Machine(#[from] std::io::Error),
+}
+
+/// What is known of a partition before it is taken over.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Known {
+    /// Whether an owner has written its stream.
+    pub was_written: bool,
+    /// The last event that is known to have been acknowledged.
+    pub events: u64,
+    /// How often it was tried to no avail.
+    pub tried: u32,
+}
+
+/// Refuses a stream that is empty, or not there, although it was written before: it must not look like a new one.
+pub(super) fn refuse_lost(log: &NatsLog, was_written: bool) -> Result<(), JournalError> {
+    match was_written && insist(log, |log| log.bounds())?.last == 0 {
+        true => {
+            let what = "it is empty or not there, and was written before".to_owned();
+            Err(super::journal::gone(log.name(), what))
+        }
+        false => Ok(()),
+    }
 }
 
 /// What all partitions of a node need.
@@ -68,6 +91,8 @@ pub struct PartitionContext {
     pub node: String,
     /// The threads on which requests are answered.
     pub threads: tokio::runtime::Handle,
+    /// The admin's keys, as the node has read them last.
+    pub(crate) keys: Arc<AdminKeys>,
 }
 
 impl Shape {
@@ -95,20 +120,49 @@ pub struct Partition {
     log: NatsLog,
     stop: Arc<AtomicBool>,
     follower: Option<tokio::task::JoinHandle<()>>,
+    /// Why the control stream cannot be followed.
+    trouble: Trouble,
     /// Bytes of its stream, as of the last look.
     bytes: AtomicU64,
 }
 
 impl Partition {
     /// Becomes its owner: from now on nobody who owned it before can write. Blocks until its state is there.
-    pub fn open(context: &PartitionContext, index: u32, epoch: u64) -> Result<Self, OpenError> {
+    pub fn open(
+        context: &PartitionContext,
+        index: u32,
+        epoch: u64,
+        known: Known,
+    ) -> Result<Self, OpenError> {
         let PartitionContext { nats, store, shape, config, .. } = context;
         let started = Instant::now();
         let name = shape.name_of(index);
-        let log = nats.open_log(&name, shape.replicas)?;
-        let snapshots = Snapshots::new(ObjectFolder::new(nats, store.clone(), &name));
-        let begin = snapshots.newest_event()?;
-        let journal = StreamJournal::open(log.clone(), epoch, &context.node, begin)?;
+        let mut folder = ObjectFolder::new(nats, store.clone(), &name);
+        // What could not be read for seconds is taken for damaged: the one before it gives the same state.
+        folder.waits = known.tried < OFTEN;
+        let snapshots = Snapshots::new(folder);
+        let newest = snapshots.newest_event()?;
+        let log = match known.was_written || newest > 0 {
+            true => nats.log(&name),
+            false => nats.open_log(&name, shape.replicas)?,
+        };
+        refuse_lost(&log, known.was_written || newest > 0)?;
+        // Where only copies in memory were promised, a power cut may take the newest events; what is in a snapshot
+        // must be there all the same.
+        let expected = match config.durability == "replicated" {
+            true => newest,
+            false => newest.max(known.events),
+        };
+        let journal = StreamJournal::open(log.clone(), epoch, &context.node, expected)?;
+        if journal.last() < known.events {
+            let (last, told) = (journal.last(), known.events);
+            tracing::error!(
+                partition = name,
+                last,
+                told,
+                "acknowledged events were lost; durability = \"replicated\""
+            );
+        }
         let recovered = recover(&journal, &snapshots)?;
         for damaged in &recovered.passed_over {
             tracing::warn!(%damaged, "a snapshot was passed over; the state is whole without it");
@@ -134,17 +188,26 @@ impl Partition {
         let mut options = config.options();
         // Partitions that are behind still have to follow what is in the control stream.
         options.prunes &= !is_control;
+        // A node writes snapshots as often as a single service does, and reads as many events when it starts.
+        if !is_control && options.snapshot_events > 0 {
+            let parts = u64::from(shape.partitions.max(1));
+            options.snapshot_events = (options.snapshot_events / parts).max(1);
+        }
         let clock = Box::new(context.clock.clone());
         let runtime = Runtime::start(engine, Box::new(journal), snapshots, clock, options)?;
         let handle = runtime.handle();
         let reader: Arc<dyn EventReader> = Arc::new(StreamReader(log.clone()));
         let service_config = Config { rate_per_second: 0, ..config.clone() };
         let metrics = context.metrics.clone();
-        let service = Service::new(handle.clone(), vec![reader], service_config, metrics, false);
+        let keys = context.keys.clone();
+        let readers = vec![reader];
+        let service =
+            Service::with_keys(handle.clone(), readers, service_config, metrics, false, keys);
         let router = TowerToHyperService::new(partition_router(service));
+        let trouble = Trouble::default();
         let follower = (!is_control).then(|| {
             let (feed, handle) = (context.feed.clone(), handle.clone());
-            context.threads.spawn(follow(feed, handle, followed, name.clone()))
+            context.threads.spawn(follow(feed, handle, followed, name.clone(), trouble.clone()))
         });
         if !is_control && !fits {
             let (client, prefix) = (nats.client().clone(), config.nats_prefix.clone());
@@ -155,7 +218,14 @@ impl Partition {
         tracing::info!(partition = name, epoch, events, from_snapshot, followed, seconds, "owned");
         metrics::histogram!("cohort_cluster_take_over_seconds").record(seconds);
         let (runtime, bytes) = (Some(runtime), AtomicU64::new(0));
-        Ok(Self { index, epoch, runtime, handle, router, log, stop, follower, bytes })
+        Ok(Self { index, epoch, runtime, handle, router, log, stop, follower, trouble, bytes })
+    }
+
+    /// What is wrong with it while it is served: sentences for people.
+    pub fn troubles(&self) -> Vec<String> {
+        let mut troubles = self.handle.health().failures();
+        troubles.extend(trouble_of(&self.trouble));
+        troubles
     }
 
     /// Its number.
@@ -253,32 +323,62 @@ impl Partition {
     }
 }
 
-/// Hands a partition what the control stream says, in order.
-pub(super) async fn follow(feed: ControlFeed, handle: Handle, mut followed: u64, name: String) {
+/// Why something does not go on, as long as it does not.
+pub(super) type Trouble = Arc<Mutex<Option<String>>>;
+
+/// What it is now.
+pub(super) fn trouble_of(trouble: &Trouble) -> Option<String> {
+    trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Remembers it, and logs what is new.
+fn set_trouble(trouble: &Trouble, why: Option<String>) {
+    let mut known = trouble.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(why) = why.as_ref().filter(|why| known.as_ref() != Some(*why)) {
+        tracing::error!(why, "the control stream cannot be followed; it is tried again");
+    }
+    *known = why;
+}
+
+/// Hands a partition what the control stream says, in order. What cannot be read is tried again for ever, and told.
+pub(super) async fn follow(
+    feed: ControlFeed,
+    handle: Handle,
+    mut followed: u64,
+    name: String,
+    trouble: Trouble,
+) {
     let mut last = feed.last();
     loop {
         let newest = *last.borrow_and_update();
         if newest > followed {
-            let reading = feed.clone();
-            let read = tokio::task::spawn_blocking(move || reading.after(followed)).await;
-            let frames = match read {
+            let (reading, is_again) = (feed.clone(), trouble_of(&trouble).is_some());
+            let read = move || {
+                // What is kept in memory may be what was damaged.
+                let frames = match is_again {
+                    true => reading.read_after(followed),
+                    false => reading.after(followed),
+                };
+                let with_events = |frame: ControlFrame| Ok((frame.last, frame.events()?));
+                frames?.into_iter().map(with_events).collect::<Result<Vec<_>, JournalError>>()
+            };
+            let frames = match tokio::task::spawn_blocking(read).await {
                 Ok(Ok(frames)) => frames,
-                Ok(Err(why)) => {
-                    tracing::error!(partition = name, %why, "the control stream cannot be followed");
+                failed => {
+                    let why = match failed {
+                        Ok(read) => read.err().map_or_else(String::new, |why| why.to_string()),
+                        Err(bug) => bug.to_string(),
+                    };
+                    let why = format!("{name} does not follow the control stream: {why}");
+                    set_trouble(&trouble, Some(why));
                     tokio::time::sleep(Duration::from_secs(1)).await;
                     continue;
                 }
-                Err(_) => return,
             };
-            for frame in frames {
-                match frame.events() {
-                    Ok(events) => handle.follow(frame.last, events),
-                    Err(why) => {
-                        tracing::error!(partition = name, %why, "the control stream is damaged");
-                        return;
-                    }
-                }
-                followed = frame.last;
+            set_trouble(&trouble, None);
+            for (number, events) in frames {
+                handle.follow(number, events);
+                followed = number;
             }
         }
         if last.changed().await.is_err() {

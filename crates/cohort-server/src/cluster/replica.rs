@@ -16,13 +16,11 @@ pub struct ReadOnly {
 }
 
 impl ReadOnly {
-    /// Of a stream that is there. `begin` is what a stream without any event goes on from.
-    pub fn open(log: NatsLog, begin: u64) -> Result<Self, JournalError> {
+    /// Of a stream that ends at an event that is known to have been acknowledged, or later.
+    pub fn open(log: NatsLog, known: u64) -> Result<Self, JournalError> {
         let bounds = insist(&log, |log| log.bounds())?;
-        let mut tail = tail(&log, bounds)?;
-        if bounds.last == 0 {
-            tail.event = begin;
-        }
+        let tail = tail(&log, bounds)?;
+        tail.reaches(known, log.name())?;
         Ok(Self { log, tail })
     }
 

@@ -9,9 +9,9 @@ use rand::{SeedableRng, TryRng};
 use rand_chacha::ChaCha12Rng;
 
 use super::control::{CONTROL, ControlFeed};
-use super::durability::{self, Durability};
+use super::durability::{self, Durability, Monitors};
 use super::front::Front;
-use super::members::{Bucket, Shape};
+use super::members::{Bucket, Shape, View};
 use super::moving::refuse_half_imported;
 use super::nats::{Nats, NatsError, NatsOptions};
 use super::node::Node;
@@ -24,7 +24,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
 use crate::engine::Engine;
 use crate::engine::runtime::{Options, Runtime};
-use crate::http::{Service, cluster_router};
+use crate::http::{AdminKeys, Service, cluster_router};
 use crate::journal::EventReader;
 use crate::server::{Listening, ServeError};
 use crate::snapshot::Snapshots;
@@ -32,6 +32,8 @@ use crate::snapshot::disk::MemoryFolder;
 
 /// How long a node waits for servers that answer and are not ready.
 const START: Duration = Duration::from_secs(10);
+/// How often servers are asked whether they sync on every write.
+const ASK_SERVERS: Duration = Duration::from_secs(10);
 
 /// A node that listens and has not begun to serve.
 pub struct ClusterServer {
@@ -41,6 +43,7 @@ pub struct ClusterServer {
     bucket: Bucket,
     shape: Shape,
     durability: Durability,
+    monitors: Monitors,
     clock: Arc<dyn Clock + Sync>,
 }
 
@@ -101,6 +104,20 @@ fn retry<T>(mut ask: impl FnMut() -> Result<T, NatsError>) -> Result<T, NatsErro
     }
 }
 
+/// Asks servers again and again whether they sync: those that were silent at the start, and those that were started anew.
+async fn watch_servers(mut monitors: Monitors, node: Arc<Node>) {
+    loop {
+        tokio::time::sleep(ASK_SERVERS).await;
+        let asked = tokio::task::spawn_blocking(move || {
+            let (_, failing) = monitors.ask();
+            (monitors, failing)
+        });
+        let Ok((asked, failing)) = asked.await else { return };
+        monitors = asked;
+        node.set_servers(failing);
+    }
+}
+
 impl ClusterServer {
     /// Connects to NATS, makes the cluster where there is none, and listens.
     pub fn open(config: Config) -> Result<Self, ServeError> {
@@ -116,14 +133,20 @@ impl ClusterServer {
         let name = config.node(listening.address());
         let nats = Nats::connect(&config.nats_options(), &name)?;
         let wants_sync = config.durability != "replicated";
-        let durability = durability::look(&nats, &config.nats, &config.nats_monitor, wants_sync)?;
+        let (durability, monitors) =
+            durability::look(&nats, &config.nats, &config.nats_monitor, wants_sync)?;
         let replicas = config.replicas(&nats);
         let bucket = retry(|| Bucket::open(&nats, replicas))?;
         let wanted = Shape { partitions: config.partitions, replicas };
         let shape = retry(|| nats.wait(bucket.shape(&wanted)))?;
         refuse_half_imported(&nats, &bucket)?;
-        // The stream is there before anybody follows it.
-        retry(|| nats.open_log(CONTROL, shape.replicas))?;
+        // The stream is there before anybody follows it. One that was there and is lost must not look like a new one.
+        let known = std::sync::Mutex::new(View::default());
+        retry(|| nats.wait(bucket.read_all(&known)))?;
+        let known = known.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if !known.lease(shape.control()).0.was_written() {
+            retry(|| nats.open_log(CONTROL, shape.replicas))?;
+        }
         Ok(Self {
             listening,
             config: Config { node_name: name, ..config },
@@ -131,6 +154,7 @@ impl ClusterServer {
             bucket,
             shape,
             durability,
+            monitors,
             clock,
         })
     }
@@ -150,6 +174,11 @@ impl ClusterServer {
         &self.shape
     }
 
+    /// Servers of which nobody knows yet whether they sync on every write: they did not answer.
+    pub fn silent(&self) -> &[String] {
+        &self.monitors.silent
+    }
+
     /// What an answer means.
     pub fn durability(&self) -> &Durability {
         &self.durability
@@ -160,7 +189,7 @@ impl ClusterServer {
         self,
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), ServeError> {
-        let Self { listening, config, nats, bucket, shape, clock, .. } = self;
+        let Self { listening, config, nats, bucket, shape, clock, monitors, .. } = self;
         let failed = |why: String| ServeError::Cluster { why };
         let threads = tokio::runtime::Handle::current();
         let store = tokio::task::spawn_blocking({
@@ -206,6 +235,7 @@ impl ClusterServer {
         };
         let wire = wire.await.map_err(|why| failed(why.to_string()))?;
         let wire = wire.map_err(|why| failed(why.to_string()))?;
+        let keys = Arc::new(AdminKeys::of(&config));
         let context = PartitionContext {
             nats: nats.clone(),
             store,
@@ -216,25 +246,39 @@ impl ClusterServer {
             feed: feed.clone(),
             node: config.node_name.clone(),
             threads: threads.clone(),
+            keys: keys.clone(),
         };
         let address = listening.address().to_string();
         let node = Node::new(context, bucket, wire, instance, address);
         let streams = (0..shape.partitions).map(|partition| {
-            Arc::new(StreamReader(nats.log(&shape.name_of(partition)))) as Arc<dyn EventReader>
+            let log = nats.log(&shape.name_of(partition)).impatient();
+            Arc::new(StreamReader(log)) as Arc<dyn EventReader>
         });
-        let service =
-            Service::new(replica.handle(), streams.collect(), config.clone(), metrics, false);
-        let following =
-            threads.spawn(follow(feed.clone(), replica.handle(), followed, "replica".to_owned()));
+        let service = Service::with_keys(
+            replica.handle(),
+            streams.collect(),
+            config.clone(),
+            metrics,
+            false,
+            keys,
+        );
+        let name = format!("node {}", config.node_name);
+        let following = threads.spawn(follow(
+            feed.clone(),
+            replica.handle(),
+            followed,
+            name,
+            node.replica_trouble(),
+        ));
         let feeding = threads.spawn(feed.run(nats.clone()));
         let living = {
             let node = node.clone();
             nats.runtime().spawn(async move { node.run().await })
         };
-        let living = living.await.map_err(|why| failed(why.to_string()))?.map_err(failed)?;
+        let mut living = living.await.map_err(|why| failed(why.to_string()))?.map_err(failed)?;
+        living.push(threads.spawn(watch_servers(monitors, node.clone())));
         let front = Arc::new(Front {
             node: node.clone(),
-            body_bytes: config.body_bytes,
             timeout: Duration::from_millis(config.request_timeout_ms),
             service: service.clone(),
         });

@@ -237,6 +237,15 @@ pub enum Refusal {
     /// It is going down.
     #[error("the service is shutting down; try again when it is back")]
     ShuttingDown,
+    /// Some parts of a large request were done, or may have been, and the rest was not.
+    #[error(
+        "only a part of this request was done, and then it was refused: {why}. Ask again with the same decision ids; a \
+         reward of an app that gathers rewards would count twice, so ask for its decisions first"
+    )]
+    PartlyDone {
+        /// Why the rest was refused.
+        why: String,
+    },
     /// The app's policy stopped at a bug.
     #[error(
         "the app `{app}` is quarantined: its policy stopped at a bug ({why}). Other apps go on, and \
@@ -292,6 +301,7 @@ impl Refusal {
             Self::Overloaded => "overloaded",
             Self::JournalFailed { .. } => "journal_failed",
             Self::ShuttingDown => "shutting_down",
+            Self::PartlyDone { .. } => "in_doubt",
             Self::Quarantined { .. } => "app_quarantined",
             Self::Bug { .. } => "bug",
         }
@@ -326,6 +336,7 @@ impl Refusal {
             Self::Scarce { .. }
             | Self::Overloaded
             | Self::JournalFailed { .. }
+            | Self::PartlyDone { .. }
             | Self::ShuttingDown => 503,
             Self::Quarantined { .. } | Self::Bug { .. } => 500,
         }
@@ -334,7 +345,7 @@ impl Refusal {
     /// After how many seconds trying again makes sense, if it does.
     pub fn retry_after_seconds(&self) -> Option<u64> {
         match self {
-            Self::Overloaded => Some(1),
+            Self::Overloaded | Self::PartlyDone { .. } => Some(1),
             Self::ShuttingDown | Self::TooManyWaiting { .. } | Self::TooMuchRemembered { .. } => {
                 Some(5)
             }

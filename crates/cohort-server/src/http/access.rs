@@ -15,6 +15,7 @@ use super::Service;
 use super::error::ApiError;
 use super::path::Path;
 use crate::auth::{KeyHash, Scopes};
+use crate::config::Config;
 
 /// Who asks, for the audit: `admin`, `key ID`, or `anybody` where no keys are needed.
 pub(crate) struct Who(String);
@@ -94,6 +95,22 @@ impl Service {
         Ok(who)
     }
 
+    /// At the front of a cluster, before the body is read: refuses keys that open nothing of the app, and apps that ask too
+    /// often. What exactly a key opens its partition looks at. `app` is empty where only the admin may ask.
+    pub(crate) fn admit_at_front(&self, headers: &HeaderMap, app: &str) -> Result<(), ApiError> {
+        match app.is_empty() {
+            true => self.admit_admin(headers).map(drop),
+            false => self.admit_client(headers, app, 0).map(drop),
+        }
+    }
+
+    /// Waits until it has come so far in the control stream of its cluster.
+    pub(crate) async fn follows(&self, number: u64, patience: Duration) {
+        let mut followed = self.engine.followed();
+        let come = followed.wait_for(|followed| *followed >= number);
+        let _ = tokio::time::timeout(patience, come).await;
+    }
+
     /// Who has this key, if it opens that of this app.
     fn know(&self, key: &KeyHash, app: &str, scope: u8) -> Result<Who, ApiError> {
         let directory = self.engine.directory();
@@ -120,18 +137,23 @@ fn needed(scope: u8) -> String {
     Scopes::from_bits(scope).map_or_else(String::new, |scopes| scopes.names().join(" or "))
 }
 
-/// The admin's keys: one or more, so that they can be changed one after the other.
-pub(super) struct AdminKeys(RwLock<Vec<KeyHash>>);
+/// The admin's keys: one or more, so that they can be changed one after the other. The partitions of a node share them.
+pub(crate) struct AdminKeys {
+    /// Whether keys are needed: then nobody is the admin as long as none could be read.
+    needed: bool,
+    known: RwLock<Vec<KeyHash>>,
+}
 
 impl AdminKeys {
-    /// These; none where nobody needs a key.
-    pub(super) fn new(keys: Vec<KeyHash>) -> Self {
-        Self(RwLock::new(keys))
+    /// Those of a configuration, as far as they can be read now.
+    pub(crate) fn of(config: &Config) -> Self {
+        let known = RwLock::new(config.admin_keys().unwrap_or_default());
+        Self { needed: config.needs_keys(), known }
     }
 
     /// Whether others are meant now.
     pub(super) fn replace(&self, keys: Vec<KeyHash>) -> bool {
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         let changed = *known != keys;
         *known = keys;
         changed
@@ -139,10 +161,10 @@ impl AdminKeys {
 
     /// The admin, if it is the admin who asks, or anybody where no keys are needed.
     fn asks(&self, key: Option<&KeyHash>) -> Option<Who> {
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        if known.is_empty() {
+        if !self.needed {
             return Some(Who("anybody".to_owned()));
         }
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let key = key?;
         let is_one = known.iter().fold(false, |found, known| found | known.matches(key));
         is_one.then(|| Who("admin".to_owned()))

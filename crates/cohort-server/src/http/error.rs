@@ -44,6 +44,11 @@ impl ApiError {
         Self { retry_after_seconds: Some(seconds), ..Self::new(status, code, message) }
     }
 
+    /// What programs are told.
+    pub fn code(&self) -> &'static str {
+        self.code
+    }
+
     /// The status.
     pub fn status(&self) -> u16 {
         self.status

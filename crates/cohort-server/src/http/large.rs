@@ -80,7 +80,7 @@ pub(super) async fn answer<T: Serialize + Send + 'static>(
 }
 
 /// A body, and its part of the memory that large ones may take.
-pub(super) struct Received {
+pub(crate) struct Received {
     pub bytes: Bytes,
     _counted: Counted,
 }
@@ -106,7 +106,7 @@ impl Drop for Counted {
 }
 
 /// The body of a request, up to the largest that is allowed, as long as there is memory for it.
-pub(super) async fn receive(request: Request) -> Result<Received, ApiError> {
+pub(crate) async fn receive(request: Request) -> Result<Received, ApiError> {
     let mut stream = request.into_limited_body().into_data_stream();
     let mut first = next(&mut stream).await?;
     let Some(second) = next(&mut stream).await? else {

@@ -70,16 +70,18 @@ use crate::config::Config;
 use crate::engine::runtime::Handle;
 use crate::insight::hub::Hub;
 use crate::journal::EventReader;
-use access::{AdminKeys, Hosts, Rates};
+pub(crate) use access::AdminKeys;
+use access::{Hosts, Rates};
 pub(crate) use error::ApiError;
+pub(crate) use large::receive;
 use measure::Measures;
-pub(crate) use personalizer::dialect_user;
+pub(crate) use personalizer::{dialect_user, refused_at_front};
 
 /// What every handler can use.
 pub struct Service {
     engine: Handle,
     config: Config,
-    admin: AdminKeys,
+    admin: Arc<AdminKeys>,
     rates: Rates,
     metrics: PrometheusHandle,
     openapi: std::sync::OnceLock<String>,
@@ -105,9 +107,22 @@ impl Service {
         metrics: PrometheusHandle,
         demo: bool,
     ) -> Arc<Self> {
+        let admin = Arc::new(AdminKeys::of(&config));
+        Self::with_keys(engine, journals, config, metrics, demo, admin)
+    }
+
+    /// The same with keys that others share: where they are read anew, they are for all.
+    pub(crate) fn with_keys(
+        engine: Handle,
+        journals: Vec<Arc<dyn EventReader>>,
+        config: Config,
+        metrics: PrometheusHandle,
+        demo: bool,
+        admin: Arc<AdminKeys>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             engine,
-            admin: AdminKeys::new(config.admin_keys().unwrap_or_default()),
+            admin,
             rates: Rates::new(config.rate_per_second),
             metrics,
             config,

@@ -120,6 +120,17 @@ pub enum JournalError {
         /// Who writes it.
         by: String,
     },
+    /// A stream lacks what was acknowledged.
+    #[error(
+        "the stream {stream} is not what it was: {what}. Its partition is not served until that is mended: start the \
+         servers that have it again, or restore the streams from a backup (docs/cluster.md, Restoring)"
+    )]
+    Gone {
+        /// The stream.
+        stream: String,
+        /// What is not there.
+        what: String,
+    },
     /// It failed before.
     #[error("the journal failed before ({0}) and takes nothing more; restart the service")]
     Failed(String),

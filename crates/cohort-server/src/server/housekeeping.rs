@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::room::{Room, machine_memory};
+use super::room::{MachineRoom, Room, machine_memory};
 use crate::config::Config;
 use crate::engine::request::AppView;
 use crate::engine::runtime::{AppLevel, Handle, Pressure};
@@ -74,6 +74,11 @@ impl Keep {
             retention_every: Duration::from_millis(config.retention_interval_ms),
         }
     }
+}
+
+/// How scarce memory is for this process, where it was `before`: for a node of a cluster, which has no disk.
+pub(crate) fn memory_pressure(before: Pressure, config: &Config) -> Pressure {
+    assess(before, None, MachineRoom("/".into()).resident_bytes(), &Keep::of(config))
 }
 
 impl Housekeeper {

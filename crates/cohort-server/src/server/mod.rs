@@ -52,6 +52,7 @@ use crate::snapshot::disk::Folder;
 use connections::{SLACK, Terms};
 use descriptors::for_connections;
 pub use error::ServeError;
+pub(crate) use housekeeping::memory_pressure;
 use housekeeping::{Housekeeper, Keep};
 pub(crate) use listening::Listening;
 use listening::{bind, keep_up, reload_on_hangup};

@@ -21,6 +21,10 @@ pub trait Disk: Send {
     fn list(&self) -> io::Result<Vec<String>>;
     /// Returns when names would survive a loss of power.
     fn sync_folder(&self) -> io::Result<()>;
+    /// Whether a file that could not be read may be whole: its store is elsewhere, and did not answer.
+    fn may_be_whole(&self, _why: &io::Error) -> bool {
+        false
+    }
     /// When a file was last written to, where the disk tells.
     fn changed(&self, _name: &str) -> Option<SystemTime> {
         None

@@ -192,6 +192,9 @@ impl<D: Disk> Snapshots<D> {
             let name = name_of(event);
             match self.load_file(&name, event, &mut load) {
                 Ok(state) => return Ok(Some((event, state))),
+                Err(Malformed::Short(why)) if self.disk.may_be_whole(&why) => {
+                    return Err(std::io::Error::new(why.kind(), format!("{name}: {why}")));
+                }
                 Err(why) => passed_over(SnapshotError::Damaged { name, why }),
             }
         }

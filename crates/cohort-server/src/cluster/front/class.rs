@@ -17,8 +17,8 @@ pub enum Class {
     Control,
     /// To the partition of the user in its path.
     User,
-    /// To any partition: all know the same.
-    Anyone,
+    /// To the first partition, whose answer says that it is of its users alone.
+    First,
     /// To the partition of the user in its body.
     Decide,
     /// To the partitions of the users in its body.
@@ -90,7 +90,7 @@ pub fn class_of(method: &Method, route: &str) -> Class {
         "/{app}/live" => Class::Live,
         // This node reads the streams of all partitions itself.
         "/{app}/log.csv" | "/{app}/log.parquet" => Class::Own,
-        "/{app}/features" | "/{app}/cohorts/{cohort}/features" => Class::Anyone,
+        "/{app}/features" | "/{app}/cohorts/{cohort}/features" => Class::First,
         route if route.starts_with("/{app}/users/") => Class::User,
         route if route.starts_with("/{app}/keys") || route.starts_with("/{app}/items") => {
             Class::Control

@@ -268,6 +268,20 @@ impl Front {
         }
     }
 
+    /// What one partition has seen of features. Weights of several do not add up: whoever reads them is told whose they are.
+    pub(super) async fn of_first(&self, asked: &Asked) -> Response {
+        let call = Self::call(asked, 0, asked.body.clone());
+        match self.node.ask(call, true, asked.until).await {
+            Reply::Answered { status: 200, body, .. } if self.partitions() > 1 => {
+                let mut told = object(&body).unwrap_or_default();
+                told.insert("partition".to_owned(), 0.into());
+                told.insert("partitions".to_owned(), self.partitions().into());
+                Json(told).into_response()
+            }
+            reply => answer_of(0, reply),
+        }
+    }
+
     /// What all partitions know of an app. Cohorts, and where users are in the plane, are told by the partition that
     /// has seen most; all partitions have the same cohorts.
     async fn known(&self, asked: &Asked) -> Result<Value, Response> {

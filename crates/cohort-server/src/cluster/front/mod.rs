@@ -18,8 +18,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use rand::TryRng;
@@ -29,7 +28,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::node::{Node, is_in_doubt};
 use super::wire::{Call, Reply};
 use crate::auth::hex;
-use crate::http::{ApiError, Service};
+use crate::http::{ApiError, Service, receive, refused_at_front};
 pub use class::{Class, class_of};
 pub use gather::{ClusterStatus, status_of};
 pub(super) use split::encoded;
@@ -40,12 +39,13 @@ const PASSED_ON: [&str; 5] =
 /// What is kept of the time of a request for telling that nobody answered.
 const MARGIN: Duration = Duration::from_millis(200);
 
+/// How long this node may take to learn of a key that was made at another.
+const HEARS: Duration = Duration::from_secs(1);
+
 /// What a node needs to send requests on.
 pub struct Front {
     /// The node.
     pub node: Arc<Node>,
-    /// The most bytes of a body.
-    pub body_bytes: usize,
     /// How long a request may take.
     pub timeout: Duration,
     /// This node's own service, on a state that follows the control stream.
@@ -102,32 +102,37 @@ pub async fn dispatch(State(front): State<Arc<Front>>, request: Request, next: N
         Class::Cluster => return front.status(),
         _ => {}
     }
-    let names = class::names(&route, request.uri().path());
-    let (parts, body) = request.into_parts();
+    let path = request.uri().path().to_owned();
+    let names = class::names(&route, &path);
     let until = Instant::now() + front.timeout.saturating_sub(MARGIN);
-    let Ok(body) = axum::body::to_bytes(body, front.body_bytes).await else {
-        let sentence = "the body is larger than body_bytes";
-        return ApiError::new(413, "body_too_large", sentence).into_response();
-    };
+    let (method, headers) = (request.method().clone(), request.headers().clone());
+    let target = target_of(request.uri());
     let name =
         |key: &str| names.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone());
-    let asked = Asked {
-        app: name("app").unwrap_or_default(),
-        method: parts.method.clone(),
-        target: target_of(&parts),
-        headers: passed_on(&parts.headers),
-        body,
-        until,
+    let app = name("app").unwrap_or_default();
+    let of_key = match app.is_empty() && route.contains("/personalizer") {
+        true => front.service.app_for(&headers).0,
+        false => app.clone(),
     };
+    if let Err(refused) = front.admit(&headers, &of_key, until).await {
+        return refused_at_front(&path, refused);
+    }
+    // What large bodies take is counted until they are answered.
+    let received = match receive(request).await {
+        Ok(received) => received,
+        Err(refused) => return refused_at_front(&path, refused),
+    };
+    let (passed, body) = (passed_on(&headers), received.bytes.clone());
+    let asked = Asked { app, method, target, headers: passed, body, until };
     match class {
         Class::Own | Class::Health | Class::Cluster => unreachable!("answered above"),
-        Class::Drain => front.drain(&asked, &parts.headers).await,
+        Class::Drain => front.drain(&asked, &headers).await,
         Class::Control => front.send(front.control(), &asked, false).await,
         Class::User => {
             let user = name("user").unwrap_or_default();
             front.send(front.partition_of(&asked.app, &user), &asked, true).await
         }
-        Class::Anyone => front.send(0, &asked, true).await,
+        Class::First => front.of_first(&asked).await,
         Class::Decide => front.decide(asked).await,
         Class::DecideBatch => front.decide_batch(asked).await,
         Class::Decision => front.about(&name("decision").unwrap_or_default(), asked).await,
@@ -142,7 +147,7 @@ pub async fn dispatch(State(front): State<Arc<Front>>, request: Request, next: N
         Class::App => front.app(asked).await,
         Class::Insight => front.insight(asked).await,
         Class::Live => front.live(asked),
-        Class::Rank => front.rank(asked, parts.headers.clone()).await,
+        Class::Rank => front.rank(asked, headers).await,
         Class::Event => front.event(name("event").unwrap_or_default(), asked).await,
         Class::LoopControl => front.loop_control(asked).await,
         Class::Refused => {
@@ -152,8 +157,8 @@ pub async fn dispatch(State(front): State<Arc<Front>>, request: Request, next: N
     }
 }
 
-fn target_of(parts: &Parts) -> String {
-    parts.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned()
+fn target_of(uri: &Uri) -> String {
+    uri.path_and_query().map_or("/", |target| target.as_str()).to_owned()
 }
 
 fn passed_on(headers: &HeaderMap) -> Vec<(String, String)> {
@@ -222,6 +227,20 @@ impl Front {
         }
     }
 
+    /// Lets those pass who have a key of the app, as often as they may.
+    async fn admit(&self, headers: &HeaderMap, app: &str, until: Instant) -> Result<(), ApiError> {
+        match self.service.admit_at_front(headers, app) {
+            // The key may have been made at another node a moment ago.
+            Err(refused) if refused.code() == "key_refused" => {
+                let left = until.saturating_duration_since(Instant::now());
+                self.node.hear_of_apps(left).await;
+                self.service.follows(self.node.control(), left.min(HEARS)).await;
+                self.service.admit_at_front(headers, app)
+            }
+            admitted => admitted,
+        }
+    }
+
     /// Sends a request to a partition as it is.
     async fn send(&self, partition: u32, asked: &Asked, twice_is_once: bool) -> Response {
         let call = Self::call(asked, partition, asked.body.clone());
@@ -246,22 +265,23 @@ impl Front {
         (answered, missing)
     }
 
-    /// Whether this node is heard, and all partitions have an owner.
+    /// Whether this node is heard, and all partitions are served without trouble, by what all nodes tell.
     fn health(&self) -> Response {
         let failed =
             |sentence: String| ApiError::later(503, "unwell", &sentence, 5).into_response();
         if !self.node.is_heard() {
             return failed("NATS does not answer this node".to_owned());
         }
-        let now = Instant::now();
-        let unowned: Vec<String> = {
-            let view = self.node.view();
-            let unowned = (0..=self.partitions()).filter(|p| view.owner(*p, now).is_none());
-            unowned.map(|partition| self.node.context.shape.name_of(partition)).collect()
-        };
-        match unowned.is_empty() {
+        let mut wrong = self.node.unserved();
+        wrong.extend(self.node.troubles());
+        let (now, me) = (Instant::now(), self.node.name());
+        let told = self.node.view();
+        let others = told.living(now).filter(|node| node.node != me);
+        wrong.extend(others.flat_map(|node| node.troubles.iter().cloned()));
+        drop(told);
+        match wrong.is_empty() {
             true => "ok\n".into_response(),
-            false => failed(format!("partitions without an owner: {}", unowned.join(", "))),
+            false => failed(wrong.join("; ")),
         }
     }
 }
@@ -292,13 +312,6 @@ mod tests {
         // What a cluster was made with must never change: ids and streams rest on it.
         let known = [("shop", "ann"), ("shop", "bob"), ("blog", "ann")];
         let found = known.map(|(app, user)| partition_of(app, user, 64));
-        assert_eq!(
-            found,
-            [
-                partition_of("shop", "ann", 64),
-                partition_of("shop", "bob", 64),
-                partition_of("blog", "ann", 64)
-            ]
-        );
+        assert_eq!(found, [47, 31, 33]);
     }
 }

@@ -7,8 +7,8 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::split::{told, with_id};
-use super::{Asked, Front, answer_of, new_id};
+use super::split::{give_id, told, with_id};
+use super::{Asked, Front, answer_of};
 use crate::cluster::wire::Reply;
 
 /// What of a slate says where it goes.
@@ -92,11 +92,7 @@ impl Front {
         for (at, mut one) in decisions.into_iter().enumerate() {
             let partition = self.partition_of(&asked.app, one["user"].as_str().unwrap_or_default());
             // With an id, what was learned is not learned again.
-            if one.get("decision_id").is_none_or(Value::is_null)
-                && let (Some(entry), Some(id)) = (one.as_object_mut(), new_id(partition))
-            {
-                entry.insert("decision_id".to_owned(), id.into());
-            }
+            give_id(&mut one, partition);
             let (places, theirs) = by_partition.entry(partition).or_default();
             places.push(at);
             theirs.push(one);

@@ -44,12 +44,33 @@ fn several(id: &str) -> Response {
     ApiError::new(409, "decision_reused", sentence).into_response()
 }
 
-/// Adds an id to a decide that has none, so that asking twice is asking once.
+/// Adds an id to a decide that has none, so that asking twice is asking once. Null is as good as none.
 pub(super) fn with_id(body: &Bytes, key: &str, partition: u32) -> Option<Bytes> {
     let text = std::str::from_utf8(body).ok()?;
     let at = text.find('{')? + 1;
     let id = new_id(partition)?;
+    // It may be there as null, where a second one would be an error, or as a name in an item.
+    if contains(body, format!("\"{key}\"").as_bytes()) {
+        let mut whole = serde_json::from_slice::<Map<String, Value>>(body).ok()?;
+        match whole.get_mut(key) {
+            Some(Value::Null) => {
+                whole.insert(key.to_owned(), id.into());
+                return serde_json::to_vec(&whole).ok().map(Bytes::from);
+            }
+            Some(_) => return None,
+            None => {}
+        }
+    }
     Some(Bytes::from(format!("{}\"{key}\":\"{id}\",{}", &text[..at], &text[at..])))
+}
+
+/// The same for one of a batch.
+pub(super) fn give_id(one: &mut Value, partition: u32) {
+    if one.get("decision_id").is_none_or(Value::is_null)
+        && let (Some(entry), Some(id)) = (one.as_object_mut(), new_id(partition))
+    {
+        entry.insert("decision_id".to_owned(), id.into());
+    }
 }
 
 impl Front {
@@ -61,10 +82,7 @@ impl Front {
         let partition = self.partition_of(&asked.app, &whom.user);
         let mut call = Self::call(&asked, partition, asked.body.clone());
         let mut twice_is_once = whom.decision_id.is_some();
-        if !twice_is_once
-            && !contains(&asked.body, b"\"decision_id\"")
-            && let Some(body) = with_id(&asked.body, "decision_id", partition)
-        {
+        if !twice_is_once && let Some(body) = with_id(&asked.body, "decision_id", partition) {
             (call.body, twice_is_once) = (body, true);
         }
         answer_of(partition, self.node.ask(call, twice_is_once, asked.until).await)
@@ -89,11 +107,7 @@ impl Front {
         for (at, mut user) in users.iter().cloned().enumerate() {
             let name = user["user"].as_str().unwrap_or_default();
             let partition = self.partition_of(&asked.app, name);
-            if user.get("decision_id").is_none()
-                && let (Some(entry), Some(id)) = (user.as_object_mut(), new_id(partition))
-            {
-                entry.insert("decision_id".to_owned(), id.into());
-            }
+            give_id(&mut user, partition);
             let (places, theirs) = by_partition.entry(partition).or_default();
             places.push(at);
             theirs.push(user);
@@ -282,11 +296,11 @@ impl Front {
         let user = crate::http::dialect_user(&headers, &body["contextFeatures"]);
         let partition = self.partition_of(&asked.app, &user);
         let mut call = Self::call(&asked, partition, asked.body.clone());
-        let has_id = body.get("eventId").is_some();
-        if !has_id && let Some(body) = with_id(&asked.body, "eventId", partition) {
-            call.body = body;
+        let mut twice_is_once = body.get("eventId").is_some_and(|id| !id.is_null());
+        if !twice_is_once && let Some(body) = with_id(&asked.body, "eventId", partition) {
+            (call.body, twice_is_once) = (body, true);
         }
-        answer_of(partition, self.node.ask(call, true, asked.until).await)
+        answer_of(partition, self.node.ask(call, twice_is_once, asked.until).await)
     }
 
     pub(super) async fn event(&self, event: String, asked: Asked) -> Response {
@@ -382,5 +396,25 @@ mod tests {
         assert_eq!(with["user"], "ann");
         assert_eq!(partition_in(with["decision_id"].as_str().unwrap(), 64), Some(5));
         assert_eq!(encoded("a b/é"), "a%20b%2F%C3%A9");
+        // Null is no id, a name inside an item is none either, and an id that is there stays.
+        for body in [
+            r#"{"user": "ann", "decision_id": null, "items": []}"#,
+            r#"{"user": "ann", "items": [{"id": "a", "features": {"decision_id": 7}}]}"#,
+        ] {
+            let with = with_id(&Bytes::from(body), "decision_id", 5).unwrap();
+            let with: Map<String, Value> = serde_json::from_slice(&with).unwrap();
+            assert_eq!(partition_in(with["decision_id"].as_str().unwrap(), 64), Some(5));
+        }
+        for (mut one, is_kept) in [
+            (json!({"user": "ann", "decision_id": null}), false),
+            (json!({"user": "ann"}), false),
+            (json!({"user": "ann", "decision_id": "mine"}), true),
+        ] {
+            give_id(&mut one, 5);
+            let id = one["decision_id"].as_str().unwrap();
+            assert_eq!((id == "mine", partition_in(id, 64) == Some(5)), (is_kept, !is_kept));
+        }
+        let has = Bytes::from_static(b"{\"decision_id\": \"mine\"}");
+        assert!(with_id(&has, "decision_id", 5).is_none());
     }
 }

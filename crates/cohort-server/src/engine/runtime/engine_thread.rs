@@ -105,7 +105,9 @@ impl EngineThread {
             if let Some(Finished::Failed) = self.snapshots.finished() {
                 self.snapshot_has_failed();
             }
-            let _ = self.snapshot();
+            if !self.shared.ends_without_snapshot.load(Ordering::Relaxed) {
+                let _ = self.snapshot();
+            }
         }
         self.snapshots.finish();
     }
@@ -233,7 +235,8 @@ impl EngineThread {
         let is_due = match self.retry_snapshot_at {
             Some(at) => at <= Instant::now(),
             None => {
-                self.is_old() && events > 0
+                let is_wanted = self.is_old() || self.shared.wants_snapshot.load(Ordering::Relaxed);
+                is_wanted && events > 0
                     || self.snapshot_events > 0 && events >= self.snapshot_events
             }
         };
@@ -248,6 +251,7 @@ impl EngineThread {
 
     fn snapshot_is_written(&mut self, event: u64, begun: Instant) {
         self.written_event = event;
+        self.shared.in_snapshot.store(event, Ordering::Relaxed);
         let age = &self.shared.snapshot_age;
         *age.lock().unwrap_or_else(PoisonError::into_inner) = (begun, Duration::ZERO);
         // One that was begun before they went still has them.

@@ -137,6 +137,12 @@ struct Shared {
     last_event: AtomicU64,
     /// Users of all apps, as of a moment ago.
     users: AtomicU64,
+    /// The last event in a snapshot that was written.
+    in_snapshot: AtomicU64,
+    /// A snapshot is wanted now.
+    wants_snapshot: AtomicBool,
+    /// None is wanted at the end.
+    ends_without_snapshot: AtomicBool,
 }
 
 /// The running threads.
@@ -185,6 +191,9 @@ impl Handle {
     pub async fn ask(&self, request: Request) -> Result<Answer, Refusal> {
         let app = request.app().unwrap_or_default().to_owned();
         let dim = self.directory().app(&app).map_or(0, |listed| listed.dim);
+        if self.shared.stopping.load(Ordering::Relaxed) {
+            return Err(Refusal::ShuttingDown);
+        }
         if matches!(request, Request::ChangeApp { .. }) {
             self.close_windows(&app, dim).await?;
         }
@@ -193,12 +202,15 @@ impl Handle {
             if under_way.len() == AHEAD
                 && let Some(first) = under_way.pop_front()
             {
-                answer = Some(parts::together(answer, self.answer(first).await?));
+                let next = part_of(self.answer(first).await, answer.is_some())?;
+                answer = Some(parts::together(answer, next));
             }
-            under_way.push_back(self.send(&app, dim, part)?);
+            let has_begun = answer.is_some() || !under_way.is_empty();
+            under_way.push_back(part_of(self.send(&app, dim, part), has_begun)?);
         }
         for next in under_way {
-            answer = Some(parts::together(answer, self.answer(next).await?));
+            let next = part_of(self.answer(next).await, answer.is_some())?;
+            answer = Some(parts::together(answer, next));
         }
         Ok(answer.unwrap_or(Answer::Done))
     }
@@ -215,11 +227,9 @@ impl Handle {
         Ok(())
     }
 
-    /// Has the engine do something; who drops what comes back does not want it any more.
+    /// Has the engine do something; who drops what comes back does not want it any more. What has begun is done to its
+    /// end where the service stops meanwhile.
     fn send(&self, app: &str, dim: usize, request: Request) -> Result<Awaited, Refusal> {
-        if self.shared.stopping.load(Ordering::Relaxed) {
-            return Err(Refusal::ShuttingDown);
-        }
         self.refuse_if_scarce(&request)?;
         let (reply, answer) = oneshot::channel();
         let cost = Cost { work: request.work(dim), bytes: request.bytes() };
@@ -330,6 +340,19 @@ impl Handle {
         levels
     }
 
+    /// Has a snapshot written while requests are served, and none at the end: whoever goes on from there reads the few events
+    /// since. Returns when it is there, or cannot be, or that takes too long. Blocks.
+    pub fn hand_over(&self, patience: Duration) {
+        let (event, until) = (self.last_event(), Instant::now() + patience);
+        let written = || self.shared.in_snapshot.load(Ordering::Relaxed) >= event;
+        self.shared.wants_snapshot.store(true, Ordering::Relaxed);
+        while !written() && self.failure().is_none() && Instant::now() < until {
+            std::thread::sleep(TICK / 20);
+        }
+        self.shared.wants_snapshot.store(false, Ordering::Relaxed);
+        self.shared.ends_without_snapshot.store(written(), Ordering::Relaxed);
+    }
+
     /// The last event that is as safe as was asked for.
     pub fn last_event(&self) -> u64 {
         self.shared.last_event.load(Ordering::Relaxed)
@@ -363,6 +386,17 @@ impl Handle {
     }
 }
 
+/// What a part of a request came to. Where parts before it were done, or may have been, a refusal to take it must not look
+/// as if nothing had happened: whoever asks again would have it done twice.
+fn part_of<T>(told: Result<T, Refusal>, has_begun: bool) -> Result<T, Refusal> {
+    told.map_err(|why| match why {
+        Refusal::ShuttingDown | Refusal::Overloaded | Refusal::Scarce { .. } if has_begun => {
+            Refusal::PartlyDone { why: why.to_string() }
+        }
+        why => why,
+    })
+}
+
 impl Runtime {
     /// Starts the threads.
     pub fn start<D: Disk + 'static>(
@@ -391,6 +425,9 @@ impl Runtime {
             learned: tokio::sync::watch::Sender::default(),
             last_event: AtomicU64::new(engine.state().last_event()),
             users: AtomicU64::new(users_of(&engine)),
+            in_snapshot: AtomicU64::new(snapshots.newest_event()?),
+            wants_snapshot: AtomicBool::new(false),
+            ends_without_snapshot: AtomicBool::new(false),
         });
         let pruner = options.prunes.then(|| journal.pruner());
         let replay = journal.replay();

@@ -131,6 +131,14 @@ pub(super) fn wrong_method() -> Response {
     with_request_id(DialectError::new(405, "BadRequest", sentence).into_response())
 }
 
+/// A refusal by a node that has not sent the request to a partition yet.
+pub(crate) fn refused_at_front(path: &str, why: ApiError) -> Response {
+    match speaks(path) {
+        true => with_request_id(DialectError::from_api(why, "BadRequest").into_response()),
+        false => why.into_response(),
+    }
+}
+
 /// Clients quote it when they ask for help.
 async fn add_request_id(response: Response) -> Response {
     with_request_id(response)
