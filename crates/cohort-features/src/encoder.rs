@@ -69,6 +69,9 @@ pub struct Encoder {
     settings: EncoderSettings,
     /// The hashes of both names of every interaction.
     pairs: Vec<[u64; 2]>,
+    /// Each of these names once, and whether an interaction is there twice.
+    names_of_pairs: Vec<u64>,
+    repeats_pairs: bool,
     pub(crate) coordinates: Coordinates,
     /// How often moments were learned.
     pub(crate) generation: u64,
@@ -114,8 +117,25 @@ impl Encoder {
         assert!(dim > 0, "vectors have a coordinate or more");
         let first = usize::from(settings.constant && dim > 1);
         let coordinates = Coordinates::new(dim, first, settings.seed);
-        let pairs = settings.interactions.iter().map(|(a, b)| [hash_of(a), hash_of(b)]).collect();
-        Self { dim, settings, pairs, coordinates, generation: 0, numbers: Vec::new() }
+        let pairs = settings.interactions.iter().map(|(a, b)| [hash_of(a), hash_of(b)]);
+        let pairs: Vec<[u64; 2]> = pairs.collect();
+        let mut names_of_pairs = pairs.concat();
+        names_of_pairs.sort_unstable();
+        names_of_pairs.dedup();
+        let mut sorted: Vec<[u64; 2]> = pairs.iter().map(|[a, b]| [*a.min(b), *a.max(b)]).collect();
+        sorted.sort_unstable();
+        let repeats_pairs = sorted.windows(2).any(|two| two[0] == two[1]);
+        let (generation, numbers) = (0, Vec::new());
+        Self {
+            dim,
+            settings,
+            pairs,
+            names_of_pairs,
+            repeats_pairs,
+            coordinates,
+            generation,
+            numbers,
+        }
     }
 
     /// As it was made.
@@ -313,19 +333,33 @@ impl Encoder {
         self.pairs.iter().map(|[a, b]| count(*a).saturating_mul(count(*b))).sum()
     }
 
-    /// All interactions, each once. Those of a number that is 0 are nothing.
+    /// All interactions, each once, also of a feature that is in several of what is multiplied: in a namespace of the
+    /// context that is called `user`, say. Those of a number that is 0 are nothing.
     pub(crate) fn each_pair(&self, active: &[Active], mut with: impl FnMut(&Active, &Active)) {
-        for [a, b] in &self.pairs {
+        let names = self.names_of_pairs.iter();
+        let is_twice = |one: &Active| names.clone().filter(|name| one.is_in(**name)).count() > 1;
+        let may_repeat = self.repeats_pairs || active.iter().any(is_twice);
+        for (before, [a, b]) in self.pairs.iter().enumerate() {
             for (at, one) in active.iter().enumerate().filter(|(_, one)| one.is_in(*a)) {
                 let from = if a == b { at + 1 } else { 0 };
-                for other in active[from..].iter().filter(|other| other.is_in(*b)) {
-                    if one.hash != other.hash {
+                let others = active.iter().enumerate().skip(from);
+                for (to, other) in others.filter(|(_, other)| other.is_in(*b)) {
+                    let is_either_way = to < at && one.is_in(*b) && other.is_in(*a);
+                    let is_known = may_repeat
+                        && (is_either_way || are_multiplied(&self.pairs[..before], one, other));
+                    if one.hash != other.hash && !is_known {
                         with(one, other);
                     }
                 }
             }
         }
     }
+}
+
+/// Whether one of these interactions is of both features.
+fn are_multiplied(pairs: &[[u64; 2]], one: &Active, other: &Active) -> bool {
+    let are = |a: u64, b: u64| one.is_in(a) && other.is_in(b);
+    pairs.iter().any(|[a, b]| are(*a, *b) || are(*b, *a))
 }
 
 impl Active {

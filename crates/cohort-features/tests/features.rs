@@ -99,6 +99,35 @@ fn vectors_are_those_of_the_first_release() {
     assert_eq!(named, include_str!("golden.txt"), "{named}");
 }
 
+/// A namespace may have the name of a side, or be multiplied in several ways: an interaction is worked out once.
+#[test]
+fn interactions_are_worked_out_once() {
+    let tea = item(r#"{"taste": "sour"}"#);
+    let context = Features::parse(Side::Context, r#"{"user": {"age": "old", "city": "Rome"}}"#);
+    let context = context.unwrap();
+    let user = Features::parse(Side::User, r#"{"plan": "free"}"#).unwrap();
+    let offer = Offer { items: vec![&tea], context: Some(&context), user: Some(&user) };
+    let word = |names: &[(&str, &str)]| {
+        names.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect::<Vec<_>>()
+    };
+    let by_default = EncoderSettings::default().interactions;
+    let more =
+        word(&[("item", "context"), ("context", "item"), ("context", "user"), ("user", "user")]);
+    for (interactions, count) in [(by_default, 3), (more, 2 + 3)] {
+        let settings = EncoderSettings { interactions, ..EncoderSettings::default() };
+        let (mut encoder, mut rows) = (Encoder::new(64, settings), Vec::new());
+        encoder.encode_seen(&offer, &mut rows).unwrap();
+        let crossed = encoder.names().filter(|named| named.crossed).count();
+        assert_eq!(crossed, count, "{:?}", encoder.settings());
+        let parts = encoder.explain(&offer, &tea, &[1.0; 64]);
+        let crossed: Vec<&str> =
+            parts.iter().map(|one| &*one.name).filter(|name| name.contains('^')).collect();
+        assert_eq!(crossed.len(), count, "{crossed:?}");
+        let sum: f64 = parts.iter().map(|one| one.part).sum();
+        assert!((sum - rows.iter().sum::<f64>()).abs() < 1e-12);
+    }
+}
+
 #[test]
 fn a_list_keeps_its_geometry() {
     let mut encoder = Encoder::new(32, EncoderSettings::default());

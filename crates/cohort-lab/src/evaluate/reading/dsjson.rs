@@ -8,7 +8,8 @@
 //! `a` are the actions by rank, counted from 1, the one that was shown first; costs are rewards with a minus. Decisions for several slots
 //! (`_outcomes`) are one decision each, among the actions that were left. An action is known by `_tag`, `_id`,
 //! `i.id` or `id`, else by what it is. The user is `_user` or `_cohort.user` of the context; else everybody is one user. Names that
-//! begin with `_` are no features. A list of objects is all of them together.
+//! begin with `_` are no features. A list of objects is all of them together. Azure Personalizer puts the features of a rank's context into
+//! `FromUrl` and those of an action into `j`, beside `i` with its id: names of features are those of the rank, without these.
 
 use std::collections::HashMap;
 use std::io::BufRead;
@@ -81,7 +82,7 @@ fn of_line(line: usize, decision: &Value) -> Result<Vec<Interaction>, Error> {
     };
     let event = decision["EventId"].as_str().map_or_else(|| format!("line-{line}"), str::to_owned);
     let known: Vec<(String, Value)> =
-        actions.iter().map(|action| (id_of(action), flat(action))).collect();
+        actions.iter().map(|action| (id_of(action), as_ranked(action, "j", Some("i")))).collect();
     let user = user_in(context).unwrap_or_else(|| EVERYBODY.to_owned());
     let make = |event: String, label: &Value, shown: &[usize], probability: Option<f64>| {
         let probability = label["_label_probability"].as_f64().or(probability);
@@ -94,7 +95,7 @@ fn of_line(line: usize, decision: &Value) -> Result<Vec<Interaction>, Error> {
             line,
             event,
             user: user.clone(),
-            context: flat(context),
+            context: as_ranked(context, "FromUrl", None),
             actions: shown.iter().map(|at| known[*at].clone()).collect(),
             chosen: 0,
             probability,
@@ -157,6 +158,31 @@ fn user_in(context: &Value) -> Option<String> {
         }
         Value::Array(list) => list.iter().find_map(user_in),
         _ => None,
+    }
+}
+
+/// What was sent to a rank: without the object that Azure Personalizer puts it `inside` of, and the one that it puts `beside` it.
+fn as_ranked(logged: &Value, inside: &str, beside: Option<&str>) -> Value {
+    let Value::Object(fields) = logged else { return flat(logged) };
+    let holds_objects = |value: &Value| match value {
+        Value::Object(_) => true,
+        Value::Array(list) => list.iter().any(Value::is_object),
+        _ => false,
+    };
+    let mut parts: Vec<Value> = Vec::new();
+    for (name, value) in fields {
+        if !holds_objects(value) || (name != inside && Some(name.as_str()) != beside) {
+            parts.push(serde_json::json!({ name: value }));
+        } else if name == inside {
+            parts.extend(match value {
+                Value::Array(list) => list.clone(),
+                object => vec![object.clone()],
+            });
+        }
+    }
+    match parts.is_empty() {
+        true => Map::new().into(),
+        false => flat(&Value::Array(parts)),
     }
 }
 
@@ -255,8 +281,8 @@ mod tests {
         assert_eq!((first.user.as_str(), first.event.as_str()), ("ann", "e1"));
         assert_eq!((first.actions[0].0.as_str(), first.actions[1].0.as_str()), ("milk", "tea"));
         assert_eq!((first.probability, first.reward), (Some(0.8), Some(1.0)));
-        assert_eq!(first.context, serde_json::json!({"FromUrl": {"device": "phone"}}));
-        assert_eq!(first.actions[1].1, serde_json::json!({"j": {"price": 3}}));
+        assert_eq!(first.context, serde_json::json!({"device": "phone"}));
+        assert_eq!(first.actions[1].1, serde_json::json!({"price": 3}));
         assert_eq!((found[1].reward, found[1].user.as_str()), (None, EVERYBODY));
         assert_eq!((found[2].event.as_str(), found[3].event.as_str()), ("e4/0", "e4/side"));
         assert_eq!((found[3].actions.len(), found[3].reward), (2, Some(-0.5)));
@@ -264,6 +290,31 @@ mod tests {
         let log = read(LOG.as_bytes()).unwrap();
         assert_eq!((log.rows.len(), log.unrewarded, log.dim), (3, 1, DIM));
         assert_eq!(log.rows[0].features.len(), 2 * DIM);
+    }
+
+    /// Features have the names that they have in a rank, also where Azure put them into objects of its own.
+    #[test]
+    fn features_are_called_as_in_a_rank() {
+        let line = r#"{"_label_cost":-1,"_label_probability":0.8,"EventId":"e1","a":[1,2],"p":[0.8,0.2],"c":{"FromUrl":[{"tod":"night"},{"device":{"os":"ios"}}],
+            "_multi":[{"_tag":"tea","i":{"constant":1,"id":"tea"},"j":[{"taste":"sour"},{"of":{"price":3}}]},{"i":{"id":"milk"},"j":{"taste":"mild"},"size":2}]}}"#;
+        let found = all(&line.replace('\n', "")).unwrap().remove(0);
+        let names = |side: Side, json: &Value| {
+            let features = Features::of(side, json).unwrap();
+            let names = features.atoms().iter().map(|atom| features.name(atom).to_owned());
+            names.collect::<std::collections::BTreeSet<_>>()
+        };
+        let sent = serde_json::json!([{"tod": "night"}, {"device": {"os": "ios"}}]);
+        assert_eq!(names(Side::Context, &found.context), names(Side::Context, &sent));
+        let sent = serde_json::json!([{"taste": "sour"}, {"of": {"price": 3}}]);
+        assert_eq!(names(Side::Item, &found.actions[0].1), names(Side::Item, &sent));
+        let sent = serde_json::json!([{"taste": "mild"}, {"size": 2}]);
+        assert_eq!(names(Side::Item, &found.actions[1].1), names(Side::Item, &sent));
+        assert_eq!((found.actions[0].0.as_str(), found.actions[1].0.as_str()), ("tea", "milk"));
+        // What is called so and is no object is a feature like others.
+        let line = r#"{"_label_cost":0,"a":[1],"c":{"FromUrl":"x","_multi":[{"i":1,"j":"y"}]}}"#;
+        let found = all(line).unwrap().remove(0);
+        assert_eq!(found.context, serde_json::json!({"FromUrl": "x"}));
+        assert_eq!(found.actions[0].1, serde_json::json!({"i": 1, "j": "y"}));
     }
 
     #[test]
