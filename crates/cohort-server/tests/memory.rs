@@ -32,7 +32,7 @@ fn page_bytes() -> u64 {
 /// Ten rewards of each of some users, in one request.
 fn history(from: usize, users: usize) -> Value {
     let reward = |n: usize| {
-        let features: Vec<u8> = (0..DIM).map(|at| u8::from((n + at) % 7 == 0)).collect();
+        let features: Vec<u8> = (0..DIM).map(|at| u8::from((n + at).is_multiple_of(7))).collect();
         let user = format!("user-{}", from + n % users);
         json!({"user": user, "item": "a", "features": features, "reward": n % 3})
     };

@@ -54,11 +54,6 @@ impl ApiError {
         self.status
     }
 
-    /// The code.
-    pub fn code(&self) -> &'static str {
-        self.code
-    }
-
     /// After how many seconds trying again makes sense, if it does.
     pub fn retry_after_seconds(&self) -> Option<u64> {
         self.retry_after_seconds
