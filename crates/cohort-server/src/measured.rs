@@ -95,6 +95,11 @@ const METRICS: &[(Kind, &str, &str)] = &[
         "cohort_log_events_removed_total",
         "Events that retention removed before a download of a log came to them.",
     ),
+    (
+        Count,
+        "cohort_downloads_too_slow_total",
+        "Downloads that were ended because they were read too slowly.",
+    ),
     (Range(Unit::Count), "cohort_journal_group_events", "Events that were written together."),
     (Range(Unit::Seconds), "cohort_journal_sync_seconds", "Time to sync the journal to the disk."),
     (Range(Unit::Seconds), "cohort_refit_seconds", "Time to fit what users have in common."),

@@ -98,9 +98,9 @@ fn others_are_served_while_many_items_are_registered_all_of_them_or_none() {
         assert!(matches!(answer, Ok(Answer::Done)));
         assert!(between >= 5, "{between} of 10 were served before");
         assert_eq!(view(handle).await.items, ITEMS);
-        // The last of them has another number of features: none is there.
-        let mut wrong = items(0..ITEMS, DIM);
-        wrong.iter_mut().for_each(|item| item.id.push('x'));
+        // The last of them has another number of features: the new one before it is not there.
+        let mut wrong = items(ITEMS..ITEMS + 1, DIM);
+        wrong.extend(items(0..ITEMS, DIM));
         wrong.extend(items(0..1, DIM + 1));
         assert!(matches!(handle.ask(put(wrong)).await, Err(Refusal::WrongDim { .. })));
         assert_eq!(view(handle).await.items, ITEMS);

@@ -71,7 +71,8 @@ impl Service {
         let patience =
             (rate > 0).then(|| Duration::from_secs_f64(CHUNK_BYTES as f64 / rate as f64));
         let chunk = Vec::with_capacity(CHUNK_BYTES);
-        (Chunks { chunks, chunk, patience, runtime: Handle::current() }, received)
+        let runtime = Handle::current();
+        (Chunks { chunks, chunk, patience, is_over: false, runtime }, received)
     }
 }
 
@@ -81,6 +82,8 @@ pub(super) struct Chunks {
     chunk: Vec<u8>,
     /// How long one may wait for its reader to take those before it.
     patience: Option<Duration>,
+    /// Whether its reader has gone or was too slow: tables write what they have left when they are dropped.
+    is_over: bool,
     runtime: Handle,
 }
 
@@ -91,21 +94,28 @@ impl Chunks {
         move || chunks.upgrade().is_some_and(|chunks| !chunks.is_closed())
     }
 
-    fn send(&self, chunk: io::Result<Bytes>) -> io::Result<()> {
-        let gone = |_| io::Error::new(io::ErrorKind::BrokenPipe, "nobody reads any more");
-        let Some(patience) = self.patience else {
-            return self.chunks.blocking_send(chunk).map_err(gone);
-        };
-        // Others wait for this thread, too.
-        let sent = async { tokio::time::timeout(patience, self.chunks.send(chunk)).await };
-        match self.runtime.block_on(sent) {
-            Ok(sent) => sent.map_err(gone),
-            Err(_) => {
-                metrics::counter!("cohort_downloads_too_slow_total").increment(1);
-                let why = "it was read more slowly than min_download_bytes_per_second";
-                Err(io::Error::new(io::ErrorKind::TimedOut, why))
-            }
+    fn send(&mut self, chunk: io::Result<Bytes>) -> io::Result<()> {
+        let gone = || io::Error::new(io::ErrorKind::BrokenPipe, "nobody reads any more");
+        if self.is_over {
+            return Err(gone());
         }
+        let sent = match self.patience {
+            None => self.chunks.blocking_send(chunk).map_err(|_| gone()),
+            // Others wait for this thread, too.
+            Some(patience) => {
+                let sent = async { tokio::time::timeout(patience, self.chunks.send(chunk)).await };
+                match self.runtime.block_on(sent) {
+                    Ok(sent) => sent.map_err(|_| gone()),
+                    Err(_) => {
+                        metrics::counter!("cohort_downloads_too_slow_total").increment(1);
+                        let why = "it was read more slowly than min_download_bytes_per_second";
+                        Err(io::Error::new(io::ErrorKind::TimedOut, why))
+                    }
+                }
+            }
+        };
+        self.is_over = sent.is_err();
+        sent
     }
 
     /// Breaks the transfer off: all clients notice one that is not ended as one that is complete.
