@@ -4,17 +4,22 @@
 
 mod running;
 
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use cohort_server::settings::AppSettings;
 use running::Running;
 use serde_json::{Value, json};
 
 #[global_allocator]
 static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// One measures at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
 const DIM: usize = 48;
 /// What users may take beside what the process has anyway.
-const FOR_USERS: u64 = 64 << 20;
+const FOR_USERS: u64 = 40 << 20;
 
 fn resident() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap();
@@ -41,13 +46,16 @@ fn history(from: usize, users: usize) -> Value {
 
 /// Users take memory until there is too little; those who go for it give it back, so that the others are served again.
 #[test]
-fn users_who_go_give_their_memory_back_to_the_machine() {
+fn a_service_whose_memory_is_low_serves_again_once_some_users_went() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     // Decisions are forgotten at once, so that what is learned of users is nearly all that there is.
     let app = json!({"name": "shop", "dim": DIM, "window_ms": 100, "params": {"refit_ratio": 10}});
-    // What a service takes that has nothing to know.
+    // What a service takes whose caches are full, and that knows little.
     let other = Running::start();
     other.post("/v1/apps", app.clone());
-    (0..5).for_each(|_| drop(other.post("/v1/apps/shop/history", history(0, 100))));
+    for users in (0..2500).step_by(100) {
+        other.post("/v1/apps/shop/history", history(users, 100));
+    }
     let most = resident() + FOR_USERS;
     drop(other);
     let service = Running::start_with(|config| config.max_memory_bytes = most);
@@ -81,4 +89,32 @@ fn users_who_go_give_their_memory_back_to_the_machine() {
         left < users as u64 && left > users as u64 * 6 / 10,
         "{left} of {users} users are left"
     );
+}
+
+/// Half of the users are retired, some of whom have few rewards and others many: half of what all took is free.
+#[test]
+fn users_who_go_give_their_memory_back_to_the_machine() {
+    const USERS: usize = 20_000;
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut policy = AppSettings::new(DIM).build().unwrap();
+    let online = policy.online().unwrap();
+    let before = resident();
+    for turn in 0..40 {
+        // Users of even numbers are kept as rows, others as sums.
+        for user in (0..USERS).filter(|user| turn < 20 || user % 2 == 1) {
+            online.learn_one(user, &[(turn + user % 5) as f64; DIM], 1.0);
+        }
+    }
+    let all = resident() - before;
+    (0..USERS / 2).for_each(|user| assert!(online.retire(user)));
+    let is_free = || before + all * 6 / 10 > resident();
+    // The allocator gives back what is free after a moment.
+    for _ in 0..50 {
+        if is_free() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        drop(vec![1_u8; 1 << 20]);
+    }
+    assert!(is_free(), "{} bytes of {all} are left of half of the users", resident() - before);
 }
