@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use cohort_features::{
     ContextFeatures, Encoder, EncoderSettings, Features, Given, ItemFeatures, Kind, Offer,
-    UserFeatures,
+    TooManyPairs, UserFeatures,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -20,6 +20,10 @@ Examples:
       which features the items have, their coordinates, and which would share one
   cohort features items.jsonl --dim 256
       the same with more room
+  cohort features items.jsonl --vectors
+      and the vector of every item
+  cohort features requests.jsonl --interactions item:context,item:device
+      with the interactions of an app: by names of sides or namespaces
   cohort features requests.jsonl --json
       lines as the service takes them: {\"items\": [{\"id\", \"features\"}], \"context\", \"user_features\"}";
 
@@ -34,6 +38,16 @@ pub struct ShowFeatures {
     /// The number of coordinates
     #[arg(long, value_name = "D", default_value_t = 32)]
     dim: usize,
+    /// What is multiplied by each other, by names of sides (`item`, `context`, `user`) or namespaces;
+    /// `none` for nothing
+    #[arg(long, value_name = "A:B,C:D", default_value = "item:context,item:user")]
+    interactions: String,
+    /// The seed of the hashes. An app has one of its own, which decides only which coordinates features have
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Print the vector of every item as well, as it is once the whole file was seen
+    #[arg(long)]
+    vectors: bool,
     /// Print the result as JSON, and nothing else
     #[arg(long)]
     json: bool,
@@ -58,40 +72,84 @@ impl ShowFeatures {
         if self.dim == 0 {
             return Err(Failure::bad_input("--dim 0: expected 1 or more"));
         }
-        let mut encoder = Encoder::new(self.dim, EncoderSettings::default());
-        let path = self.file.display().to_string();
+        let interactions = interactions_of(&self.interactions)?;
+        let settings = EncoderSettings { seed: self.seed, interactions, ..Default::default() };
+        let mut encoder = Encoder::new(self.dim, settings);
+        let (mut lines, mut vectors, mut rows) = (0, 0, Vec::new());
+        self.each_line(|_, (items, context, user)| {
+            lines += 1;
+            vectors += items.iter().filter(|given| matches!(given, Given::Vector(_))).count();
+            encoder.encode_seen(&offer_of(items, context, user), &mut rows)
+        })?;
+        let mut told = Vec::new();
+        if self.vectors {
+            self.each_line(|line, (items, context, user)| {
+                let offer = offer_of(items, context, user);
+                encoder.encode(&offer, &mut rows);
+                let rows = rows.chunks(self.dim).map(<[f64]>::to_vec).collect();
+                told.push(Encoded { line, rows });
+                Ok(())
+            })?;
+        }
+        let vectors_are_wanted = self.vectors.then_some(&told[..]);
+        print(&if self.json {
+            as_json(&encoder, lines, vectors_are_wanted)
+        } else {
+            as_text(&encoder, lines, vectors, &told)
+        })?;
+        Ok(Done::Complete)
+    }
+
+    /// Every line that is not empty, by its number from 1.
+    fn each_line(
+        &self,
+        mut each: impl FnMut(usize, &Read) -> Result<(), TooManyPairs>,
+    ) -> Result<(), Failure> {
+        let path = self.file.display();
         let cannot = |why: &dyn std::fmt::Display| Failure::bad_input(format!("{path}: {why}"));
         let file = std::fs::File::open(&self.file).map_err(|why| cannot(&why))?;
-        let (mut lines, mut vectors, mut rows) = (0, 0, Vec::new());
         for (number, line) in BufReader::new(file).lines().enumerate() {
             let line = line.map_err(|why| cannot(&why))?;
             if line.trim().is_empty() {
                 continue;
             }
             let at = |why: &dyn std::fmt::Display| cannot(&format!("line {}: {why}", number + 1));
-            let (items, context, user) = read(&line).map_err(|why| at(&why))?;
-            vectors += items.iter().filter(|given| matches!(given, Given::Vector(_))).count();
-            let offer = Offer {
-                items: items
-                    .iter()
-                    .filter_map(|given| match given {
-                        Given::Json(features) => Some(features),
-                        Given::Vector(_) => None,
-                    })
-                    .collect(),
-                context: context.as_ref(),
-                user: user.as_ref(),
-            };
-            encoder.encode_seen(&offer, &mut rows).map_err(|why| at(&why))?;
-            lines += 1;
+            let read = read(&line).map_err(|why| at(&why))?;
+            each(number + 1, &read).map_err(|why| at(&why))?;
         }
-        print(&if self.json {
-            as_json(&encoder, lines)
-        } else {
-            as_text(&encoder, lines, vectors)
-        })?;
-        Ok(Done::Complete)
+        Ok(())
     }
+}
+
+/// The vectors of a line's items.
+struct Encoded {
+    line: usize,
+    rows: Vec<Vec<f64>>,
+}
+
+fn offer_of<'a>(
+    items: &'a [Given],
+    context: &'a Option<Features>,
+    user: &'a Option<Features>,
+) -> Offer<'a> {
+    let json = items.iter().filter_map(|given| match given {
+        Given::Json(features) => Some(features),
+        Given::Vector(_) => None,
+    });
+    Offer { items: json.collect(), context: context.as_ref(), user: user.as_ref() }
+}
+
+fn interactions_of(text: &str) -> Result<Vec<(String, String)>, Failure> {
+    if text == "none" {
+        return Ok(Vec::new());
+    }
+    let pair = |pair: &str| match pair.split_once(':') {
+        Some((a, b)) if !a.is_empty() && !b.is_empty() => Ok((a.to_owned(), b.to_owned())),
+        _ => Err(Failure::bad_input(format!(
+            "--interactions {pair}: expected two names with a colon, as in item:context"
+        ))),
+    };
+    text.split(',').map(pair).collect()
 }
 
 type Read = (Vec<Given>, Option<Features>, Option<Features>);
@@ -132,7 +190,7 @@ fn shared(encoder: &Encoder) -> BTreeMap<usize, Vec<&str>> {
     names
 }
 
-fn as_json(encoder: &Encoder, lines: usize) -> String {
+fn as_json(encoder: &Encoder, lines: usize, vectors: Option<&[Encoded]>) -> String {
     let features: Vec<_> = encoder
         .names()
         .map(|named| {
@@ -143,13 +201,15 @@ fn as_json(encoder: &Encoder, lines: usize) -> String {
                 "deviation": is_measured.then(|| named.moments.deviation())})
         })
         .collect();
-    format!(
-        "{}\n",
-        json!({"lines": lines, "dim": encoder.dim(), "features": features, "shared": shared(encoder)})
-    )
+    let mut told = json!({"lines": lines, "dim": encoder.dim(), "features": features, "shared": shared(encoder)});
+    if let Some(vectors) = vectors {
+        let of_line = |one: &Encoded| json!({"line": one.line, "items": one.rows});
+        told["vectors"] = vectors.iter().map(of_line).collect();
+    }
+    format!("{told}\n")
 }
 
-fn as_text(encoder: &Encoder, lines: usize, vectors: usize) -> String {
+fn as_text(encoder: &Encoder, lines: usize, vectors: usize, told: &[Encoded]) -> String {
     let names = encoder.names().count();
     let shared = shared(encoder);
     let colliding: usize = shared.values().map(Vec::len).sum();
@@ -178,6 +238,15 @@ fn as_text(encoder: &Encoder, lines: usize, vectors: usize) -> String {
             "\nMore features than coordinates: a larger --dim (dim of the app) keeps them apart; {} would.\n",
             1 + names
         );
+    }
+    for Encoded { line, rows } in told {
+        for (item, row) in rows.iter().enumerate() {
+            let row: Vec<String> = row.iter().map(|x| format!("{x:.4}")).collect();
+            text += &format!("\nline {line}, item {}: {}", item + 1, row.join(" "));
+        }
+    }
+    if !told.is_empty() {
+        text.push('\n');
     }
     text
 }

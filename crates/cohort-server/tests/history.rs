@@ -45,6 +45,37 @@ fn an_app_learns_from_a_log_once() {
     assert_eq!(service.get("/v1/apps/shop")["rewards"], 400);
 }
 
+/// A log of Azure Personalizer, as it is read, and a rank through its dialect: features have the same names.
+#[test]
+fn a_rank_of_the_dialect_knows_what_was_learned_of_features() {
+    let service = Running::start();
+    service.post("/v1/apps", json!({"name": "personalizer", "features": "json"}));
+    let past = |number: usize| {
+        let (taste, tod) = (["sour", "mild"][number % 2], ["day", "night"][number / 2 % 2]);
+        let is_liked = (taste == "sour") == (tod == "day");
+        json!({"user": format!("u{}", number % 50), "item": format!("old-{taste}"), "features": {"taste": taste},
+            "context": {"tod": tod}, "reward": f64::from(u8::from(is_liked)), "probability": 0.5,
+            "decision_id": format!("log-{number}")})
+    };
+    let body = json!({"decisions": (0..400).map(past).collect::<Vec<_>>()});
+    assert_eq!(service.post("/v1/apps/personalizer/history", body)["learned"], 400);
+    for (tod, liked) in [("day", "new-sour"), ("night", "new-mild")] {
+        let right = (0..20).filter(|user| {
+            let rank = json!({
+                "contextFeatures": [{"tod": tod}, {"_user": format!("new-{user}")}],
+                "actions": [{"id": "new-mild", "features": [{"taste": "mild"}]},
+                    {"id": "new-sour", "features": [{"taste": "sour"}]}],
+            });
+            let path = "/apps/personalizer/personalizer/v1.0/rank";
+            let (status, said) = service.send("POST", path, &rank);
+            assert_eq!(status, 201, "{said}");
+            said["rewardActionId"] == liked
+        });
+        let right = right.count();
+        assert!(right >= 16, "{tod}: {right} of 20");
+    }
+}
+
 #[test]
 fn what_cannot_be_learned_is_told_decision_by_decision() {
     let service = Running::start();

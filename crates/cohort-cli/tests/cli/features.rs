@@ -41,6 +41,32 @@ fn a_file_is_shown_as_what_it_would_become() {
 }
 
 #[test]
+fn vectors_are_shown_with_the_interactions_and_the_seed_that_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("requests.jsonl");
+    let line = r#"{"items": [{"id": "a", "features": {"kind": "x"}}, {"id": "b", "features": {"kind": "y"}}],
+        "context": {"device": {"os": "ios"}, "page": "top"}}"#;
+    std::fs::write(&file, line.replace('\n', " ")).unwrap();
+    let file = file.to_str().unwrap();
+    let ask = |more: &[&str]| json(&[&["features", file, "--vectors"], more].concat());
+    let crossed = |found: &serde_json::Value| {
+        let features = found["features"].as_array().unwrap();
+        features.iter().filter(|one| one["name"].as_str().unwrap().contains('^')).count()
+    };
+    let found = ask(&[]);
+    assert_eq!(crossed(&found), 4);
+    let rows = found["vectors"][0]["items"].as_array().unwrap();
+    assert_eq!((rows.len(), rows[0].as_array().unwrap().len(), &rows[0][0]), (2, 32, &1.0.into()));
+    assert_eq!(crossed(&ask(&["--interactions", "item:device"])), 2);
+    assert_eq!(crossed(&ask(&["--interactions", "none"])), 0);
+    assert_ne!(ask(&["--seed", "7"])["vectors"], found["vectors"]);
+    assert!(cohort(&["features", file, "--vectors"]).out.contains("line 1, item 2: 1.0000 "));
+    let refused = cohort(&["features", file, "--interactions", "item"]);
+    assert_eq!(refused.code, 2);
+    assert!(refused.err.contains("two names with a colon"), "{}", refused.err);
+}
+
+#[test]
 fn what_cannot_be_read_is_refused_with_its_line() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("items.jsonl");
