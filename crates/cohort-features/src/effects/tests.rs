@@ -188,9 +188,9 @@ fn another_context_is_another_question() {
             let (user, item) = (rng.random_range(0..20usize), rng.random_range(0..20usize));
             let context = rng.random_range(0..4usize);
             // One value of a pair, and one of a pair in a context, each 1 or -1.
-            let sign = |word: usize| if word.count_ones() % 2 == 0 { 1.0 } else { -1.0 };
-            let pair = of_pair * sign(user * 37 ^ item * 11);
-            let here = of_context * sign(user * 37 ^ item * 11 ^ (1 << (12 + context)));
+            let sign = |word: usize| if word.count_ones().is_multiple_of(2) { 1.0 } else { -1.0 };
+            let pair = of_pair * sign((user * 37) ^ (item * 11));
+            let here = of_context * sign((user * 37) ^ (item * 11) ^ (1 << (12 + context)));
             let reward =
                 pair + here * [1.0, 1.0, -1.0, -1.0][context] + 0.2 * rng.random::<f64>() - 0.1;
             let vector = &[1.0, context as f64];
