@@ -124,6 +124,11 @@ fn what_cannot_be_learned_is_told_decision_by_decision() {
             "bad_candidates",
         ),
         (
+            json!({"decisions": [{"user": "u", "item": "t", "reward": 1, "among": u64::MAX}]}),
+            422,
+            "bad_candidates",
+        ),
+        (
             json!({"decisions": [{"user": "u", "item": "t", "reward": 1, "among": 0}]}),
             422,
             "bad_candidates",

@@ -1,5 +1,8 @@
 //! A node: it says that it lives, sees who else does, owns its part of the partitions, and answers for them.
 
+mod asking;
+mod troubles;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -9,9 +12,11 @@ use async_nats::jetstream::kv::Operation;
 use futures_util::StreamExt;
 use tokio::sync::Semaphore;
 
+pub(super) use asking::is_in_doubt;
+
 use super::assign::targets;
 use super::members::{Bucket, DEAD, HEARTBEAT, Lease, NodeState, View};
-use super::partition::{Known, Partition, PartitionContext, Trouble, trouble_of};
+use super::partition::{Known, Partition, PartitionContext, Trouble};
 use super::wire::{Call, Reply, Wire};
 use crate::clock::Clock;
 use crate::engine::runtime::Pressure;
@@ -23,8 +28,6 @@ const LOOK: Duration = Duration::from_millis(100);
 const READ_AGAIN: Duration = Duration::from_secs(15);
 /// Partitions that are taken over, or given up, at once.
 const AT_ONCE: usize = 8;
-/// How long whoever asks waits before it looks again who owns a partition.
-const AGAIN: Duration = Duration::from_millis(15);
 /// How long a partition that is given up may take for a snapshot, while it is served.
 const HAND_OVER: Duration = Duration::from_secs(60);
 /// How often a partition that cannot be opened is tried in quick succession.
@@ -112,58 +115,6 @@ impl Node {
     /// What is known of nodes and partitions.
     pub fn view(&self) -> MutexGuard<'_, View> {
         locked(&self.view)
-    }
-
-    /// Where is told why the control stream cannot be followed.
-    pub(super) fn replica_trouble(&self) -> Trouble {
-        self.replica.clone()
-    }
-
-    /// Says what is wrong with the servers.
-    pub fn set_servers(&self, troubles: Vec<String>) {
-        let mut known = locked(&self.servers);
-        for why in troubles.iter().filter(|why| !known.contains(why)) {
-            tracing::error!(why, "a NATS server does not keep what is promised");
-        }
-        *known = troubles;
-    }
-
-    /// What is wrong here: sentences for people.
-    pub fn troubles(&self) -> Vec<String> {
-        let name = |partition: u32| self.context.shape.name_of(partition);
-        let refused = locked(&self.refused).clone().into_iter();
-        let refused = refused.map(|(partition, (why, _))| {
-            format!("{} cannot be served by {}: {why}", name(partition), self.name())
-        });
-        let of_partition = |owned: &Arc<Partition>| {
-            let (name, troubles) = (name(owned.index()), owned.troubles());
-            troubles.into_iter().map(move |why| format!("{name}: {why}")).collect::<Vec<_>>()
-        };
-        let mut troubles: Vec<String> = refused.collect();
-        troubles.extend(self.partitions().iter().flat_map(of_partition));
-        troubles.extend(trouble_of(&self.replica));
-        troubles.extend(locked(&self.servers).iter().cloned());
-        troubles
-    }
-
-    /// Partitions that nobody serves, by what is known here: without an owner, or not taken over by it yet.
-    pub fn unserved(&self) -> Vec<String> {
-        let (now, view) = (Instant::now(), self.view());
-        let told = (0..=self.context.shape.partitions).filter_map(|partition| {
-            let name = self.context.shape.name_of(partition);
-            let Some(owner) = view.owner(partition, now) else {
-                return Some(format!("{name} has no owner"));
-            };
-            let epoch = view.lease(partition).0.epoch;
-            let serves = match owner.instance == self.instance {
-                true => self.owned(partition).is_some_and(|owned| owned.epoch() == epoch),
-                false => {
-                    owner.owns.iter().any(|one| (one.partition, one.epoch) == (partition, epoch))
-                }
-            };
-            (!serves).then(|| format!("{name} is not served by its owner {} yet", owner.node))
-        });
-        told.collect()
     }
 
     /// Begins to live: on the client's threads and on those of requests.
@@ -505,90 +456,6 @@ impl Node {
     pub fn control(&self) -> u64 {
         self.control.load(Ordering::Relaxed).max(*self.context.feed.last().borrow())
     }
-
-    /// Asks the owner of a partition, whoever that is, until somebody answers or time is up. What may have been done is
-    /// asked again only where asking twice is asking once.
-    pub async fn ask(&self, mut call: Call, twice_is_once: bool, until: Instant) -> Reply {
-        call.control = self.control();
-        let mut is_sure = false;
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Reply::NobodyThere;
-            }
-            call.patience_ms = left.as_millis() as u64;
-            let here = self.owned(call.partition).filter(|_| self.is_heard());
-            let reply = match here {
-                Some(owned) => owned.answer(call.clone()).await,
-                None => {
-                    let owner =
-                        self.view().owner(call.partition, Instant::now()).map(|o| o.node.clone());
-                    match owner.filter(|owner| *owner != self.name()) {
-                        Some(owner) => {
-                            self.ask_owner(&owner, &call, left.min(self.patience())).await
-                        }
-                        None => Reply::NotMine,
-                    }
-                }
-            };
-            match reply {
-                Reply::Answered { status: 503, ref body, .. } if is_not_done(body) => {}
-                Reply::Answered { status: 503, ref body, .. }
-                    if twice_is_once && is_in_doubt(body) => {}
-                // What was made at another node a moment ago may not have been heard of here.
-                Reply::Answered { status: 400..500, ref body, .. }
-                    if !is_sure && is_not_known(body) =>
-                {
-                    is_sure = true;
-                    self.hear_of_apps(left).await;
-                    if self.control() <= call.control {
-                        return reply;
-                    }
-                    call.control = self.control();
-                    continue;
-                }
-                Reply::Answered { control, .. } => {
-                    self.control.fetch_max(control, Ordering::Relaxed);
-                    return reply;
-                }
-                Reply::Lost if !twice_is_once => return reply,
-                _ => {}
-            }
-            tokio::time::sleep(AGAIN).await;
-        }
-    }
-
-    /// Asks another node as long as it owns the partition: one that died will not answer, and whoever asks need not wait
-    /// for that longer than others need to notice.
-    async fn ask_owner(&self, owner: &str, call: &Call, patience: Duration) -> Reply {
-        let mut asking = std::pin::pin!(self.wire.ask(owner, call, patience));
-        loop {
-            if let Ok(reply) = tokio::time::timeout(LOOK, &mut asking).await {
-                return reply;
-            }
-            let owns =
-                |view: &View| view.owner(call.partition, Instant::now()).map(|o| o.node == owner);
-            if owns(&self.view()) != Some(true) {
-                // What it answered before it gave the partition up may be under way.
-                return tokio::time::timeout(3 * LOOK, asking).await.unwrap_or(Reply::Lost);
-            }
-        }
-    }
-
-    /// Hears of everything that was asked of apps until now, unless that takes too long.
-    pub(super) async fn hear_of_apps(&self, patience: Duration) {
-        let (feed, now) = (self.context.feed.clone(), Instant::now());
-        let look = tokio::task::spawn_blocking(move || feed.catch_up(now));
-        if let Ok(Ok(Err(why))) = tokio::time::timeout(patience, look).await {
-            tracing::warn!(%why, "the control stream could not be read");
-        }
-    }
-
-    /// How long one attempt at another node may take: a dead node must not take all the time there is.
-    fn patience(&self) -> Duration {
-        let timeout = Duration::from_millis(self.context.config.request_timeout_ms);
-        timeout.max(Duration::from_secs(1))
-    }
 }
 
 /// A partition ends when the last request that uses it has ended.
@@ -602,25 +469,4 @@ fn end(mut owned: Arc<Partition>, how: fn(Partition)) {
         std::thread::sleep(Duration::from_millis(5));
     }
     tracing::error!("a partition is still in use and is left to itself");
-}
-
-fn code_of(body: &[u8]) -> Option<String> {
-    let body: serde_json::Value = serde_json::from_slice(body).ok()?;
-    Some(body.get("error")?.get("code")?.as_str()?.to_owned())
-}
-
-/// Whether a refusal says that nothing was done because the partition goes elsewhere.
-fn is_not_done(body: &[u8]) -> bool {
-    code_of(body).as_deref() == Some("shutting_down")
-}
-
-/// Whether a refusal says that there is no such app, key or item.
-fn is_not_known(body: &[u8]) -> bool {
-    let unknown = ["app_unknown", "key_refused", "item_unknown", "nothing_matches"];
-    code_of(body).is_some_and(|code| unknown.contains(&code.as_str()))
-}
-
-/// Whether a refusal says that nobody knows whether it was done.
-pub(super) fn is_in_doubt(body: &[u8]) -> bool {
-    code_of(body).is_some_and(|code| code == "journal_failed" || code == "in_doubt")
 }

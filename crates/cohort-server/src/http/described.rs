@@ -7,6 +7,7 @@
 use serde_json::{Value, json};
 use utoipa::openapi::OpenApi;
 
+use super::history::MOST_CHOICES;
 use super::slate::MOST_SLOTS;
 use crate::auth::Scopes;
 use crate::config::Config;
@@ -95,6 +96,8 @@ fn limits(config: &Config) -> Vec<Limit> {
         ("PastBody", "item", id.clone()),
         ("PastBody", "features", features),
         ("PastBody", "reward", reward),
+        ("PastBody", "candidates", many(config.max_candidates)),
+        ("PastBody", "among", json!({"minimum": 1, "maximum": MOST_CHOICES})),
         ("PastBody", "probability", probability),
         ("PastBody", "decision_id", id),
     ]

@@ -20,6 +20,9 @@ use crate::auth::Scopes;
 use crate::engine::history::PastDecision;
 use crate::engine::{Refusal, Request};
 
+/// The most items that a decision of the past is said to have been made among: whole numbers of JSON are exact up to here.
+pub(super) const MOST_CHOICES: u64 = 1 << 53;
+
 /// Decisions of the past.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -158,8 +161,9 @@ impl Service {
                 named.len()
             }
         };
-        if let Some(among) = past.among.filter(|among| *among < named as u64) {
-            return bad(format!("among: {among}, and {named} items are named"));
+        let possible = named as u64..=MOST_CHOICES;
+        if let Some(among) = past.among.filter(|among| !possible.contains(among)) {
+            return bad(format!("among: {among}; it is {named}, how many are named, to 2^53"));
         }
         let others = past.candidates.iter().flatten().filter(|id| *id != item).cloned();
         let among = past.among.or_else(|| past.candidates.as_ref().map(|named| named.len() as u64));
