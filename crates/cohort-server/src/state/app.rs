@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cohort::insight::Insight;
 use cohort::{Contexts, OnlinePolicy, Policy, RefitJob, Score};
-use cohort_features::{Encoder, Features, ItemEffects, Shown, bytes::name_hash};
+use cohort_features::{Encoder, Features, ItemEffects, bytes::name_hash};
 
 use super::catalogue::Catalogue;
 use super::decisions::{Decision, Decisions};
@@ -155,21 +155,12 @@ impl App {
         self.online().score(user, contexts, scores);
     }
 
-    /// Adds what features do not say of the candidates, by their ids and vectors, to what the policy thinks of
-    /// them.
-    pub fn add_effects(
-        &self,
-        user: &str,
-        ids: &[String],
-        contexts: &Contexts,
-        scores: &mut [Score],
-    ) {
+    /// Adds what features do not say of the candidates, by their ids, to what the policy thinks of them.
+    pub fn add_effects(&self, user: &str, ids: &[String], scores: &mut [Score]) {
         if self.encoder.is_some() && !self.effects.is_empty() {
             let user = self.users.find(user).unwrap_or(self.users.next_number());
-            let shown = ids.iter().enumerate();
-            let shown =
-                shown.map(|(at, id)| Shown { item: name_hash(id), vector: contexts.arm(at) });
-            self.effects.adjust(user, shown, scores);
+            let items: Vec<u64> = ids.iter().map(|id| name_hash(id)).collect();
+            self.effects.adjust(user, &items, scores);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cohort::{Contexts, OnlinePolicy, Score};
-use cohort_features::{Encoder, Shown, bytes::name_hash};
+use cohort_features::{Encoder, bytes::name_hash};
 
 use super::ApplyError;
 use super::app::App;
@@ -244,8 +244,7 @@ impl App {
                     let cohort = position.and_then(|position| position.membership);
                     let cohort = cohort.map(|membership| membership.component);
                     let expected = predicted[0].expected;
-                    let shown = Shown { item, vector: &context };
-                    taught = self.effects.learn(user, cohort, shown, expected, reward);
+                    taught = self.effects.learn(user, cohort, item, expected, reward);
                 }
                 self.learned_ms = at_ms;
                 if let Some(taught) = taught {

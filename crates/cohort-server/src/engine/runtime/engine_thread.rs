@@ -35,6 +35,8 @@ pub(super) struct EngineThread {
     pub written_event: u64,
     /// When one that failed is tried again.
     pub retry_snapshot_at: Option<Instant>,
+    /// How many in a row have failed.
+    pub failed_snapshots: u32,
     /// How many snapshots must be written until nothing on disk is of those who went …
     pub erasing: usize,
     /// … and the event by which the last of them went.
@@ -42,8 +44,10 @@ pub(super) struct EngineThread {
     pub shared: Arc<Shared>,
 }
 
-/// After how long a snapshot that failed is tried again, unless they are written more often anyway.
-const SNAPSHOT_RETRY: Duration = Duration::from_secs(60);
+/// After how long a snapshot that failed is tried again: soon, since servers that elect a leader fail for a moment, …
+const FIRST_SNAPSHOT_RETRY: Duration = Duration::from_secs(1);
+/// … twice as late after every further failure, and at the latest after this, unless they are written more often anyway.
+const LAST_SNAPSHOT_RETRY: Duration = Duration::from_secs(60);
 
 /// What a nanosecond of work is in the units of [`Request::work`].
 const WORK_IN_NANOSECOND: u64 = 3;
@@ -251,6 +255,7 @@ impl EngineThread {
 
     fn snapshot_is_written(&mut self, event: u64, begun: Instant) {
         self.written_event = event;
+        self.failed_snapshots = 0;
         self.shared.in_snapshot.store(event, Ordering::Relaxed);
         let age = &self.shared.snapshot_age;
         *age.lock().unwrap_or_else(PoisonError::into_inner) = (begun, Duration::ZERO);
@@ -263,10 +268,12 @@ impl EngineThread {
     /// What should be in it is in none, and must be in the next, also where nothing else happens.
     fn snapshot_has_failed(&mut self) {
         self.snapshot_event = self.written_event;
-        let retry = match self.snapshot_interval.is_zero() {
-            true => SNAPSHOT_RETRY,
-            false => SNAPSHOT_RETRY.min(self.snapshot_interval),
-        };
+        let backoff = FIRST_SNAPSHOT_RETRY * (1 << self.failed_snapshots.min(6));
+        self.failed_snapshots += 1;
+        let mut retry = backoff.min(LAST_SNAPSHOT_RETRY);
+        if !self.snapshot_interval.is_zero() {
+            retry = retry.min(self.snapshot_interval);
+        }
         self.retry_snapshot_at = Some(Instant::now() + retry);
     }
 

@@ -454,6 +454,7 @@ impl Runtime {
             snapshot_event,
             written_event: snapshot_event,
             retry_snapshot_at: None,
+            failed_snapshots: 0,
             erasing: 0,
             erased_event: 0,
             shared: shared.clone(),

@@ -16,8 +16,8 @@ mod index;
 
 use std::sync::Arc;
 
-use cohort::{Contexts, Score};
-use cohort_features::{Features, Offer, Shown};
+use cohort::Score;
+use cohort_features::{Features, Offer, bytes::name_hash};
 
 pub use filter::Filter;
 use index::Index;
@@ -227,23 +227,13 @@ impl App {
         Some(Some(found))
     }
 
-    /// Adds what features do not say of the items at these slots, by their vectors.
-    pub fn add_effects_at(
-        &self,
-        user: &str,
-        slots: &[u32],
-        contexts: &Contexts,
-        scores: &mut [Score],
-    ) {
+    /// Adds what features do not say of the items at these slots.
+    pub fn add_effects_at(&self, user: &str, slots: &[u32], scores: &mut [Score]) {
         if self.encoder.is_none() || self.effects.is_empty() {
             return;
         }
         let user = self.users.find(user).unwrap_or(self.users.next_number());
-        let Some(index) = self.catalogue.index.as_deref() else { return };
-        let shown = slots.iter().enumerate().map(|(at, slot)| Shown {
-            item: index.hashes.get(*slot as usize).copied().unwrap_or_default(),
-            vector: contexts.arm(at),
-        });
-        self.effects.adjust(user, shown, scores);
+        let items: Vec<u64> = slots.iter().map(|slot| name_hash(self.item_at(*slot))).collect();
+        self.effects.adjust(user, &items, scores);
     }
 }
