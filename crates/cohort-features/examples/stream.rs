@@ -10,7 +10,7 @@ use std::io::BufRead;
 use std::time::Instant;
 
 use cohort::{Contexts, Problem, Score};
-use cohort_features::{Encoder, EncoderSettings, ItemEffects, ItemFeatures, Offer};
+use cohort_features::{Encoder, EncoderSettings, ItemEffects, ItemFeatures, Offer, Shown};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -58,7 +58,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut policy = cohort::registry::build(&policy, &Problem::new(0, dim), params)?;
     let mut encoder = Encoder::new(dim, EncoderSettings { seed: 1, ..EncoderSettings::default() });
     let mut effects = ItemEffects::default();
-    let (mut rows, mut scores, mut hashes) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut rows, mut scores) = (Vec::new(), Vec::new());
     let (mut total, started) = (0.0, Instant::now());
     for (user, offer, rewards) in &steps {
         let of_items =
@@ -72,9 +72,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         online.score(*user, &contexts, &mut scores);
         let predicted: Vec<f64> = scores.iter().map(|score| score.expected).collect();
         if with_effects {
-            hashes.clear();
-            hashes.extend(offer.iter().map(|at| items[*at].0));
-            effects.adjust(*user, &hashes, &mut scores);
+            let shown = offer.iter().zip(rows.chunks(dim));
+            let shown = shown.map(|(at, vector)| Shown { item: items[*at].0, vector });
+            let by_policy = &mut |rows: &Contexts, scores: &mut [Score]| {
+                online.score(*user, rows, scores);
+            };
+            effects.adjust(*user, shown, &mut scores, by_policy);
         }
         let best = scores.iter().map(Score::total).fold(f64::NEG_INFINITY, f64::max);
         let arm = scores.iter().position(|score| score.total() >= best).unwrap_or(0);
@@ -83,7 +86,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let position = policy.insight().and_then(|insight| insight.position(*user));
             let cohort = position.and_then(|position| position.membership);
             let cohort = cohort.map(|membership| membership.component);
-            taught = effects.learn(*user, cohort, hashes[arm], predicted[arm], rewards[arm]);
+            let shown = Shown { item: items[offer[arm]].0, vector: contexts.arm(arm) };
+            let online = policy.online().ok_or("a policy for one user at a time")?;
+            let by_policy = &mut |rows: &Contexts, scores: &mut [Score]| {
+                online.score(*user, rows, scores);
+            };
+            let (predicted, reward) = (predicted[arm], rewards[arm]);
+            taught = effects.learn(*user, cohort, shown, predicted, reward, by_policy);
         }
         if let Some(taught) = taught {
             let online = policy.online().ok_or("a policy for one user at a time")?;

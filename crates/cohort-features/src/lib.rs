@@ -49,7 +49,7 @@ mod reading;
 mod unreadable;
 
 pub use coordinates::{Coordinates, Named};
-pub use effects::ItemEffects;
+pub use effects::{ItemEffects, ScoreVectors, Shown};
 pub use encoder::{Encoder, EncoderSettings, Offer, TooManyPairs};
 pub use explain::Contribution;
 pub use features::{Atom, Features, Kind, Side};

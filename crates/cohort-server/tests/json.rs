@@ -112,6 +112,50 @@ fn what_was_decided_by_json_is_replayed_bit_by_bit() {
     assert_eq!((app.described().len(), app.items().len()), (0, 1));
 }
 
+/// Everybody is one user, who likes another item in every context.
+#[test]
+fn the_same_user_may_like_another_item_in_another_context() {
+    for policy in ["cohort", "linucb-ind"] {
+        let (disk, folder) = (MemoryDisk::default(), MemoryFolder::default());
+        let open = || MemoryJournal::open(&disk).unwrap();
+        let mut service = Simulation::start(open(), &folder, 1).unwrap();
+        let settings = AppSettings { policy: policy.to_owned(), ..settings() };
+        service.ask(0, create("films", settings)).unwrap();
+        let mut right = 0;
+        for step in 0..1000u64 {
+            let ids: Vec<String> = (0..4).map(|item| format!("item {item}")).collect();
+            let mut offer = Offer::new(ids, vec![None; 4]);
+            let items = (0..4).map(|item| format!(r#"{{"kind": "k{item}"}}"#));
+            offer.described = items.map(|item| Some(read(Side::Item, &item))).collect();
+            // A pattern that does not repeat with the noise.
+            let mixed = step.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
+            let (context, noise) = (mixed % 3, mixed / 3 % 10 == 0);
+            offer.context = Some(read(Side::Context, &format!(r#"{{"page": "p{context}"}}"#)));
+            let id = format!("d{step}");
+            let (user, decision) = ("everybody".to_owned(), Some(id.clone()));
+            let users = vec![ForUser { user, decision, shown: true }];
+            let asked = Request::Decide { app: "films".to_owned(), offer, users, explain: true };
+            let Answer::Decided(made) = service.ask(step, asked).unwrap() else { panic!() };
+            let made = made.into_iter().next().unwrap().unwrap();
+            let best = format!("item {context}");
+            let expected = made.scores.as_ref().unwrap().iter().map(|score| score.expected);
+            let greedy = made.ranking.iter().zip(expected).max_by(|a, b| a.1.total_cmp(&b.1));
+            right += usize::from(step >= 700 && greedy.unwrap().0 == best);
+            let is_liked = (made.ranking.first() == best) != noise;
+            service.ask(step, reward("films", &id, f64::from(u8::from(is_liked)))).unwrap();
+            if step == 500 {
+                service.snapshot().unwrap();
+            }
+        }
+        assert!(right >= 270, "{policy}: {right} of 300");
+        let bytes = service.bytes();
+        let mut from_snapshot = Simulation::start(open(), &folder, 2).unwrap();
+        assert!(from_snapshot.bytes() == bytes, "from a snapshot and the rest of the journal");
+        let mut replayed = Simulation::start(open(), &MemoryFolder::default(), 3).unwrap();
+        assert!(replayed.bytes() == bytes, "from the journal alone");
+    }
+}
+
 /// The layout of what JSON adds to the journal never changes.
 #[test]
 fn events_of_json_are_those_of_the_first_release() {

@@ -19,13 +19,27 @@
 //! have to account for items that are simply better liked. That effect is the one which all rewards before this one tell:
 //! with this one among them, a part of what the user says of features would be taken for the item's.
 //!
+//! An item has another vector in another context, and the same user may answer otherwise there. So g_ui is what was left of
+//! the mean ȳ of the user's answers beyond what is expected of the mean x̄ of the vectors they were given to:
+//!
+//! ```text
+//! reward expected of x = m(x) + n/(n + ρ) · (ȳ − m(x̄)),    m(x) = what the policy and the item's effects make of x now
+//! ```
+//!
+//! Where all vectors were the same this is a mean of answers, whatever the policy makes of features; where they were not,
+//! it leaves to features what differs between contexts. The policy's present opinion of x̄ counts, not those at the times of
+//! the answers, when it knew less. For the same reason what the pair's answers say takes uncertainty away only as far as
+//! it is of x̄: what is not known of x − x̄ stays to be tried.
+//!
 //! To the policy every answer is news of the item's features, with g_ui as part of the noise. But g_ui stays the same
-//! when the user answers to the item again: n answers say as much of features as one with the variance s² + σ²/n,
-//! that is as n(1 + ρ)/(n + ρ) answers to different items, ρ = σ²/s². So the policy is taught an answer only
-//! when that number reaches the next whole one, where ρ is below 1: a larger one may be chance. A user who always likes what it liked before does not make its features
-//! look better and better, and uncertainty about everything else stays what it is.
+//! when the user answers to the same vector again: n answers say as much of features as one with the variance s² + σ²/n,
+//! that is as n(1 + ρ)/(n + ρ) answers to different items, ρ = σ²/s². So the policy is taught an answer to a vector that
+//! is (nearly) x̄ only when that number reaches the next whole one, where ρ is below 1: a larger one may be chance. A
+//! user who always likes what it liked before does not make its features look better and better, and uncertainty about
+//! everything else stays what it is. Answers to other vectors are all taught.
 
 mod cohorts;
+mod mean_vector;
 mod shrinkage;
 
 use std::collections::VecDeque;
@@ -33,15 +47,18 @@ use std::io::{self, Read, Write};
 
 use hashbrown::HashMap;
 
-use cohort::Score;
+use cohort::{Contexts, Score};
 
 use cohorts::CohortEffects;
+use mean_vector::MeanVector;
 use shrinkage::Shrinkage;
 
 /// Items whose effect is known; further ones have none until one of these is forgotten.
 const MAX_ITEMS: usize = 1 << 20;
 /// Answers of a user to an item that are remembered: the newest.
 const MAX_PAIRS: usize = 1 << 20;
+/// Numbers of the vectors that users have answered to: so many pairs are remembered as these are enough for.
+const MAX_NUMBERS: usize = 1 << 25;
 /// Surprises are averaged over about so many rewards: the policy gets better.
 const MEMORY: f64 = 2000.0;
 /// Rewards that stand for not knowing how much answers to one item differ.
@@ -54,11 +71,25 @@ struct Item {
     sum: f64,
 }
 
+/// An item as it is shown to a user.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown<'a> {
+    /// The hash of its id.
+    pub item: u64,
+    /// Its vector in the context in which it is shown.
+    pub vector: &'a [f64],
+}
+
+/// Scores vectors for the user at hand, as the policy does without effects.
+pub type ScoreVectors<'a> = &'a mut dyn FnMut(&Contexts, &mut [Score]);
+
 /// Answers of one user to one item.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 struct Pair {
     count: f64,
     mean: f64,
+    /// Of the vectors that were answered to.
+    vector: MeanVector,
     /// Of residuals that are among those of the user's cohort: how many, and their sum.
     counted: f64,
     residuals: f64,
@@ -121,14 +152,64 @@ impl Variances {
 }
 
 impl ItemEffects {
-    /// Adds effects to what a policy thinks of items for a user. `items` are hashes of ids.
-    pub fn adjust(&self, user: usize, items: &[u64], scores: &mut [Score]) {
+    /// Adds effects to what a policy thinks of items for a user; `score` is asked for what it thinks of other vectors.
+    pub fn adjust<'a>(
+        &self,
+        user: usize,
+        items: impl Iterator<Item = Shown<'a>> + Clone,
+        scores: &mut [Score],
+        score: ScoreVectors,
+    ) {
         let variances = self.variances();
-        for (item, score) in items.iter().zip(scores) {
-            let (effect, known) = self.effect(&variances, user, *item, score.expected);
-            score.expected += effect;
-            score.bonus *= (1.0 - known).sqrt();
+        let user = user as u64;
+        let mut elsewhere = self.of_mean_vectors(&variances, user, items.clone(), score);
+        for (Shown { item, vector }, score) in items.zip(scores) {
+            let of_item = self.foretold(&variances, user, item);
+            let pair = self.pairs.get(&(user, item)).filter(|_| variances.pair_ratio.is_finite());
+            let Some(pair) = pair else {
+                score.expected += of_item;
+                continue;
+            };
+            let gain = pair.count / (pair.count + variances.pair_ratio);
+            // At the mean of the vectors that were answered to, and of what is between it and this one.
+            let (there, between) = match pair.vector.is_near(vector) {
+                true => (score.expected, 0.0),
+                false => elsewhere.next().unwrap_or((score.expected, score.bonus)),
+            };
+            score.expected += of_item + gain * (pair.mean - there - of_item);
+            let variance = (1.0 - gain) * score.bonus * score.bonus + gain * between * between;
+            score.bonus = variance.sqrt().min(score.bonus);
         }
+    }
+
+    /// Of each of these items that the user has answered to, but to other vectors: the reward that is expected at
+    /// their mean, and the bonus of what is between it and the vector here.
+    fn of_mean_vectors<'a>(
+        &self,
+        variances: &Variances,
+        user: u64,
+        items: impl Iterator<Item = Shown<'a>>,
+        score: ScoreVectors,
+    ) -> std::vec::IntoIter<(f64, f64)> {
+        let (mut rows, mut dim) = (Vec::new(), 1);
+        if variances.pair_ratio.is_finite() && self.of_users.contains_key(&user) {
+            for Shown { item, vector } in items {
+                let pair = self.pairs.get(&(user, item));
+                if let Some(pair) = pair.filter(|pair| !pair.vector.is_near(vector)) {
+                    dim = vector.len();
+                    rows.extend(pair.vector.numbers());
+                    let between = vector.iter().zip(pair.vector.numbers());
+                    rows.extend(between.map(|(here, there)| here - there));
+                }
+            }
+        }
+        let mut scores = vec![Score::default(); rows.len() / dim];
+        if let Ok(rows) = Contexts::new(&rows, dim) {
+            score(&rows, &mut scores);
+        }
+        let found: Vec<(f64, f64)> =
+            scores.chunks_exact(2).map(|of_one| (of_one[0].expected, of_one[1].bonus)).collect();
+        found.into_iter()
     }
 
     /// What is added for items that a user has not answered to, by hashes of ids.
@@ -141,20 +222,6 @@ impl ItemEffects {
     /// Hashes of the items that a user has answered to, as far as they are remembered.
     pub fn items_of(&self, user: usize) -> &[u64] {
         self.of_users.get(&(user as u64)).map_or(&[], |items| items)
-    }
-
-    /// What to add to the reward that is expected of an item for a user, and how much of it is known
-    /// of this very user: from 0 (nothing) to 1 (all).
-    fn effect(&self, variances: &Variances, user: usize, item: u64, expected: f64) -> (f64, f64) {
-        let of_item = self.foretold(variances, user as u64, item);
-        match self.pairs.get(&(user as u64, item)) {
-            Some(pair) if variances.pair_ratio.is_finite() => {
-                let gain = pair.count / (pair.count + variances.pair_ratio);
-                let foretold = expected + of_item;
-                (of_item + gain * (pair.mean - foretold), gain)
-            }
-            _ => (of_item, 0.0),
-        }
     }
 
     /// The effect of an item for everybody and for the user's cohort.
@@ -180,32 +247,48 @@ impl ItemEffects {
     }
 
     /// One reward of a user for an item, of which the policy had expected `expected`; with the number of the user's
-    /// cohort, where it has one. Returns what the policy is to be taught: the reward without the item's effect as it was
-    /// known before, or nothing where the user's answers to this item before said all that this one says of features.
+    /// cohort, where it has one. `score` is asked for what the policy thinks of other vectors. Returns what the policy is
+    /// to be taught: the reward without the item's effect as it was known before, or nothing where the user's answers to
+    /// this item before said all that this one says of features.
     pub fn learn(
         &mut self,
         user: usize,
         cohort: Option<usize>,
-        item: u64,
+        Shown { item, vector }: Shown,
         expected: f64,
         reward: f64,
+        score: ScoreVectors,
     ) -> Option<f64> {
         let (residual, number) = (reward - expected, user as u64);
         let foretold = self.foretold(&self.variances(), number, item);
-        if !self.pairs.contains_key(&(number, item)) {
+        let pair = self.pairs.get(&(number, item));
+        let is_near = pair.is_none_or(|pair| pair.vector.is_near(vector));
+        if pair.is_none() {
             let surprise = residual - foretold;
             self.surprises += 1.0;
             let step = 1.0 / self.surprises.min(MEMORY);
             self.surprise += step * (surprise * surprise - self.surprise);
         }
+        // By how much more than at the mean vector is to be expected here.
+        let beyond = match pair.filter(|_| !is_near).map(|pair| pair.vector.numbers().collect()) {
+            None => 0.0,
+            Some(there) => {
+                let there: Vec<f64> = there;
+                let mut scores = [Score::default()];
+                if let Ok(there) = Contexts::new(&there, vector.len()) {
+                    score(&there, &mut scores);
+                }
+                expected - scores[0].expected
+            }
+        };
         self.learn_item(item, residual);
-        self.learn_pair((number, item), reward);
+        self.learn_pair((number, item), vector, reward, beyond);
         if let Some(cohort) = cohort {
             self.learn_cohort(number, cohort as u64, item, residual);
         }
         let variances = self.variances();
         let answers = self.pairs.get(&(number, item)).map_or(1.0, |pair| pair.count);
-        let is_news = variances.worth(answers) > variances.worth(answers - 1.0);
+        let is_news = !is_near || variances.worth(answers) > variances.worth(answers - 1.0);
         is_news.then_some(reward - foretold)
     }
 
@@ -245,17 +328,20 @@ impl ItemEffects {
         self.between += known.sum * known.sum / known.count;
     }
 
-    fn learn_pair(&mut self, key: PairKey, reward: f64) {
+    /// One answer of a user to an item, at a vector where so much more is expected than at the mean of the others.
+    fn learn_pair(&mut self, key: PairKey, vector: &[f64], reward: f64, beyond: f64) {
         match self.pairs.get_mut(&key) {
             Some(pair) => {
                 let step = reward - pair.mean;
+                let surprise = step - beyond;
                 self.repeats += 1.0;
-                self.repeat_squares += step * step * pair.count / (pair.count + 1.0);
+                self.repeat_squares += surprise * surprise * pair.count / (pair.count + 1.0);
                 pair.count += 1.0;
                 pair.mean += step / pair.count;
+                pair.vector.add(vector, pair.count);
             }
             None => {
-                if self.pairs.len() >= MAX_PAIRS
+                if self.pairs.len() >= MAX_PAIRS.min(MAX_NUMBERS / vector.len().max(1))
                     && let Some(oldest) = self.order.pop_front()
                 {
                     self.pairs.remove(&oldest);
@@ -263,7 +349,9 @@ impl ItemEffects {
                 }
                 self.order.push_back(key);
                 self.of_users.entry(key.0).or_default().push(key.1);
-                self.pairs.insert(key, Pair { count: 1.0, mean: reward, ..Pair::default() });
+                let vector = MeanVector::of(vector);
+                let pair = Pair { count: 1.0, mean: reward, vector, ..Pair::default() };
+                self.pairs.insert(key, pair);
             }
         }
     }
@@ -345,7 +433,7 @@ impl ItemEffects {
         }
         out.write_all(&(self.order.len() as u64).to_le_bytes())?;
         for key in &self.order {
-            let pair = self.pairs.get(key).copied().unwrap_or_default();
+            let pair = self.pairs.get(key).cloned().unwrap_or_default();
             out.write_all(&key.0.to_le_bytes())?;
             out.write_all(&key.1.to_le_bytes())?;
             put(out, &[pair.count, pair.mean])?;
@@ -361,10 +449,33 @@ impl ItemEffects {
     /// Writes what was learned of cohorts.
     pub fn save_cohorts(&self, out: &mut dyn Write) -> io::Result<()> {
         for key in &self.order {
-            let pair = self.pairs.get(key).copied().unwrap_or_default();
+            let pair = self.pairs.get(key).cloned().unwrap_or_default();
             put(out, &[pair.counted, pair.residuals])?;
         }
         self.cohorts.save(out)
+    }
+
+    /// Whether it is known which vectors users have answered to.
+    pub fn has_vectors(&self) -> bool {
+        self.order.iter().any(|key| self.pairs.get(key).is_some_and(|pair| pair.vector.is_known()))
+    }
+
+    /// Writes them.
+    pub fn save_vectors(&self, out: &mut dyn Write) -> io::Result<()> {
+        let none = MeanVector::default();
+        let of_pair = |key| self.pairs.get(key).map_or(&none, |pair| &pair.vector);
+        self.order.iter().try_for_each(|key| of_pair(key).save(out))
+    }
+
+    /// Reads what [`ItemEffects::save_vectors`] wrote, after all else.
+    pub fn load_vectors(&mut self, from: &mut dyn Read) -> io::Result<()> {
+        for key in &self.order {
+            let vector = MeanVector::load(from)?;
+            if let Some(pair) = self.pairs.get_mut(key) {
+                pair.vector = vector;
+            }
+        }
+        Ok(())
     }
 
     /// Whether it is known how far effects are shrunk.

@@ -2,9 +2,30 @@ use super::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+/// A policy that knows nothing.
+fn knows_nothing(_: &Contexts, _: &mut [Score]) {}
+
+/// Effects of items that always have the same vector.
+fn adjust(effects: &ItemEffects, user: usize, item: u64, scores: &mut [Score]) {
+    let shown = std::iter::once(Shown { item, vector: &[1.0] });
+    effects.adjust(user, shown, scores, &mut knows_nothing);
+}
+
+/// An answer to such an item, and what the policy is taught of it.
+fn learn(
+    effects: &mut ItemEffects,
+    user: usize,
+    cohort: Option<usize>,
+    item: u64,
+    reward: f64,
+) -> Option<f64> {
+    let shown = Shown { item, vector: &[1.0] };
+    effects.learn(user, cohort, shown, 0.0, reward, &mut knows_nothing)
+}
+
 fn expected(effects: &ItemEffects, user: usize, item: u64) -> f64 {
     let mut scores = [Score::default()];
-    effects.adjust(user, &[item], &mut scores);
+    adjust(effects, user, item, &mut scores);
     scores[0].expected
 }
 
@@ -20,7 +41,7 @@ fn world(item: f64, pair: f64, noise: f64, rewards: usize) -> (ItemEffects, Vec<
     for _ in 0..rewards {
         let (user, item) = (order.random_range(0..40), order.random_range(0..50));
         let reward = of_items[item] + of_pairs[user * 50 + item] + normal(noise);
-        effects.learn(user, None, item as u64, 0.0, reward);
+        learn(&mut effects, user, None, item as u64, reward);
     }
     (effects, of_items)
 }
@@ -63,7 +84,7 @@ fn effects_are_not_overrated_where_the_bad_are_dropped() {
             .max_by(|a, b| effects.of(*a).0.total_cmp(&effects.of(*b).0))
             .unwrap();
         let reward = truth[item as usize] + normal(1.0);
-        effects.learn(step as usize, None, item, 0.0, reward);
+        learn(&mut effects, step as usize, None, item, reward);
     }
     // Noise 1 and effects of variance 0.09.
     let (by_moments, found) = (effects.ratio_of_moments(), effects.variances().item_ratio);
@@ -76,12 +97,12 @@ fn what_a_user_answered_before_counts_as_far_as_answers_are_the_same() {
     let (sure, _) = world(0.3, 1.0, 0.0, 10_000);
     let (key, pair) = sure.pairs.iter().next().unwrap();
     let mut scores = [Score { expected: 0.2, bonus: 1.0 }];
-    sure.adjust(key.0 as usize, &[key.1], &mut scores);
+    adjust(&sure, key.0 as usize, key.1, &mut scores);
     assert!((scores[0].expected - pair.mean).abs() < 0.02 && scores[0].bonus < 0.2);
     // Answers that are chance: one of them says next to nothing.
     let (unsure, _) = world(0.0, 0.0, 1.0, 10_000);
     let mut scores = [Score { expected: 0.0, bonus: 1.0 }];
-    unsure.adjust(key.0 as usize, &[key.1], &mut scores);
+    adjust(&unsure, key.0 as usize, key.1, &mut scores);
     assert!(scores[0].bonus > 0.8, "{scores:?}");
 }
 
@@ -92,9 +113,8 @@ fn answers_that_are_always_the_same_are_taught_once() {
         let (mut effects, _) = world(0.3, pair, noise, 10_000);
         let key = *effects.pairs.keys().find(|key| effects.pairs[*key].count < 4.0).unwrap();
         effects.pairs.remove(&key);
-        let answer = |effects: &mut ItemEffects| {
-            effects.learn(key.0 as usize, None, key.1, 0.0, 1.0).is_some()
-        };
+        let answer =
+            |effects: &mut ItemEffects| learn(effects, key.0 as usize, None, key.1, 1.0).is_some();
         (0..20).filter(|_| answer(&mut effects)).count()
     };
     assert_eq!(taught(1.0, 0.0), 1, "the second answer is known");
@@ -113,8 +133,8 @@ fn cohorts_have_effects_of_their_own_where_they_differ() {
         let cohort = if step < 500 { user / 2 % 2 } else { user % 2 };
         let sign = if (user + item) % 2 == 0 { 0.5 } else { -0.5 };
         let noise = rng.random::<f64>() - 0.5;
-        effects.learn(user, Some(cohort), item as u64, 0.0, sign + noise);
-        alike.learn(user, Some(cohort), item as u64, 0.0, noise);
+        learn(&mut effects, user, Some(cohort), item as u64, sign + noise);
+        learn(&mut alike, user, Some(cohort), item as u64, noise);
     }
     let variances = effects.variances();
     for (user, item) in [(4u64, 0), (5, 0), (4, 1), (5, 1)] {
@@ -133,6 +153,9 @@ fn cohorts_have_effects_of_their_own_where_they_differ() {
     let mut more = Vec::new();
     effects.save_shrinkage(&mut more).unwrap();
     loaded.load_shrinkage(&mut more.as_slice()).unwrap();
+    let mut more = Vec::new();
+    effects.save_vectors(&mut more).unwrap();
+    loaded.load_vectors(&mut more.as_slice()).unwrap();
     assert_eq!(loaded, effects);
     effects.forget(4);
     let forgotten = effects.foretold(&effects.variances(), 4, 0);
@@ -153,6 +176,9 @@ fn it_is_kept_and_forgets() {
     let mut more = Vec::new();
     effects.save_shrinkage(&mut more).unwrap();
     loaded.load_shrinkage(&mut more.as_slice()).unwrap();
+    let mut more = Vec::new();
+    effects.save_vectors(&mut more).unwrap();
+    loaded.load_vectors(&mut more.as_slice()).unwrap();
     assert_eq!(loaded, effects);
     assert!(ItemEffects::load(&mut &bytes[..bytes.len() - 1]).is_err());
     effects.forget(7);
@@ -166,6 +192,59 @@ fn it_is_kept_and_forgets() {
 fn the_policy_is_taught_what_others_do_not_account_for() {
     let (mut effects, _) = world(0.5, 0.0, 1.0, 2000);
     let before = expected(&effects, 99, 7);
-    assert_eq!(effects.learn(99, None, 7, 0.0, 3.0), Some(3.0 - before));
+    assert_eq!(learn(&mut effects, 99, None, 7, 3.0), Some(3.0 - before));
     assert!(expected(&effects, 98, 7) > before, "others are told of it");
+}
+
+/// Answers to an item in one context say of another only what features do not.
+#[test]
+fn answers_in_other_contexts_are_seen_as_features_make_them() {
+    // Features say all: the reward is the second number, and the policy knows it.
+    let mut by_policy = |rows: &Contexts, scores: &mut [Score]| {
+        for (row, score) in rows.iter().zip(scores) {
+            *score = Score { expected: row[1], bonus: row[1].abs() };
+        }
+    };
+    let mut rng = ChaCha8Rng::seed_from_u64(12);
+    let mut effects = ItemEffects::default();
+    let of_pair = |user: usize, item: usize| [0.0, 0.5, -0.5][(user * 7 + item * 5) % 3];
+    for _ in 0..4000 {
+        let (user, item) = (rng.random_range(0..20usize), rng.random_range(0..20usize));
+        let place: f64 = [-1.0, 0.0, 3.0][rng.random_range(0..3)];
+        let reward = place + of_pair(user, item) + 0.2 * (rng.random::<f64>() - 0.5);
+        let shown = Shown { item: item as u64, vector: &[1.0, place] };
+        let taught = effects.learn(user, None, shown, place, reward, &mut by_policy);
+        let is_first = effects.pairs[&(user as u64, item as u64)].count == 1.0;
+        assert!(taught.is_some() || !is_first);
+    }
+    for place in [-1.0, 3.0] {
+        let mut scores = [Score { expected: place, bonus: place.abs() }; 20];
+        let vector = [1.0, place];
+        let shown = (0..20).map(|item| Shown { item, vector: &vector });
+        effects.adjust(2, shown, &mut scores, &mut by_policy);
+        for (item, score) in scores.iter().enumerate() {
+            let truth = place + of_pair(2, item);
+            assert!((score.expected - truth).abs() < 0.3, "{item} at {place}: {score:?}, {truth}");
+            // What lies between here and where it was seen is as unknown as before.
+            let pair = &effects.pairs[&(2, item as u64)];
+            let there: Vec<f64> = pair.vector.numbers().collect();
+            let between = (place - there[1]).abs();
+            assert!(
+                score.bonus < place.abs() + 1e-9 && score.bonus > 0.9 * between.min(place.abs())
+            );
+        }
+    }
+}
+
+/// Answers to the same vector are known after the first, those to others are taught.
+#[test]
+fn answers_to_other_vectors_are_taught() {
+    let (mut effects, _) = world(0.3, 1.0, 0.0, 10_000);
+    effects.forget(7);
+    let mut taught = |vector: &[f64]| {
+        let shown = Shown { item: 7, vector };
+        effects.learn(7, None, shown, 0.0, 1.0, &mut knows_nothing).is_some()
+    };
+    assert!(taught(&[1.0, 0.0]) && !taught(&[1.0, 0.0]) && !taught(&[1.0, 0.01]));
+    assert!(taught(&[1.0, 1.0]) && taught(&[1.0, 0.0]));
 }

@@ -298,7 +298,7 @@ impl Engine {
         let contexts = contexts.map_err(|why| Refusal::Bug { why: why.to_string() })?;
         let mut scores = vec![Score::default(); slots.len()];
         known.score(user, &contexts, &mut scores);
-        known.add_effects_at(user, slots, &mut scores);
+        known.add_effects_at(user, slots, &contexts, &mut scores);
         scored.scores.extend(scores);
         scored.rows.extend(rows);
         Ok(())

@@ -102,7 +102,7 @@ impl Engine {
         let known = self.app_mut(app)?;
         known.score(&user, &contexts, scores);
         let ids = &offer.ids[..];
-        known.add_effects(&user, ids, scores);
+        known.add_effects(&user, ids, &contexts, scores);
         let draws = known.chances(&user, &contexts, seed, chances);
         let chances = draws.then_some(&*chances);
         let (choice, control) = match mode {

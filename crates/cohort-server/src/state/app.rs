@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cohort::insight::Insight;
 use cohort::{Contexts, OnlinePolicy, Policy, RefitJob, Score};
-use cohort_features::{Encoder, Features, ItemEffects, bytes::name_hash};
+use cohort_features::{Encoder, Features, ItemEffects, Shown, bytes::name_hash};
 
 use super::catalogue::Catalogue;
 use super::decisions::{Decision, Decisions};
@@ -155,13 +155,42 @@ impl App {
         self.online().score(user, contexts, scores);
     }
 
-    /// Adds what features do not say of the candidates, by their ids, to what the policy thinks of them.
-    pub fn add_effects(&self, user: &str, ids: &[String], scores: &mut [Score]) {
-        if self.encoder.is_some() && !self.effects.is_empty() {
-            let user = self.users.find(user).unwrap_or(self.users.next_number());
-            let items: Vec<u64> = ids.iter().map(|id| name_hash(id)).collect();
-            self.effects.adjust(user, &items, scores);
+    /// Adds what features do not say of the candidates, by their ids and vectors, to what the policy thinks of them.
+    pub fn add_effects(
+        &mut self,
+        user: &str,
+        ids: &[String],
+        contexts: &Contexts,
+        scores: &mut [Score],
+    ) {
+        let items = ids.iter().map(|id| name_hash(id));
+        if self.has_effects() {
+            let items: Vec<u64> = items.collect();
+            self.adjust(user, &items, contexts, scores);
         }
+    }
+
+    /// Whether there is anything to say of items that their features do not.
+    pub(super) fn has_effects(&self) -> bool {
+        self.encoder.is_some() && !self.effects.is_empty()
+    }
+
+    /// Adds effects to what the policy thinks of items, by hashes of their ids and by their vectors.
+    pub(super) fn adjust(
+        &mut self,
+        user: &str,
+        items: &[u64],
+        contexts: &Contexts,
+        scores: &mut [Score],
+    ) {
+        let user = self.users.find(user).unwrap_or(self.users.next_number());
+        let shown = items.iter().zip(contexts.iter());
+        let shown = shown.map(|(item, vector)| Shown { item: *item, vector });
+        let Some(online) = self.policy.online() else { return };
+        let by_policy = &mut |rows: &Contexts, scores: &mut [Score]| {
+            online.score(user, rows, scores);
+        };
+        self.effects.adjust(user, shown, scores, by_policy);
     }
 
     /// The effect of an item for everybody, beyond its features, and how many rewards it rests on.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cohort::{Contexts, OnlinePolicy, Score};
-use cohort_features::{Encoder, bytes::name_hash};
+use cohort_features::{Encoder, Shown, bytes::name_hash};
 
 use super::ApplyError;
 use super::app::App;
@@ -244,7 +244,12 @@ impl App {
                     let cohort = position.and_then(|position| position.membership);
                     let cohort = cohort.map(|membership| membership.component);
                     let expected = predicted[0].expected;
-                    taught = self.effects.learn(user, cohort, item, expected, reward);
+                    let shown = Shown { item, vector: &context };
+                    let Some(online) = self.policy.online() else { return };
+                    let by_policy = &mut |rows: &Contexts, scores: &mut [Score]| {
+                        online.score(user, rows, scores);
+                    };
+                    taught = self.effects.learn(user, cohort, shown, expected, reward, by_policy);
                 }
                 self.learned_ms = at_ms;
                 if let Some(taught) = taught {

@@ -52,6 +52,8 @@ const EFFECTS_OF_APP: u32 = 0x0A99_EFFE;
 const EFFECTS_OF_COHORTS: u32 = 0x0A99_EFC0;
 /// Before the end of an app: how far effects of its items are shrunk. An app of an earlier version has none.
 const EFFECTS_SHRUNK: u32 = 0x0A99_EF5A;
+/// Before the end of an app: the vectors that users have answered to. An app of an earlier version has none.
+const EFFECTS_OF_VECTORS: u32 = 0x0A99_EFEC;
 /// Added to a decision's status where it is of the control group.
 const OF_CONTROL: u8 = 4;
 /// Likewise where it was made elsewhere, before.
@@ -205,6 +207,10 @@ impl State {
                 app.effects.load_shrinkage(&mut from)?;
                 mark = from.take_u32()?;
             }
+            if mark == EFFECTS_OF_VECTORS {
+                app.effects.load_vectors(&mut from)?;
+                mark = from.take_u32()?;
+            }
             if mark != END_OF_APP {
                 return Err(Malformed::odd(format!("app `{name}` does not end where it should")));
             }
@@ -313,6 +319,10 @@ impl FrozenApp {
         if self.effects.has_shrinkage() {
             out.put_u32(EFFECTS_SHRUNK)?;
             self.effects.save_shrinkage(&mut out)?;
+        }
+        if self.effects.has_vectors() {
+            out.put_u32(EFFECTS_OF_VECTORS)?;
+            self.effects.save_vectors(&mut out)?;
         }
         Ok(())
     }

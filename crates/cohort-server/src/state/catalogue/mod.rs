@@ -16,7 +16,7 @@ mod index;
 
 use std::sync::Arc;
 
-use cohort::Score;
+use cohort::{Contexts, Score};
 use cohort_features::{Features, Offer, bytes::name_hash};
 
 pub use filter::Filter;
@@ -202,7 +202,7 @@ impl App {
     pub fn search(&mut self, user: &str, k: usize, among: &Selection) -> Option<Option<Vec<u32>>> {
         let number = self.users.find(user).unwrap_or(self.users.next_number());
         let form = self.online().score_form(number)?;
-        let has_effects = self.encoder.is_some() && !self.effects.is_empty();
+        let has_effects = self.has_effects();
         if form.is_flat() && !has_effects {
             return Some(None);
         }
@@ -227,13 +227,17 @@ impl App {
         Some(Some(found))
     }
 
-    /// Adds what features do not say of the items at these slots.
-    pub fn add_effects_at(&self, user: &str, slots: &[u32], scores: &mut [Score]) {
-        if self.encoder.is_none() || self.effects.is_empty() {
-            return;
+    /// Adds what features do not say of the items at these slots, by their vectors.
+    pub fn add_effects_at(
+        &mut self,
+        user: &str,
+        slots: &[u32],
+        contexts: &Contexts,
+        scores: &mut [Score],
+    ) {
+        if self.has_effects() {
+            let items: Vec<u64> = slots.iter().map(|slot| name_hash(self.item_at(*slot))).collect();
+            self.adjust(user, &items, contexts, scores);
         }
-        let user = self.users.find(user).unwrap_or(self.users.next_number());
-        let items: Vec<u64> = slots.iter().map(|slot| name_hash(self.item_at(*slot))).collect();
-        self.effects.adjust(user, &items, scores);
     }
 }
