@@ -169,9 +169,7 @@ impl Encoder {
             return Ok(());
         }
         let longest = offer.items.iter().map(|item| item.len()).max().unwrap_or(0);
-        let shared = offer.context.map_or(0, Features::len) + offer.user.map_or(0, Features::len);
-        let most = (longest + shared).saturating_mul(longest + shared);
-        if most <= MAX_PAIRS || self.pairs.is_empty() {
+        if !self.may_have_too_many_pairs(offer, longest) {
             return Ok(());
         }
         let mut active = Vec::new();
@@ -183,6 +181,13 @@ impl Encoder {
             }
         }
         Ok(())
+    }
+
+    /// Whether an item of so many features could have more interactions than are worked out.
+    pub(crate) fn may_have_too_many_pairs(&self, offer: &Offer, features: usize) -> bool {
+        let shared = offer.context.map_or(0, Features::len) + offer.user.map_or(0, Features::len);
+        let all = features + shared;
+        !self.pairs.is_empty() && all.saturating_mul(all) > MAX_PAIRS
     }
 
     /// The vectors of all items, one after the other, as places and moments are now. Says whether there
@@ -245,13 +250,13 @@ impl Encoder {
     }
 
     /// Whether every interaction is with a context or a user.
-    fn pairs_need_more(&self) -> bool {
+    pub(crate) fn pairs_need_more(&self) -> bool {
         let others = [Side::Context.hash(), Side::User.hash()];
         self.pairs.iter().all(|pair| pair.iter().any(|name| others.contains(name)))
     }
 
     #[inline]
-    fn add(&self, one: &Active, row: &mut [f64]) {
+    pub(crate) fn add(&self, one: &Active, row: &mut [f64]) {
         let (place, sign) = match one.number {
             NO_NUMBER => self.coordinates.of_stranger(one.hash, false),
             number => self.coordinates.place_and_sign(number as usize),
@@ -283,6 +288,46 @@ impl Encoder {
         }
     }
 
+    /// The features of context and user.
+    pub(crate) fn activate_shared(&self, offer: &Offer, active: &mut Vec<Active>) {
+        for (features, side) in [(offer.context, Side::Context), (offer.user, Side::User)] {
+            let atoms = features.map_or(&[][..], Features::atoms).iter();
+            let numbers: Vec<u32> =
+                atoms.map(|atom| number_of(self.coordinates.find(atom.hash))).collect();
+            self.activate(features, side, &numbers, active);
+        }
+    }
+
+    /// A feature of an item with the value 1, which is the `of`-th of its object or a number of that.
+    pub(crate) fn item_feature(&self, hash: u64, space: u64, of: usize) -> Active {
+        let number = number_of(self.coordinates.find(hash));
+        Active { hash, side: Side::Item, space, value: 1.0, number, of: of as u32 }
+    }
+
+    /// The value of a feature that is no list, as it is added.
+    #[inline]
+    pub(crate) fn standardised(&self, atom: &Atom, number: u32) -> f64 {
+        match (atom.kind, number) {
+            (Kind::Number, NO_NUMBER) => atom.value / (1.0 + atom.value.abs()),
+            (Kind::Number, _) => self.coordinates.spot(number as usize).standardise(atom.value),
+            _ => atom.value,
+        }
+    }
+
+    /// By what the numbers of a list are multiplied.
+    #[inline]
+    pub(crate) fn scale_of_list(&self, atom: &Atom, number: u32) -> f64 {
+        let known = self.coordinates.named().get(number as usize);
+        let size = known.map_or(atom.value, |known| known.moments.size());
+        if size > 0.0 { 1.0 / size } else { 0.0 }
+    }
+
+    /// The value of a number of a list, as it is added.
+    #[inline]
+    pub(crate) fn of_list(number: f32, scale: f64) -> f64 {
+        (f64::from(number) * scale).clamp(-1e3, 1e3)
+    }
+
     fn activate(
         &self,
         features: Option<&Features>,
@@ -306,23 +351,17 @@ impl Encoder {
     ) {
         for ((at, atom), number) in features.atoms().iter().enumerate().zip(numbers) {
             let (hash, space, number, of) = (atom.hash, atom.space, *number, at as u32);
-            let value = match (atom.kind, number) {
-                (Kind::Category | Kind::Flag, _) => atom.value,
-                (Kind::Number, NO_NUMBER) => atom.value / (1.0 + atom.value.abs()),
-                (Kind::Number, _) => self.coordinates.spot(number as usize).standardise(atom.value),
-                (Kind::List, _) => {
-                    let known = self.coordinates.named().get(number as usize);
-                    let size = known.map_or(atom.value, |known| known.moments.size());
-                    let scale = if size > 0.0 { 1.0 / size } else { 0.0 };
-                    for (index, number) in features.list(atom).iter().enumerate() {
-                        let hash = member(atom.hash, index);
-                        let value = (f64::from(*number) * scale).clamp(-1e3, 1e3);
-                        let number = number_of(self.coordinates.find(hash));
-                        with(Active { hash, number, side, space, value, of });
-                    }
-                    continue;
+            if atom.kind == Kind::List {
+                let scale = self.scale_of_list(atom, number);
+                for (index, number) in features.list(atom).iter().enumerate() {
+                    let hash = member(atom.hash, index);
+                    let value = Self::of_list(*number, scale);
+                    let number = number_of(self.coordinates.find(hash));
+                    with(Active { hash, number, side, space, value, of });
                 }
-            };
+                continue;
+            }
+            let value = self.standardised(atom, number);
             with(Active { hash, number, side, space, value, of });
         }
     }
@@ -363,6 +402,11 @@ fn are_multiplied(pairs: &[[u64; 2]], one: &Active, other: &Active) -> bool {
 }
 
 impl Active {
+    /// Whether its namespace is called as context or user are.
+    pub(crate) fn is_named_like_others(&self) -> bool {
+        [Side::Context.hash(), Side::User.hash()].contains(&self.space)
+    }
+
     fn is_in(&self, name: u64) -> bool {
         self.space == name || self.side.hash() == name
     }

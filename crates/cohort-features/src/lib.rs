@@ -36,6 +36,7 @@
 //! Both change by [`Encoder::learn`] alone, with a [`Seen`] that can be kept: whoever applies the same
 //! `Seen`s in the same order encodes the same, bit by bit.
 
+mod around;
 pub mod bytes;
 mod coordinates;
 pub mod effects;
@@ -48,6 +49,7 @@ mod read_names;
 mod reading;
 mod unreadable;
 
+pub use around::{Around, Parts};
 pub use coordinates::{Coordinates, Named};
 pub use effects::{ItemEffects, ScoreVectors, Shown};
 pub use encoder::{Encoder, EncoderSettings, Offer, TooManyPairs};

@@ -3,7 +3,7 @@
 mod plain;
 
 use cohort_features::{
-    Encoder, EncoderSettings, Features, Given, ItemFeatures, Kind, Offer, Seen, Side,
+    Encoder, EncoderSettings, Features, Given, ItemFeatures, Kind, Offer, Parts, Seen, Side,
 };
 use plain::Plain;
 use proptest::prelude::*;
@@ -299,4 +299,67 @@ proptest! {
         let _ = Features::read(&mut text.as_bytes());
         let _ = Seen::read(&mut text.as_bytes());
     }
+}
+
+/// Many items in one context have the vectors that each has by itself, whatever kinds of features there are.
+#[test]
+fn items_around_a_context_have_the_same_vectors() {
+    let settings = EncoderSettings { seed: 3, ..EncoderSettings::default() };
+    let mut encoder = Encoder::new(40, settings);
+    let read = |side, json: &str| Features::parse(side, json).unwrap();
+    let items: Vec<Features> = (0..60)
+        .map(|at| {
+            let list: Vec<f64> = (0..at % 4).map(|index| f64::from(index * at) / 7.0).collect();
+            let json = format!(
+                r#"{{"kind": "k{}", "price": {}, "new": {}, "tags": ["a{}", "b"], "vector": {list:?},
+                    "maker": {{"name": "m{}", "size": {at}}}}}"#,
+                at % 5, at * 3, at % 2 == 0, at % 3, at % 11
+            );
+            read(Side::Item, &json)
+        })
+        .collect();
+    let context = read(Side::Context, r#"{"page": "front", "hour": 13, "flags": ["x", "y"]}"#);
+    let user = read(Side::User, r#"{"age": 41, "taste": [0.1, 0.2]}"#);
+    let offer = |count: usize| Offer {
+        items: items[..count].iter().collect(),
+        context: Some(&context),
+        user: Some(&user),
+    };
+    let mut rows = Vec::new();
+    // Of some items everything is known, of others nothing.
+    encoder.encode_seen(&offer(4), &mut rows).unwrap();
+    encoder.encode_seen(&offer(4), &mut rows).unwrap();
+    for round in 0..2 {
+        let around_this = offer(0);
+        let around = encoder.around(&around_this, 16).unwrap();
+        let (mut parts, mut row) = (Parts::default(), vec![0.0; 40]);
+        encoder.encode(&offer(60), &mut rows);
+        for (at, item) in items.iter().enumerate() {
+            around.row(item, &mut parts, &mut row);
+            let alone = &rows[40 * at..][..40];
+            let error = row.iter().zip(alone).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            assert!(error < 1e-12, "{round}, {at}: {error}");
+        }
+        assert!(!parts.are_incomplete());
+        let mut seen = Seen::default();
+        parts.add_new(&encoder, &mut seen);
+        let mut expected = encoder.look_at_pairs(&offer(60));
+        let by_hash = |seen: &mut Seen| seen.names.sort_by_key(|name| name.hash);
+        (by_hash(&mut seen), by_hash(&mut expected));
+        assert_eq!(seen, expected);
+        assert_eq!(seen.is_empty(), round == 1);
+        encoder.learn(&seen);
+    }
+    // What is multiplied by features of the same item is not done this way.
+    let odd = read(Side::Item, r#"{"context": {"kind": "a"}}"#);
+    let around_this = offer(0);
+    let (mut parts, mut row) = (Parts::default(), vec![0.0; 40]);
+    encoder.around(&around_this, 16).unwrap().row(&odd, &mut parts, &mut row);
+    assert!(parts.are_incomplete());
+    assert!(encoder.around(&around_this, 1000).is_none(), "too many interactions");
+    let settings = EncoderSettings {
+        interactions: vec![("item".into(), "item".into())],
+        ..EncoderSettings::default()
+    };
+    assert!(Encoder::new(40, settings).around(&around_this, 16).is_none());
 }

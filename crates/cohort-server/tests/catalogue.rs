@@ -225,14 +225,24 @@ fn probabilities_are_those_of_what_is_shown() {
 
 #[test]
 fn json_items_are_found_with_their_effects_and_in_a_context() {
+    json_items_are_found(60, 240);
+}
+
+/// As many as are searched in several parts.
+#[test]
+fn very_many_json_items_are_found_in_a_context() {
+    json_items_are_found(40_000, 12);
+}
+
+fn json_items_are_found(count: usize, steps: u64) {
     let (disk, folder) = (MemoryDisk::default(), MemoryFolder::default());
     let open = || MemoryJournal::open(&disk).unwrap();
     let mut service = Simulation::start(open(), &folder, 1).unwrap();
     let settings =
         AppSettings { features: Some(EncoderSettings::default()), ..AppSettings::new(12) };
     service.ask(0, create("shop", settings)).unwrap();
-    let ids: Vec<String> = (0..60).map(|item| format!("item-{item:03}")).collect();
-    let items = (0..60).map(|item| ListedItem {
+    let ids: Vec<String> = (0..count).map(|item| format!("item-{item:03}")).collect();
+    let items = (0..count).map(|item| ListedItem {
         id: ids[item].clone(),
         features: Given::Json(attributes(item)),
         attributes: None,
@@ -243,7 +253,8 @@ fn json_items_are_found_with_their_effects_and_in_a_context() {
         let text = format!(r#"{{"device": "{}"}}"#, ["phone", "desktop"][step as usize % 2]);
         step.is_multiple_of(3).then(|| Arc::new(Features::parse(Side::Context, &text).unwrap()))
     };
-    for step in 0..240u64 {
+    let mut first = None;
+    for step in 0..steps {
         let (user, id) = (format!("u{}", step % 5), format!("d{step}"));
         // The same candidates, listed: scores of both ways are compared.
         let ask = |offer: Offer, id: &str, shown: bool| {
@@ -254,7 +265,7 @@ fn json_items_are_found_with_their_effects_and_in_a_context() {
         let offer =
             Offer { pick: Some(Arc::new(asked)), context: context(step), ..Offer::default() };
         let picked = ask(offer, &id, true);
-        let mut offer = Offer::new(ids.clone(), vec![None; 60]);
+        let mut offer = Offer::new(ids.clone(), vec![None; count]);
         offer.context = context(step);
         // Together, so that no refit comes between them.
         let both = [picked, ask(offer, &format!("all-{step}"), false)];
@@ -273,12 +284,12 @@ fn json_items_are_found_with_their_effects_and_in_a_context() {
             one.iter().zip(&other).all(|(a, b)| (a - b).abs() < 1e-9),
             "{step}: {one:?} {other:?}"
         );
-        service
-            .ask(step, reward("shop", &id, f64::from(found.ranking.first() == "item-007")))
-            .unwrap();
+        let is_liked = found.ranking.first() == "item-007" || step % 4 == 1;
+        service.ask(step, reward("shop", &id, f64::from(is_liked))).unwrap();
+        first.get_or_insert_with(|| found.ranking.first().to_owned());
     }
     let app = service.engine.state().app("shop").unwrap();
-    assert!(app.effect_of("item-007").1 > 0.0);
+    assert!(app.effect_of(&first.unwrap()).1 > 0.0);
     let bytes = service.bytes();
     let mut replayed = Simulation::start(open(), &MemoryFolder::default(), 3).unwrap();
     assert!(replayed.bytes() == bytes);

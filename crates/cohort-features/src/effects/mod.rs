@@ -212,11 +212,26 @@ impl ItemEffects {
         found.into_iter()
     }
 
-    /// What is added for items that a user has not answered to, by hashes of ids.
-    pub fn shifts(&self, user: usize, items: &[u64]) -> Vec<f32> {
-        let variances = self.variances();
-        let shift = |item: &u64| self.foretold(&variances, user as u64, *item) as f32;
-        items.iter().map(shift).collect()
+    /// What is added for items that a user has not answered to, by hashes of ids; `place` says where one is among them.
+    pub fn shifts<'a>(
+        &self,
+        user: usize,
+        items: &[u64],
+        place: impl Fn(u64) -> Option<&'a u32>,
+    ) -> Vec<f32> {
+        let (variances, user) = (self.variances(), user as u64);
+        let shift = |item: u64| self.foretold(&variances, user, item) as f32;
+        // An item without a reward has no effect.
+        if self.items.len() < items.len() / 4 {
+            let mut shifts = vec![0.0; items.len()];
+            for item in self.items.keys() {
+                if let Some(to) = place(*item).and_then(|at| shifts.get_mut(*at as usize)) {
+                    *to = shift(*item);
+                }
+            }
+            return shifts;
+        }
+        items.iter().map(|item| shift(*item)).collect()
     }
 
     /// Hashes of the items that a user has answered to, as far as they are remembered.

@@ -5,6 +5,7 @@
 //! cargo run --release -p cohort-server --example load decides     decides alone
 //! cargo run --release -p cohort-server --example load rewards     rewards alone
 //! cargo run --release -p cohort-server --example load json        decides with JSON beside those with vectors
+//! cargo run --release -p cohort-server --example load catalogue N decides among all of N items, with and without a context
 //! cargo run --release -p cohort-server --example load refits R N  refits alone, at R/4 decides/s, N users
 //! cargo run --release -p cohort-server --example load users N     memory and restart, N users
 //! cargo run --release -p cohort-server --example load pauses N    how long the engine stands still, N users
@@ -37,6 +38,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 mod binaries;
+mod catalogue;
 mod client;
 mod clocks;
 mod figures;
@@ -93,6 +95,10 @@ fn main() {
             });
         }
         ["binaries", one, other] => block_on(binaries::measure(one, other)),
+        ["catalogue", items] => {
+            let items = items.parse().expect("a number of items");
+            run("plain", async move |address, _| catalogue::measure(&address, items).await);
+        }
         ["rewards"] => run("plain", async move |address, folder| rewards(&address, &folder).await),
         ["json"] => run("plain", async move |address, _| json::measure(&address).await),
         ["decides"] => run("plain", async move |address, _| {

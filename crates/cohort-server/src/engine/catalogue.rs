@@ -5,7 +5,8 @@
 //! ```
 //!
 //! Where the policy's score is a form that can be searched ([`cohort::search`]), few items are scored, and the answer is that of
-//! scoring each. Other policies, and items whose vectors depend on the context, are scored one by one.
+//! scoring each. Items whose vectors depend on the context are put together for it first, once for a request. Items for other
+//! policies, and items whose features are multiplied by each other, are scored one by one.
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ use crate::event::{Decided, Ranking};
 use crate::journal::Group;
 use crate::learning::Mode;
 use crate::settings::MAX_FEATURE;
-use crate::state::catalogue::Selection;
+use crate::state::catalogue::{Selection, Within};
 
 /// Numbers of items that are scored one by one, at most: they are all in memory at once.
 const MOST_NUMBERS: usize = 1 << 24;
@@ -36,6 +37,15 @@ struct Scored {
     scores: Vec<Score>,
     /// With what probability each is to be chosen, where the policy draws.
     chances: Option<Vec<f64>>,
+}
+
+/// What is chosen from, for how many users.
+#[derive(Clone, Copy)]
+struct Among<'a> {
+    selection: &'a Selection,
+    /// The same in the context, where vectors depend on it and can be searched.
+    within: Option<&'a Within>,
+    batch: usize,
 }
 
 impl Engine {
@@ -69,12 +79,14 @@ impl Engine {
         self.refuse_beyond_limits(&demand)?;
         let selection = self.select(app, (offer, pick))?;
         // What JSON brings that was not seen before is written down once, for all users.
-        if offer.context.is_some() || offer.user.is_some() {
-            self.look_around(at_ms, app, offer, &selection, group)?;
-        }
-        let decisions = users.into_iter().map(|user| {
-            self.decide_among(at_ms, app, (offer, pick), (&selection, batch), user, explain, group)
-        });
+        let within = match offer.context.is_some() || offer.user.is_some() {
+            true => self.look_around(at_ms, app, offer, &selection, group)?,
+            false => None,
+        };
+        let among = Among { selection: &selection, within: within.as_ref(), batch };
+        let decisions = users
+            .into_iter()
+            .map(|user| self.decide_among(at_ms, app, (offer, pick), among, user, explain, group));
         Ok(Answer::Decided(decisions.collect()))
     }
 
@@ -92,7 +104,8 @@ impl Engine {
         Ok(selection)
     }
 
-    /// Features of the context and the user, and their interactions with items, that are new.
+    /// Features of the context and the user, and their interactions with items, that are new. Gives the items as they
+    /// are in this context, where they can be searched.
     fn look_around(
         &mut self,
         at_ms: u64,
@@ -100,12 +113,21 @@ impl Engine {
         offer: &Offer,
         selection: &Selection,
         group: &mut Group,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Option<Within>, Refusal> {
         let seen = match self.app_mut(app)?.encoder_mut() {
             Some(encoder) => encoder.look(&around(offer))?,
             None => return Err(Refusal::NotJson),
         };
         self.record_seen(at_ms, app, seen, group)?;
+        if !self.app(app)?.depends_on(&around(offer)) {
+            return Ok(None);
+        }
+        while let Some((within, seen)) = self.app_mut(app)?.within(&around(offer), selection) {
+            if seen.is_empty() {
+                return Ok(Some(within));
+            }
+            self.record_seen(at_ms, app, seen, group)?;
+        }
         let known = self.app(app)?;
         let slots: Vec<u32> = selection.iter().collect();
         let described: Vec<_> = known.described_at(&slots).into_iter().flatten().collect();
@@ -116,7 +138,8 @@ impl Engine {
         };
         encoder.check(&of_items)?;
         let seen = encoder.look_at_pairs(&of_items);
-        self.record_seen(at_ms, app, seen, group)
+        self.record_seen(at_ms, app, seen, group)?;
+        Ok(None)
     }
 
     #[expect(clippy::too_many_arguments, reason = "one step of deciding, cut out to be readable")]
@@ -125,7 +148,7 @@ impl Engine {
         at_ms: u64,
         app: &str,
         (offer, pick): (&Offer, &Pick),
-        (selection, batch): (&Selection, usize),
+        among: Among,
         ForUser { user, decision, shown }: ForUser,
         explain: bool,
         group: &mut Group,
@@ -134,8 +157,9 @@ impl Engine {
             return Ok(before);
         }
         let terms = self.terms(app, &user)?;
+        let selection = among.selection;
         let best = pick.best.clamp(1, selection.count);
-        let mut scored = self.score_among(app, &user, offer, best, (selection, batch))?;
+        let mut scored = self.score_among(app, &user, offer, best, among)?;
         let all_alike = scored.slots.is_empty();
         if all_alike {
             // Any of them, and the first by name behind it.
@@ -230,7 +254,7 @@ impl Engine {
         user: &str,
         offer: &Offer,
         best: usize,
-        (selection, batch): (&Selection, usize),
+        Among { selection, within, batch }: Among,
     ) -> Result<Scored, Refusal> {
         let seed = self.rng.random();
         let limit = self.limits.work;
@@ -244,9 +268,10 @@ impl Engine {
         let contexts = Contexts::new(&first, dim);
         let contexts = contexts.map_err(|why| Refusal::Bug { why: why.to_string() })?;
         let draws = known.chances(user, &contexts, seed, &mut [0.0]);
-        let searched = match draws || known.depends_on(&around(offer)) {
-            true => None,
-            false => known.search(user, best, selection),
+        let is_fixed = within.is_some() || !known.depends_on(&around(offer));
+        let searched = match !draws && is_fixed {
+            true => known.search(user, best, selection, within),
+            false => None,
         };
         match searched {
             Some(None) => return Ok(scored),

@@ -16,6 +16,14 @@ const NUMBERS_PER_TASK: usize = 1 << 18;
 /// but for rounding.
 const SAME_LENGTH: f64 = 1e-12;
 
+/// The lengths of no items.
+const EMPTY: (f64, f64) = (f64::INFINITY, 0.0);
+
+/// Whether lengths from the one to the other are the same.
+fn is_narrow((least, most): (f64, f64)) -> bool {
+    most - least <= SAME_LENGTH * most
+}
+
 /// Items by slot: numbers from 0 that the caller assigns.
 #[derive(Clone, Debug)]
 pub struct ItemMatrix {
@@ -102,23 +110,40 @@ impl ItemMatrix {
         if form.is_flat() {
             return true;
         }
-        if !form.is_radial() {
-            return false;
-        }
-        let (mut least, mut most) = (f64::INFINITY, 0.0f64);
+        let wanted = |at: usize| wanted.map_or(!0, |wanted| wanted.get(at).copied().unwrap_or(0));
+        form.is_radial() && is_narrow(self.widen(EMPTY, wanted))
+    }
+
+    /// The same of all items of several matrices.
+    pub fn are_alike(matrices: &[Self], form: &ScoreForm) -> bool {
+        let all = || matrices.iter().fold(EMPTY, |range, one| one.widen(range, |_| !0));
+        form.is_flat() || (form.is_radial() && is_narrow(all()))
+    }
+
+    /// The smallest and the largest length of these and of items that are wanted, until they are not the same.
+    fn widen(&self, range: (f64, f64), wanted: impl Fn(usize) -> u64) -> (f64, f64) {
+        let (mut least, mut most) = range;
         for (at, word) in self.present.iter().enumerate() {
-            let wanted = wanted.map_or(!0, |wanted| wanted.get(at).copied().unwrap_or(0));
-            let mut bits = word & wanted;
+            let mut bits = word & wanted(at);
             while bits != 0 {
                 let length = self.lengths[64 * at + bits.trailing_zeros() as usize];
                 (least, most) = (least.min(length), most.max(length));
                 bits &= bits - 1;
             }
-            if most - least > SAME_LENGTH * most {
-                return false;
+            if !is_narrow((least, most)) {
+                break;
             }
         }
-        true
+        (least, most)
+    }
+
+    /// The vector of a slot's item, as it is kept.
+    pub fn copy(&self, slot: usize, x: &mut [f64]) {
+        let (block, lane, stride) = (slot / LANES_F32, slot % LANES_F32, self.dim + 1);
+        let lanes = self.lanes.iter().skip(block * stride + 1);
+        for (value, lanes) in x.iter_mut().zip(lanes) {
+            *value = f64::from(lanes.0[lane]);
+        }
     }
 
     /// Slots that may be among the `k` with the largest scores: all that are, all that equal the k-th, and a

@@ -1,5 +1,7 @@
 //! The items of a catalogue by slots: where a search and a filter find them.
 
+use std::sync::Arc;
+
 use cohort::search::ItemMatrix;
 use cohort_features::{Encoder, Features, Offer, bytes::name_hash};
 use hashbrown::HashMap;
@@ -33,6 +35,10 @@ pub(super) struct Index {
     pub by_hash: HashMap<u64, u32>,
     /// The hash of every slot's id.
     pub hashes: Vec<u64>,
+    /// JSON of every slot's item that has some.
+    pub features: Vec<Option<Arc<Features>>>,
+    /// How many features an item has at most, of those that were put since.
+    pub longest: usize,
     /// Which moments of numbers the vectors of JSON rest on.
     pub generation: u64,
 }
@@ -45,6 +51,8 @@ impl Index {
             columns: Columns::default(),
             by_hash: HashMap::new(),
             hashes: Vec::new(),
+            features: Vec::new(),
+            longest: 0,
             generation: 0,
         }
     }
@@ -54,6 +62,7 @@ impl Index {
         let slot = self.slots.find_or_add(id)?;
         if self.hashes.len() <= slot {
             self.hashes.resize(slot + 1, 0);
+            self.features.resize(slot + 1, None);
         }
         let hash = name_hash(id);
         self.hashes[slot] = hash;
@@ -64,16 +73,19 @@ impl Index {
     /// Puts an item that is a vector.
     pub fn put(&mut self, id: &str, features: &[f64]) {
         if let Some(slot) = self.slot(id) {
+            self.features[slot as usize] = None;
             self.matrix.set(slot as usize, features);
         }
     }
 
     /// Puts an item that is JSON.
-    pub fn describe(&mut self, id: &str, features: &Features, encoder: &Encoder) {
+    pub fn describe(&mut self, id: &str, features: &Arc<Features>, encoder: &Encoder) {
         if let Some(slot) = self.slot(id) {
             let mut row = Vec::new();
             encode(encoder, &Offer { items: vec![features], ..Offer::default() }, &mut row);
             self.matrix.set(slot as usize, &row);
+            self.features[slot as usize] = Some(features.clone());
+            self.longest = self.longest.max(features.len());
         }
     }
 
@@ -106,6 +118,7 @@ impl Index {
     pub fn remove(&mut self, id: &str) {
         if let Some(slot) = self.slots.remove(id) {
             self.matrix.remove(slot);
+            self.features[slot] = None;
             self.by_hash.remove(&name_hash(id));
         }
     }

@@ -5,6 +5,7 @@
 //! | `Catalogue` | which version is it, and what attributes have items? |
 //! | [`Filter`] | which items are meant? |
 //! | `index` | where does a search find them? |
+//! | [`Within`] | what are they in one context? |
 //! | `bits` | how are sets of items kept? |
 //!
 //! Versions and attributes are part of the state. The index follows from it: it is made when the catalogue is
@@ -13,6 +14,7 @@
 mod bits;
 mod filter;
 mod index;
+mod within;
 
 use std::sync::Arc;
 
@@ -21,6 +23,7 @@ use cohort_features::{Features, Offer, bytes::name_hash};
 
 pub use filter::Filter;
 use index::Index;
+pub use within::Within;
 
 use super::App;
 use super::sorted::Sorted;
@@ -197,21 +200,29 @@ impl App {
         slots.iter().map(|slot| self.described.get(self.item_at(*slot)).cloned()).collect()
     }
 
-    /// Slots among the selected that may have the `k` largest scores for a user: all that have, and a few more.
-    /// `None` where the policy's scores are no form that can be searched. `Some(None)` where all are alike.
-    pub fn search(&mut self, user: &str, k: usize, among: &Selection) -> Option<Option<Vec<u32>>> {
+    /// Slots among the selected that may have the `k` largest scores for a user, in a context where one is given: all that
+    /// have, and a few more. `None` where the policy's scores are no form that can be searched. `Some(None)` where all
+    /// are alike.
+    pub fn search(
+        &mut self,
+        user: &str,
+        k: usize,
+        among: &Selection,
+        within: Option<&Within>,
+    ) -> Option<Option<Vec<u32>>> {
         let number = self.users.find(user).unwrap_or(self.users.next_number());
         let form = self.online().score_form(number)?;
-        let has_effects = self.has_effects();
-        if form.is_flat() && !has_effects {
-            return Some(None);
-        }
         let index = self.catalogue.index.as_deref()?;
-        if !has_effects && index.matrix.all_alike(&form, Some(&among.bits)) {
-            return Some(None);
-        }
-        if !has_effects {
-            return Some(Some(index.matrix.best(&form, k, Some(&among.bits), None)));
+        let best = |bits: &[u64], shifts: Option<&[f32]>| match within {
+            None => index.matrix.best(&form, k, Some(bits), shifts),
+            Some(within) => within.best(&form, k, bits, shifts),
+        };
+        if !self.has_effects() {
+            let all_alike = match within {
+                None => index.matrix.all_alike(&form, Some(&among.bits)),
+                Some(within) => within.all_alike(&form),
+            };
+            return Some((!all_alike).then(|| best(&among.bits, None)));
         }
         // Of items that the user has answered to more is known: they are looked at one by one.
         let mut bits = among.bits.clone();
@@ -219,8 +230,8 @@ impl App {
         let answered = answered.filter_map(|item| index.by_hash.get(item).copied());
         let answered: Vec<u32> = answered.filter(|slot| among.has(*slot)).collect();
         answered.iter().for_each(|slot| bits::clear(&mut bits, *slot));
-        let shifts = self.effects.shifts(number, &index.hashes);
-        let mut found = index.matrix.best(&form, k, Some(&bits), Some(&shifts));
+        let shifts = self.effects.shifts(number, &index.hashes, |hash| index.by_hash.get(&hash));
+        let mut found = best(&bits, Some(&shifts));
         found.extend(answered);
         found.sort_unstable();
         found.dedup();
