@@ -10,14 +10,16 @@ use cohort::{Contexts, Score};
 use cohort_features::{EncoderSettings, Features, Given, Side};
 use cohort_server::engine::items::ListedItem;
 use cohort_server::engine::request::{ForUser, Made, Offer, Pick};
-use cohort_server::engine::{Answer, Request};
+use cohort_server::engine::{Answer, Engine, Limits, Request};
 use cohort_server::event::{CatalogueDecision, Decided, Event, Ranking, What};
 use cohort_server::journal::memory::{MemoryDisk, MemoryJournal};
 use cohort_server::settings::AppSettings;
 use cohort_server::snapshot::disk::MemoryFolder;
-use cohort_server::state::Filter;
+use cohort_server::state::{Filter, State};
 use cohort_server::trial::TrialDecision;
-use common::{Simulation, create, reward};
+use common::{LIMITS, Simulation, create, reward};
+use rand::SeedableRng;
+use rand_chacha::ChaCha12Rng;
 use running::Running;
 use serde_json::{Value, json};
 
@@ -225,24 +227,14 @@ fn probabilities_are_those_of_what_is_shown() {
 
 #[test]
 fn json_items_are_found_with_their_effects_and_in_a_context() {
-    json_items_are_found(60, 240);
-}
-
-/// As many as are searched in several parts.
-#[test]
-fn very_many_json_items_are_found_in_a_context() {
-    json_items_are_found(40_000, 12);
-}
-
-fn json_items_are_found(count: usize, steps: u64) {
     let (disk, folder) = (MemoryDisk::default(), MemoryFolder::default());
     let open = || MemoryJournal::open(&disk).unwrap();
     let mut service = Simulation::start(open(), &folder, 1).unwrap();
     let settings =
         AppSettings { features: Some(EncoderSettings::default()), ..AppSettings::new(12) };
     service.ask(0, create("shop", settings)).unwrap();
-    let ids: Vec<String> = (0..count).map(|item| format!("item-{item:03}")).collect();
-    let items = (0..count).map(|item| ListedItem {
+    let ids: Vec<String> = (0..60).map(|item| format!("item-{item:03}")).collect();
+    let items = (0..60).map(|item| ListedItem {
         id: ids[item].clone(),
         features: Given::Json(attributes(item)),
         attributes: None,
@@ -254,7 +246,7 @@ fn json_items_are_found(count: usize, steps: u64) {
         step.is_multiple_of(3).then(|| Arc::new(Features::parse(Side::Context, &text).unwrap()))
     };
     let mut first = None;
-    for step in 0..steps {
+    for step in 0..240u64 {
         let (user, id) = (format!("u{}", step % 5), format!("d{step}"));
         // The same candidates, listed: scores of both ways are compared.
         let ask = |offer: Offer, id: &str, shown: bool| {
@@ -265,7 +257,7 @@ fn json_items_are_found(count: usize, steps: u64) {
         let offer =
             Offer { pick: Some(Arc::new(asked)), context: context(step), ..Offer::default() };
         let picked = ask(offer, &id, true);
-        let mut offer = Offer::new(ids.clone(), vec![None; count]);
+        let mut offer = Offer::new(ids.clone(), vec![None; 60]);
         offer.context = context(step);
         // Together, so that no refit comes between them.
         let both = [picked, ask(offer, &format!("all-{step}"), false)];
@@ -293,6 +285,71 @@ fn json_items_are_found(count: usize, steps: u64) {
     let bytes = service.bytes();
     let mut replayed = Simulation::start(open(), &MemoryFolder::default(), 3).unwrap();
     assert!(replayed.bytes() == bytes);
+}
+
+/// So many items that they are searched in parts, in a context, while the policy learns: the best are those of scoring each.
+#[test]
+fn very_many_json_items_are_found_in_a_context() {
+    const COUNT: usize = 40_000;
+    let mut service = Simulation::start(
+        MemoryJournal::open(&MemoryDisk::default()).unwrap(),
+        &MemoryFolder::default(),
+        1,
+    )
+    .unwrap();
+    let limits = Limits { items: COUNT, work: u64::MAX, ..LIMITS };
+    service.engine = Engine::new(State::default(), limits, ChaCha12Rng::seed_from_u64(1));
+    let settings =
+        AppSettings { features: Some(EncoderSettings::default()), ..AppSettings::new(16) };
+    service.ask(0, create("shop", settings)).unwrap();
+    let listed: Vec<ListedItem> = (0..COUNT)
+        .map(|item| {
+            let text = format!(
+                r#"{{"kind": "k{}", "maker": "m{}", "price": {}, "at": [{}, 0.5]}}"#,
+                item % 7,
+                item % 401,
+                item % 97,
+                item % 13
+            );
+            let features = Given::Json(Features::parse(Side::Item, &text).unwrap());
+            ListedItem { id: format!("item-{item}"), features, attributes: None }
+        })
+        .collect();
+    for items in listed.chunks(100) {
+        let items = items.to_vec();
+        service.ask(0, Request::RegisterItems { app: "shop".to_owned(), items }).unwrap();
+    }
+    for step in 0..40u64 {
+        let text = format!(r#"{{"device": "d{}", "hour": {step}}}"#, step % 3);
+        let context = Arc::new(Features::parse(Side::Context, &text).unwrap());
+        let (user, id) = (format!("u{}", step % 4), format!("d{step}"));
+        let asked = Pick { best: 5, ..Pick::default() };
+        let offer = Offer {
+            pick: Some(Arc::new(asked)),
+            context: Some(context.clone()),
+            ..Offer::default()
+        };
+        let users = vec![ForUser { user: user.clone(), decision: Some(id.clone()), shown: true }];
+        let request = Request::Decide { app: "shop".to_owned(), offer, users, explain: true };
+        let found = made(service.ask(step, request).unwrap());
+        let app = service.engine.state_mut().app_mut("shop").unwrap();
+        let (ids, features): (Vec<String>, Vec<Arc<Features>>) =
+            app.described().iter().map(|(id, one)| (id.to_string(), one.clone())).unzip();
+        let items = features.iter().map(|features| &**features).collect();
+        let (mut rows, mut scores) = (Vec::new(), vec![Score::default(); COUNT]);
+        let offer = cohort_features::Offer { items, context: Some(&context), user: None };
+        app.encoder().unwrap().encode(&offer, &mut rows);
+        let contexts = Contexts::new(&rows, 16).unwrap();
+        app.score(&user, &contexts, &mut scores);
+        app.add_effects(&user, &ids, &contexts, &mut scores);
+        let mut each: Vec<f64> = scores.iter().map(Score::total).collect();
+        each.sort_by(|a, b| b.total_cmp(a));
+        let mut shown: Vec<f64> = found.scores.unwrap().iter().map(Score::total).collect();
+        shown.sort_by(|a, b| b.total_cmp(a));
+        assert!(shown.iter().zip(&each).all(|(a, b)| (a - b).abs() < 1e-9), "{step}: {shown:?}");
+        let value = f64::from(u8::from(step % 3 == 0));
+        service.ask(step, reward("shop", &id, value)).unwrap();
+    }
 }
 
 /// The layout of what catalogues add to the journal never changes.
