@@ -345,7 +345,8 @@ fn items_around_a_context_have_the_same_vectors() {
         parts.add_new(&encoder, &mut seen);
         let mut expected = encoder.look_at_pairs(&offer(60));
         let by_hash = |seen: &mut Seen| seen.names.sort_by_key(|name| name.hash);
-        (by_hash(&mut seen), by_hash(&mut expected));
+        by_hash(&mut seen);
+        by_hash(&mut expected);
         assert_eq!(seen, expected);
         assert_eq!(seen.is_empty(), round == 1);
         encoder.learn(&seen);
