@@ -9,12 +9,18 @@
 //! lost, a new owner's epoch record can take its place, and the second then stands after a record that it was never meant
 //! to follow (`tests/cluster_race.rs` finds that within a few seeds).
 
+use std::time::Duration;
+
 use super::log::{self, Bounds, Log, Tail, insist};
 use super::record::{Frame, Kind, RECORD_BYTES, Record};
 use crate::journal::{Group, Journal, JournalError, Pruner, Visit, frame};
 
 /// How often is looked whether a message stands, before what does is read.
 const ARRIVES: u32 = 10;
+
+/// For how long a group waits for more requests at most: a message costs servers and client as much processor time as some
+/// dozen events, and a client under load waits longer than this for its answer in any case.
+const GATHERS: Duration = Duration::from_millis(4);
 
 /// A journal in a stream.
 pub struct StreamJournal<L: Log> {
@@ -200,6 +206,10 @@ where
         }
         self.last += group.events();
         Ok(())
+    }
+
+    fn gathers(&self) -> Option<Duration> {
+        Some(GATHERS)
     }
 
     fn sync(&mut self) -> Result<(), JournalError> {

@@ -24,6 +24,8 @@ mod store_files;
 
 pub use frame::Group;
 
+use std::time::Duration;
+
 /// An append-only, numbered record of events.
 pub trait Journal: Send {
     /// The number of the last event, 0 if there is none.
@@ -35,6 +37,12 @@ pub trait Journal: Send {
 
     /// Returns when everything appended would survive a loss of power.
     fn sync(&mut self) -> Result<(), JournalError>;
+
+    /// For how long a group may wait for more requests before it is appended, where every group costs other processes
+    /// much; `None` where groups are to be as small as they are.
+    fn gathers(&self) -> Option<Duration> {
+        None
+    }
 
     /// Does what is due beside appending; called often.
     fn tend(&mut self) -> Result<(), JournalError> {

@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::commit::{Committer, Failed};
+use super::gathering::Gathering;
 use super::queue::{Next, Queue};
 use super::snapshot_thread::{Finished, Order, SnapshotWriter};
 use super::{
@@ -24,6 +25,7 @@ pub(super) struct EngineThread {
     pub queue: Arc<Queue>,
     pub snapshots: SnapshotWriter,
     pub committer: Committer,
+    pub gathering: Gathering,
     pub refits: Sender<Refit>,
     pub snapshot_events: u64,
     pub snapshot_interval: Duration,
@@ -123,6 +125,9 @@ impl EngineThread {
             let until_tick = TICK.saturating_sub(ticked_at.elapsed());
             let left = self.committer.patience().map_or(until_tick, |left| left.min(until_tick));
             let next = self.queue.next(left);
+            if let (Next::Do(..), Some(most)) = (&next, self.committer.journal.gathers()) {
+                self.gathering.wait(most, || self.queue.len(), std::thread::sleep);
+            }
             let goes_on = !matches!(next, Next::Stop);
             let mut batch = Batch::default();
             let now_ms = self.now(&mut batch);
@@ -146,7 +151,11 @@ impl EngineThread {
             if let Some(troubles) = self.engine.changed_troubles() {
                 self.shared.health.set_apps(troubles);
             }
+            let (requests, began) = (batch.answers.len(), Instant::now());
             self.committer.commit(batch)?;
+            if requests > 0 {
+                self.gathering.committed(requests, began.elapsed());
+            }
             if let Some(before) = self.snapshots.needless_before() {
                 self.shared.needed_from.store(before, Ordering::Relaxed);
             }

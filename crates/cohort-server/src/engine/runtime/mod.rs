@@ -17,6 +17,7 @@
 //! | `parts` | what of a large request is done at a time? |
 //! | `queue` | who is next? |
 //! | `engine_thread` | what is done with a request? |
+//! | `gathering` | how long does a group wait for more requests? |
 //! | `commit` | when is it safe? |
 //! | `refit_thread` | who looks afresh at what users have in common? |
 //! | [`Health`] | is everything that should run running? |
@@ -27,6 +28,7 @@
 
 mod commit;
 mod engine_thread;
+mod gathering;
 mod health;
 mod parts;
 mod queue;
@@ -49,6 +51,7 @@ use crate::snapshot::Snapshots;
 use crate::snapshot::disk::Disk;
 use commit::Committer;
 use engine_thread::EngineThread;
+use gathering::Gathering;
 pub use health::Health;
 pub(super) use parts::AHEAD;
 use queue::{Cost, NotTaken, Queue};
@@ -447,6 +450,7 @@ impl Runtime {
             queue: queue.clone(),
             snapshots: SnapshotWriter::start(snapshots, pruner, replay, shared.health.clone())?,
             committer,
+            gathering: Gathering::default(),
             refits: refit_thread::start(queue.clone())?,
             snapshot_events: options.snapshot_events,
             snapshot_interval: options.snapshot_interval,
