@@ -187,7 +187,6 @@ fn folds_to_the_owners_states(cluster: &Cluster) {
         let call = Call {
             partition,
             patience_ms: 9000,
-            method: "GET".into(),
             target: "/internal/digest".into(),
             ..Call::default()
         };

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use axum::http::{Method, header};
 use cohort_server::cluster::front::partition_of;
 use cohort_server::cluster::journal::StreamJournal;
 use cohort_server::cluster::log::Log;
@@ -178,11 +179,11 @@ fn two_owners_race_for_a_stream_of_a_real_server() {
 /// Asks a node's partition past its front, with a key or without.
 fn ask_partition(nats: &Nats, node: &str, partition: u32, key: Option<&str>) -> u16 {
     let wire = nats.wait(Wire::open(nats.client(), "cohort", "tester")).unwrap();
-    let bearer = key.map(|key| ("authorization".to_owned(), format!("Bearer {key}")));
+    let bearer = key.map(|key| (header::AUTHORIZATION, format!("Bearer {key}").parse().unwrap()));
     let call = Call {
         partition,
         patience_ms: 3000,
-        method: "GET".to_owned(),
+        method: Method::GET,
         target: "/v1/apps".to_owned(),
         headers: bearer.into_iter().collect(),
         ..Call::default()
@@ -367,7 +368,7 @@ fn a_node_that_leaves_lives_until_the_end() {
         partition: 0,
         control: u64::MAX,
         patience_ms: 7000,
-        method: "GET".to_owned(),
+        method: Method::GET,
         target: "/v1/apps".to_owned(),
         ..Call::default()
     };

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
+use axum::http::Method;
 use futures_util::StreamExt;
 use tokio::sync::mpsc;
 
@@ -191,7 +192,7 @@ async fn ask_all(node: &Node, app: &str, question: Bytes) -> Option<Vec<Vec<u8>>
     let asking = (0..node.context.shape.partitions).map(|partition| {
         let call = Call {
             partition,
-            method: "POST".to_owned(),
+            method: Method::POST,
             target: format!("/internal/fit/{}", encoded(app)),
             body: question.clone(),
             ..Call::default()

@@ -1,6 +1,7 @@
 //! A node: it says that it lives, sees who else does, owns its part of the partitions, and answers for them.
 
 mod asking;
+pub mod duties;
 mod troubles;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,9 +14,9 @@ use futures_util::StreamExt;
 use tokio::sync::Semaphore;
 
 pub(super) use asking::is_in_doubt;
+use duties::{Duty, Heard, Held, duties};
 
-use super::assign::targets;
-use super::members::{Bucket, DEAD, HEARTBEAT, Lease, NodeState, View};
+use super::members::{Bucket, HEARTBEAT, Lease, NodeState, View};
 use super::partition::{Known, Partition, PartitionContext, Trouble};
 use super::wire::{Call, Reply, Wire};
 use crate::clock::Clock;
@@ -49,8 +50,7 @@ pub struct Node {
     instance: String,
     address: String,
     started_ms: u64,
-    /// Since when every message that it lives was acknowledged, and when the last was.
-    heard: Mutex<Option<(Instant, Instant)>>,
+    heard: Mutex<Heard>,
     /// The largest control number that an answer told.
     control: AtomicU64,
     /// It gives up what it owns, and takes nothing more.
@@ -94,7 +94,7 @@ impl Node {
             instance,
             address,
             started_ms,
-            heard: Mutex::new(None),
+            heard: Mutex::default(),
             control: AtomicU64::new(0),
             leaving: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
@@ -189,27 +189,13 @@ impl Node {
             }
             let heard = self.bucket.beat(&state).await.is_ok();
             drop(beating);
-            let mut last = locked(&self.heard);
-            *last = match (heard, *last) {
-                // The clock of a process that was stopped has gone on: what it knew is old.
-                (true, Some((since, before))) if sent.duration_since(before) < DEAD => {
-                    Some((since, sent))
-                }
-                (true, _) => Some((sent, sent)),
-                (false, known) => known.filter(|(_, before)| before.elapsed() < DEAD),
-            };
+            locked(&self.heard).beat(sent, heard, Instant::now());
         }
     }
 
     /// Whether others still take this node for alive, by its own clock.
     pub fn is_heard(&self) -> bool {
-        locked(&self.heard).is_some_and(|(_, last)| last.elapsed() < DEAD)
-    }
-
-    /// Whether this node can tell who is dead: it was heard all the time in which others were not.
-    fn can_judge(&self) -> bool {
-        locked(&self.heard)
-            .is_some_and(|(since, last)| since.elapsed() > DEAD && last.elapsed() < DEAD / 2)
+        locked(&self.heard).is_heard(Instant::now())
     }
 
     /// The partitions that it owns.
@@ -262,48 +248,37 @@ impl Node {
     fn look(self: &Arc<Self>) {
         let now = Instant::now();
         let me = self.name().to_owned();
-        let count = self.context.shape.partitions + 1;
-        let (owners, leases, nodes) = {
-            let view = self.view();
-            if let Some((known, _)) = view.node(&me, now)
-                && known.instance != self.instance
-                && known.started_ms > self.started_ms
-            {
-                let why = format!(
-                    "another process runs as node {me} now; give nodes names of their own (node_name)"
-                );
-                self.ended.send_if_modified(|ended| ended.replace(why).is_none());
-                return;
-            }
-            let owner = |partition| view.owner(partition, now).map(|node| node.node.clone());
-            let owners: Vec<Option<String>> = (0..count).map(owner).collect();
-            let leases: Vec<(Lease, u64)> = (0..count).map(|p| view.lease(p)).collect();
-            let nodes: Vec<String> = view
-                .living(now)
-                .filter(|node| !view.drains(&node.node))
-                .map(|node| node.node.clone())
-                .collect();
-            (owners, leases, nodes)
-        };
-        let targets = targets(&nodes, &owners);
-        let can_judge = self.can_judge();
-        for (partition, (lease, revision)) in (0..count).zip(leases) {
-            let target = targets[partition as usize].as_deref();
-            let is_mine = lease.node == me && lease.instance == self.instance;
-            match self.owned(partition) {
-                Some(owned) if owned.handle().failure().is_some() || !is_mine => {
-                    self.begin(partition, self.clone().abandon(partition));
+        let view = self.view();
+        if let Some((known, _)) = view.node(&me, now)
+            && known.instance != self.instance
+            && known.started_ms > self.started_ms
+        {
+            let why = format!(
+                "another process runs as node {me} now; give nodes names of their own (node_name)"
+            );
+            self.ended.send_if_modified(|ended| ended.replace(why).is_none());
+            return;
+        }
+        let can_judge = locked(&self.heard).can_judge(now);
+        let all = 0..=self.context.shape.control();
+        let held = all.clone().map(|partition| match self.owned(partition) {
+            None => Held::Not,
+            Some(owned) if owned.handle().failure().is_some() => Held::Failed,
+            Some(_) => Held::Served,
+        });
+        let held: Vec<Held> = held.collect();
+        let duties = duties(&view, (&me, &self.instance), &held, can_judge, now);
+        drop(view);
+        for (partition, duty) in all.zip(duties) {
+            let node = self.clone();
+            match duty {
+                Duty::None => {}
+                Duty::Abandon => self.begin(partition, node.abandon(partition)),
+                Duty::GiveUp(lease, revision) => {
+                    self.begin(partition, node.give_up(partition, lease, revision));
                 }
-                Some(_) if target != Some(&me) && target.is_some() => {
-                    self.begin(partition, self.clone().give_up(partition, lease, revision));
-                }
-                Some(_) => {}
-                None => {
-                    let is_free = lease.node.is_empty();
-                    let is_orphan = owners[partition as usize].is_none() && can_judge;
-                    if is_mine || target == Some(&me) && (is_free || is_orphan) {
-                        self.begin(partition, self.clone().take_over(partition, lease, revision));
-                    }
+                Duty::TakeOver(lease, revision) => {
+                    self.begin(partition, node.take_over(partition, lease, revision));
                 }
             }
         }
@@ -323,7 +298,9 @@ impl Node {
 
     async fn take_over(self: Arc<Self>, partition: u32, lease: Lease, revision: u64) {
         let Ok(permit) = self.at_once.clone().acquire_owned().await else { return };
-        if self.leaving.load(Ordering::Relaxed) || self.view().lease(partition).1 != revision {
+        let is_served = self.owned(partition).is_some();
+        let is_old = self.view().lease(partition).1 != revision;
+        if self.leaving.load(Ordering::Relaxed) || is_served || is_old {
             return;
         }
         let tried = locked(&self.refused).get(&partition).map_or(0, |(_, tried)| *tried);
@@ -447,7 +424,7 @@ impl Node {
     /// Answers what another node asks.
     async fn answer(&self, call: Call) -> Reply {
         match self.owned(call.partition) {
-            Some(owned) if self.is_heard() => owned.answer(call).await,
+            Some(owned) if self.is_heard() => owned.answer(&call).await,
             _ => Reply::NotMine,
         }
     }

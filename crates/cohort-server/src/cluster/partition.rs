@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use async_nats::jetstream::object_store::ObjectStore;
 use axum::Router;
 use axum::body::Body;
-use axum::http::{Request, Response};
+use axum::http::{Request, Response, Uri};
 use hyper::service::Service as _;
 use hyper_util::service::TowerToHyperService;
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -28,7 +28,7 @@ use crate::config::Config;
 use crate::engine::Engine;
 use crate::engine::recovery::{RecoveryError, recover};
 use crate::engine::runtime::{Handle, Runtime};
-use crate::http::{AdminKeys, Service, partition_router};
+use crate::http::{AdminKeys, Service, in_dialect, partition_router};
 use crate::journal::{EventReader, Journal, JournalError, Visit, frame};
 use crate::snapshot::Snapshots;
 
@@ -244,28 +244,34 @@ impl Partition {
     }
 
     /// Answers a request, once it has come as far in the control stream as whoever asks.
-    pub async fn answer(&self, call: Call) -> Reply {
+    pub async fn answer(&self, call: &Call) -> Reply {
         if self.handle.failure().is_some() {
             return Reply::NotMine;
         }
         let patience = Duration::from_millis(call.patience_ms);
-        if self.follower.is_some() {
-            let mut followed = self.handle.followed();
-            let come = followed.wait_for(|followed| *followed >= call.control);
-            if !matches!(tokio::time::timeout(patience, come).await, Ok(Ok(_))) {
-                // Nothing was done: another owner may be further.
-                return Reply::NotMine;
-            }
+        if self.control() < call.control && !Box::pin(self.comes_to(call.control, patience)).await {
+            // Nothing was done: another owner may be further.
+            return Reply::NotMine;
         }
-        let mut request = Request::builder().method(call.method.as_str()).uri(&call.target);
-        for (name, value) in &call.headers {
-            request = request.header(name, value);
-        }
-        let Ok(request) = request.body(Body::from(call.body)) else { return Reply::Lost };
+        let mut request = Request::new(Body::from(call.body.clone()));
+        let Ok(target) = Uri::try_from(call.target.as_str()) else { return Reply::Lost };
+        *request.method_mut() = call.method.clone();
+        *request.uri_mut() = target;
+        *request.headers_mut() = call.headers.clone();
         match tokio::time::timeout(patience, self.router.call(request)).await {
-            Ok(Ok(response)) => self.reply(response).await,
+            Ok(Ok(response)) => self.reply(in_dialect(&call.target, response)).await,
             _ => Reply::Lost,
         }
+    }
+
+    /// Waits until it has come so far in the control stream.
+    async fn comes_to(&self, control: u64, patience: Duration) -> bool {
+        if self.follower.is_none() {
+            return true;
+        }
+        let mut followed = self.handle.followed();
+        let come = followed.wait_for(|followed| *followed >= control);
+        matches!(tokio::time::timeout(patience, come).await, Ok(Ok(_)))
     }
 
     /// The control number: what the control partition has written, or how far this one has come.
@@ -279,12 +285,8 @@ impl Partition {
     async fn reply(&self, response: Response<Body>) -> Reply {
         let (parts, body) = response.into_parts();
         let Ok(body) = axum::body::to_bytes(body, usize::MAX).await else { return Reply::Lost };
-        let text = |(name, value): (&axum::http::HeaderName, &axum::http::HeaderValue)| {
-            Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
-        };
-        let headers = parts.headers.iter().filter_map(text).collect();
-        let status = parts.status.as_u16();
-        Reply::Answered { control: self.control(), status, headers, body }
+        let (control, status) = (self.control(), parts.status.as_u16());
+        Reply::Answered { control, status, headers: parts.headers, body }
     }
 
     /// What is told about it.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use async_nats::{Client, StatusCode as NatsStatus};
 use axum::body::Bytes;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use futures_util::StreamExt;
 use tokio::sync::oneshot;
 
@@ -24,11 +25,11 @@ pub struct Call {
     /// How long whoever asks waits.
     pub patience_ms: u64,
     /// The method.
-    pub method: String,
+    pub method: Method,
     /// Path and query.
     pub target: String,
     /// Headers that matter.
-    pub headers: Vec<(String, String)>,
+    pub headers: HeaderMap,
     /// The body.
     pub body: Bytes,
 }
@@ -43,7 +44,7 @@ pub enum Reply {
         /// The status.
         status: u16,
         /// Headers.
-        headers: Vec<(String, String)>,
+        headers: HeaderMap,
         /// The body.
         body: Bytes,
     },
@@ -55,19 +56,26 @@ pub enum Reply {
     Lost,
 }
 
-fn put_headers(out: &mut Vec<u8>, headers: &[(String, String)]) -> std::io::Result<()> {
+fn put_headers(out: &mut Vec<u8>, headers: &HeaderMap) -> std::io::Result<()> {
+    // A value that is no text is none that a client of the service sends.
+    let text = |(name, value): (_, &HeaderValue)| Some((name, value.to_str().ok()?.to_owned()));
+    let headers: Vec<(&HeaderName, String)> = headers.iter().filter_map(text).collect();
     out.put_len(headers.len())?;
     headers.iter().try_for_each(|(name, value)| {
-        out.put_str(name)?;
+        out.put_str(name.as_str())?;
         out.put_str(value)
     })
 }
 
-fn take_headers(from: &mut &[u8]) -> Result<Vec<(String, String)>, Malformed> {
-    let count = from.take_len()?;
-    (0..count)
-        .map(|_| -> Result<_, Malformed> { Ok((from.take_str()?, from.take_str()?)) })
-        .collect()
+fn take_headers(from: &mut &[u8]) -> Result<HeaderMap, Malformed> {
+    let mut headers = HeaderMap::new();
+    for _ in 0..from.take_len()? {
+        let (name, value) = (from.take_str()?, from.take_str()?);
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            headers.append(name, value);
+        }
+    }
+    Ok(headers)
 }
 
 impl Call {
@@ -81,7 +89,7 @@ impl Call {
         out.put_u32(self.partition)?;
         out.put_u64(self.control)?;
         out.put_u64(self.patience_ms)?;
-        out.put_str(&self.method)?;
+        out.put_str(self.method.as_str())?;
         out.put_str(&self.target)?;
         put_headers(out, &self.headers)?;
         out.extend(&self.body);
@@ -93,7 +101,9 @@ impl Call {
         let from = &mut from;
         let (partition, control, patience_ms) =
             (from.take_u32()?, from.take_u64()?, from.take_u64()?);
-        let (method, target) = (from.take_str()?, from.take_str()?);
+        let method = Method::from_bytes(from.take_str()?.as_bytes());
+        let method = method.map_err(|why| Malformed::odd(why.to_string()))?;
+        let target = from.take_str()?;
         let headers = take_headers(from)?;
         let body = Bytes::copy_from_slice(from);
         Ok(Self { partition, control, patience_ms, method, target, headers, body })
@@ -314,6 +324,7 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::http::header;
 
     #[test]
     fn requests_and_answers_come_back_as_they_were_sent() {
@@ -321,9 +332,12 @@ mod tests {
             partition: 7,
             control: 3,
             patience_ms: 9,
-            method: "POST".to_owned(),
+            method: Method::POST,
             target: "/v1/apps/shop/decide?x=1".to_owned(),
-            headers: vec![("content-type".to_owned(), "application/json".to_owned())],
+            headers: HeaderMap::from_iter([(
+                header::CONTENT_TYPE,
+                HeaderValue::from_static("application/json"),
+            )]),
             body: Bytes::from_static(b"{}"),
         };
         assert_eq!(Call::decode(&call.encode()).unwrap(), call);

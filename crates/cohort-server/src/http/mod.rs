@@ -75,7 +75,7 @@ use access::{Hosts, Rates};
 pub(crate) use error::ApiError;
 pub(crate) use large::receive;
 use measure::Measures;
-pub(crate) use personalizer::{dialect_user, refused_at_front};
+pub(crate) use personalizer::{dialect_user, in_dialect, refused_at_front};
 
 /// What every handler can use.
 pub struct Service {
@@ -243,20 +243,26 @@ pub fn router(service: Arc<Service>) -> Router {
 
 /// Everything that can be asked, and more, which is measured and limited in the same way.
 fn router_with(more: Router<Arc<Service>>, service: Arc<Service>) -> Router {
-    layered(more, service, |router| router, true)
+    layered(more, service, |router| router)
 }
 
 /// What a partition of a cluster is asked by nodes, which have measured it already.
 pub(crate) fn partition_router(service: Arc<Service>) -> Router {
     let more = Router::new()
         .route("/internal/outcomes/{app}", axum::routing::get(insight::outcomes))
-        .route(
-            "/internal/fit/{app}",
-            axum::routing::post(fits::answer).layer(axum::extract::DefaultBodyLimit::disable()),
-        )
+        .route("/internal/fit/{app}", axum::routing::post(fits::answer))
         .route("/internal/digest", axum::routing::get(operations::digest))
         .route("/internal/knows/{app}/{id}", axum::routing::get(decide::knows));
-    layered(more, service, |router| router, false)
+    let (routes, _) = described_routes().split_for_parts();
+    // The front has looked at the host, the body's size and the time, and adds headers to the answer.
+    let router = routes
+        .merge(more)
+        .merge(personalizer::routes())
+        .fallback(not_found)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(DefaultBodyLimit::disable())
+        .layer(CatchPanicLayer::custom(panicked));
+    router.with_state(service)
 }
 
 /// What a node of a cluster is asked: most of it is for partitions.
@@ -264,14 +270,13 @@ pub(crate) fn cluster_router(front: Arc<Front>, service: Arc<Service>) -> Router
     let dispatched = |router: Router<Arc<Service>>| {
         router.layer(middleware::from_fn_with_state(front, crate::cluster::front::dispatch))
     };
-    layered(Router::new(), service, dispatched, true)
+    layered(Router::new(), service, dispatched)
 }
 
 fn layered(
     more: Router<Arc<Service>>,
     service: Arc<Service>,
     wrap: impl FnOnce(Router<Arc<Service>>) -> Router<Arc<Service>>,
-    is_measured: bool,
 ) -> Router {
     let (routes, api) = described_routes().split_for_parts();
     let _ = service.openapi.set(described::finish(&api, &service.config));
@@ -294,18 +299,12 @@ fn layered(
         }
     };
     // The last is the outermost: what the others refuse is measured too.
-    let router = router
+    router
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn(personalizer::translate))
-        .layer(middleware::map_response(add_headers));
-    let router = match is_measured {
-        true => {
-            let measures = Arc::<Measures>::default();
-            router.layer(middleware::from_fn_with_state(measures, measure::measure))
-        }
-        false => router,
-    };
-    router.with_state(service)
+        .layer(middleware::map_response(add_headers))
+        .layer(middleware::from_fn_with_state(Arc::<Measures>::default(), measure::measure))
+        .with_state(service)
 }
 
 /// What a browser must not do with any answer: guess its kind, show it inside another page, tell

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use axum::Json;
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, Method, header};
+use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use serde::Serialize;
@@ -362,8 +362,8 @@ impl Front {
     }
 }
 
-fn json_header() -> Vec<(String, String)> {
-    vec![("content-type".to_owned(), "application/json".to_owned())]
+fn json_header() -> HeaderMap {
+    HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))])
 }
 
 fn plus(a: Option<f64>, b: Option<f64>) -> Option<f64> {

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use rand::TryRng;
@@ -34,8 +34,13 @@ pub use gather::{ClusterStatus, status_of};
 pub(super) use split::encoded;
 
 /// Headers that a partition needs.
-const PASSED_ON: [&str; 5] =
-    ["content-type", "authorization", "ocp-apim-subscription-key", "x-cohort-user", "accept"];
+const PASSED_ON: [HeaderName; 5] = [
+    header::CONTENT_TYPE,
+    header::AUTHORIZATION,
+    HeaderName::from_static("ocp-apim-subscription-key"),
+    HeaderName::from_static("x-cohort-user"),
+    header::ACCEPT,
+];
 /// What is kept of the time of a request for telling that nobody answered.
 const MARGIN: Duration = Duration::from_millis(200);
 
@@ -58,7 +63,7 @@ struct Asked {
     method: Method,
     /// Path and query.
     target: String,
-    headers: Vec<(String, String)>,
+    headers: HeaderMap,
     body: Bytes,
     until: Instant,
 }
@@ -107,9 +112,8 @@ pub async fn dispatch(State(front): State<Arc<Front>>, request: Request, next: N
     let until = Instant::now() + front.timeout.saturating_sub(MARGIN);
     let (method, headers) = (request.method().clone(), request.headers().clone());
     let target = target_of(request.uri());
-    let name =
-        |key: &str| names.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone());
-    let app = name("app").unwrap_or_default();
+    let app = names.iter().find(|(name, _)| name == "app");
+    let app = app.map(|(_, value)| value.clone()).unwrap_or_default();
     let of_key = match app.is_empty() && route.contains("/personalizer") {
         true => front.service.app_for(&headers).0,
         false => app.clone(),
@@ -125,30 +129,49 @@ pub async fn dispatch(State(front): State<Arc<Front>>, request: Request, next: N
     let (passed, body) = (passed_on(&headers), received.bytes.clone());
     let asked = Asked { app, method, target, headers: passed, body, until };
     match class {
-        Class::Own | Class::Health | Class::Cluster => unreachable!("answered above"),
+        Class::Decide => front.decide(asked).await,
+        Class::Reward => front.reward(asked).await,
+        // Boxed: what every request would take otherwise is as large as the largest of them.
+        _ => Box::pin(answer_rarely(front, class, asked, headers, &names)).await,
+    }
+}
+
+/// Answers what is asked less often than decisions and rewards.
+async fn answer_rarely(
+    front: Arc<Front>,
+    class: Class,
+    asked: Asked,
+    headers: HeaderMap,
+    names: &[(String, String)],
+) -> Response {
+    let name = |key: &str| {
+        let found = names.iter().find(|(name, _)| name == key);
+        found.map(|(_, value)| value.clone()).unwrap_or_default()
+    };
+    match class {
+        Class::Own | Class::Health | Class::Cluster | Class::Decide | Class::Reward => {
+            unreachable!("answered by `dispatch`")
+        }
         Class::Drain => front.drain(&asked, &headers).await,
         Class::Control => front.send(front.control(), &asked, false).await,
         Class::User => {
-            let user = name("user").unwrap_or_default();
-            front.send(front.partition_of(&asked.app, &user), &asked, true).await
+            front.send(front.partition_of(&asked.app, &name("user")), &asked, true).await
         }
         Class::First => front.of_first(&asked).await,
-        Class::Decide => front.decide(asked).await,
         Class::DecideBatch => front.decide_batch(asked).await,
-        Class::Decision => front.about(&name("decision").unwrap_or_default(), asked).await,
+        Class::Decision => front.about(&name("decision"), asked).await,
         Class::Activate => front.activate(asked).await,
-        Class::Reward => front.reward(asked).await,
         Class::Rewards => front.rewards(asked).await,
         Class::Slate => front.slate(asked).await,
         Class::SlateRewards => front.slate_rewards(asked).await,
-        Class::SlotEvents => front.slot_events(name("event").unwrap_or_default(), asked).await,
+        Class::SlotEvents => front.slot_events(name("event"), asked).await,
         Class::History => front.history(asked).await,
         Class::Apps => front.apps(asked).await,
         Class::App => front.app(asked).await,
         Class::Insight => front.insight(asked).await,
         Class::Live => front.live(asked),
         Class::Rank => front.rank(asked, headers).await,
-        Class::Event => front.event(name("event").unwrap_or_default(), asked).await,
+        Class::Event => front.event(name("event"), asked).await,
         Class::LoopControl => front.loop_control(asked).await,
         Class::Refused => {
             let sentence = "this is not done in a cluster; see docs/cluster.md";
@@ -161,9 +184,8 @@ fn target_of(uri: &Uri) -> String {
     uri.path_and_query().map_or("/", |target| target.as_str()).to_owned()
 }
 
-fn passed_on(headers: &HeaderMap) -> Vec<(String, String)> {
-    let value =
-        |name: &&str| Some(((*name).to_owned(), headers.get(*name)?.to_str().ok()?.to_owned()));
+fn passed_on(headers: &HeaderMap) -> HeaderMap {
+    let value = |name: &HeaderName| Some((name.clone(), headers.get(name)?.clone()));
     PASSED_ON.iter().filter_map(value).collect()
 }
 
@@ -189,12 +211,7 @@ fn answer_of(partition: u32, reply: Reply) -> Response {
             let mut response = Response::new(Body::from(body));
             *response.status_mut() =
                 StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            for (name, value) in headers {
-                let name = axum::http::HeaderName::try_from(name);
-                if let (Ok(name), Ok(value)) = (name, value.parse()) {
-                    response.headers_mut().insert(name, value);
-                }
-            }
+            *response.headers_mut() = headers;
             response
         }
         Reply::Lost => in_doubt(),
@@ -220,7 +237,7 @@ impl Front {
             partition,
             control: 0,
             patience_ms: 0,
-            method: asked.method.as_str().to_owned(),
+            method: asked.method.clone(),
             target: asked.target.clone(),
             headers: asked.headers.clone(),
             body,
@@ -232,13 +249,17 @@ impl Front {
         match self.service.admit_at_front(headers, app) {
             // The key may have been made at another node a moment ago.
             Err(refused) if refused.code() == "key_refused" => {
-                let left = until.saturating_duration_since(Instant::now());
-                self.node.hear_of_apps(left).await;
-                self.service.follows(self.node.control(), left.min(HEARS)).await;
+                Box::pin(self.hear_of_keys(until)).await;
                 self.service.admit_at_front(headers, app)
             }
             admitted => admitted,
         }
+    }
+
+    async fn hear_of_keys(&self, until: Instant) {
+        let left = until.saturating_duration_since(Instant::now());
+        self.node.hear_of_apps(left).await;
+        self.service.follows(self.node.control(), left.min(HEARS)).await;
     }
 
     /// Sends a request to a partition as it is.

@@ -57,7 +57,7 @@ impl Front {
 
     /// What came of several places in the Personalizer dialect: each is a decision `EVENT/SLOT`.
     pub(super) async fn slot_events(&self, event: String, asked: Asked) -> Response {
-        let headers = super::split::header_map(&asked.headers);
+        let headers = asked.headers.clone();
         let asked = match self.with_loop(asked, &headers).await {
             Ok(asked) => asked,
             Err(refused) => return refused,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use axum::body::Bytes;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, Method};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -172,24 +172,28 @@ impl Front {
         if let Some(user) = user {
             return Place::Partition(self.partition_of(&asked.app, user));
         }
-        let named = partition_in(id, self.partitions());
         if self.partitions() == 1 {
             return Place::Partition(0);
         }
+        // An id that looks like one of ours is one, unless somebody chose it so.
+        match partition_in(id, self.partitions()) {
+            Some(partition) => Place::Partition(partition),
+            None => Box::pin(self.look_for(asked, id)).await,
+        }
+    }
+
+    /// Asks everybody where a decision is.
+    async fn look_for(&self, asked: &Asked, id: &str) -> Place {
         let path = |id: &str| format!("/internal/knows/{}/{}", encoded(&asked.app), encoded(id));
         let look = |partition: u32| Call {
             partition,
             control: 0,
             patience_ms: 0,
-            method: "GET".to_owned(),
+            method: Method::GET,
             target: path(id),
-            headers: Vec::new(),
+            headers: HeaderMap::new(),
             body: Bytes::new(),
         };
-        // An id that looks like one of ours is one, unless somebody chose it so.
-        if let Some(partition) = named {
-            return Place::Partition(partition);
-        }
         let asking = (0..self.partitions()).map(|partition| async move {
             (partition, self.node.ask(look(partition), true, asked.until).await)
         });
@@ -304,7 +308,7 @@ impl Front {
     }
 
     pub(super) async fn event(&self, event: String, asked: Asked) -> Response {
-        let headers = header_map(&asked.headers);
+        let headers = asked.headers.clone();
         let asked = match self.with_loop(asked, &headers).await {
             Ok(asked) => asked,
             Err(refused) => return refused,
@@ -330,7 +334,7 @@ impl Front {
             // The control partition makes it, as a single service does.
             let make = Asked {
                 app: String::new(),
-                method: axum::http::Method::GET,
+                method: Method::GET,
                 target: "/personalizer/v1.0/configurations/service".to_owned(),
                 headers: asked.headers.clone(),
                 body: Bytes::new(),
@@ -345,13 +349,6 @@ impl Front {
         asked.target = format!("/apps/{}{}", encoded(&asked.app), asked.target);
         Ok(asked)
     }
-}
-
-pub(super) fn header_map(headers: &[(String, String)]) -> HeaderMap {
-    let parsed = headers.iter().filter_map(|(name, value)| {
-        Some((axum::http::HeaderName::try_from(name).ok()?, value.parse().ok()?))
-    });
-    parsed.collect()
 }
 
 /// A refusal as an answer, and as a part of one.

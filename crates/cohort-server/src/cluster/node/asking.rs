@@ -24,13 +24,15 @@ impl Node {
             call.patience_ms = left.as_millis() as u64;
             let here = self.owned(call.partition).filter(|_| self.is_heard());
             let reply = match here {
-                Some(owned) => owned.answer(call.clone()).await,
+                Some(owned) => owned.answer(&call).await,
                 None => {
                     let owner =
                         self.view().owner(call.partition, Instant::now()).map(|o| o.node.clone());
                     match owner.filter(|owner| *owner != self.name()) {
+                        // Boxed, as is what is rare below: most requests are answered here.
                         Some(owner) => {
-                            self.ask_owner(&owner, &call, left.min(self.patience())).await
+                            let patience = left.min(self.patience());
+                            Box::pin(self.ask_owner(&owner, &call, patience)).await
                         }
                         None => Reply::NotMine,
                     }
@@ -45,7 +47,7 @@ impl Node {
                     if !is_sure && is_not_known(body) =>
                 {
                     is_sure = true;
-                    self.hear_of_apps(left).await;
+                    Box::pin(self.hear_of_apps(left)).await;
                     if self.control() <= call.control {
                         return reply;
                     }

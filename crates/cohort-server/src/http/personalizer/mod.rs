@@ -147,7 +147,17 @@ async fn add_request_id(response: Response) -> Response {
 /// Refusals of layers that know no dialect, as clients of this one expect them.
 pub(super) async fn translate(request: Request, next: Next) -> Response {
     let is_ours = speaks(request.uri().path());
-    let mut response = next.run(request).await;
+    let response = next.run(request).await;
+    translated(is_ours, response)
+}
+
+/// The same for what was asked at an address.
+pub(crate) fn in_dialect(target: &str, response: Response) -> Response {
+    let path = target.split('?').next().unwrap_or_default();
+    translated(speaks(path), response)
+}
+
+fn translated(is_ours: bool, mut response: Response) -> Response {
     match response.extensions_mut().remove::<ApiError>() {
         Some(why) if is_ours => {
             with_request_id(DialectError::from_api(why, "BadRequest").into_response())
