@@ -15,6 +15,8 @@ pub struct Servers {
     ports: Vec<[u16; 3]>,
     running: Vec<Option<Running>>,
     always: bool,
+    /// More of each server's configuration, and how clients connect because of that.
+    more: (String, NatsOptions),
 }
 
 /// A server, and who kills it when this process ends in whatever way: a shell that reads from us until then.
@@ -58,10 +60,15 @@ impl Servers {
 
     /// The same, that sync on every write or not.
     pub fn start_with(count: usize, always: bool) -> Self {
+        Self::start_more(count, always, String::new(), NatsOptions::default())
+    }
+
+    /// The same with more in their configuration, and what clients need for that.
+    pub fn start_more(count: usize, always: bool, more: String, options: NatsOptions) -> Self {
         let ports = (0..count).map(|_| [free_port(), free_port(), free_port()]).collect();
         let folder = tempfile::tempdir().unwrap();
         let running = (0..count).map(|_| None).collect();
-        let mut servers = Self { folder, ports, running, always };
+        let mut servers = Self { folder, ports, running, always, more: (more, options) };
         (0..count).for_each(|server| servers.start_again(server));
         servers.wait_until_ready();
         servers
@@ -89,6 +96,7 @@ impl Servers {
                 routes.join(", ")
             );
         }
+        config += &self.more.0;
         let file = self.folder.path().join(format!("s{server}.conf"));
         std::fs::write(&file, config).unwrap();
         let log = self.folder.path().join(format!("s{server}.log"));
@@ -146,7 +154,7 @@ impl Servers {
     }
 
     pub fn options(&self) -> NatsOptions {
-        NatsOptions { servers: self.url(), prefix: "cohort".to_owned(), ..NatsOptions::default() }
+        NatsOptions { servers: self.url(), prefix: "cohort".to_owned(), ..self.more.1.clone() }
     }
 
     pub fn connect(&self) -> Nats {
