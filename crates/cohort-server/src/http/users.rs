@@ -74,7 +74,8 @@ pub async fn export(
     let learned = maker::user(&service.engine, &app, &user, &labels).await?;
     let is_known = learned.is_some();
     let (journals, whose) = (service.journals.clone(), user.clone());
-    let app = rows::App { name: app, settings: view.settings, learning: view.learning };
+    let (settings, learning, scratch) = (view.settings, view.learning, service.scratch());
+    let app = rows::App { name: app, settings, learning, scratch };
     let (to, mut received) = service.chunks();
     tokio::task::spawn_blocking(move || {
         let _permit = permit;
