@@ -339,6 +339,23 @@ impl Request {
         matches!(self, Self::RegisterPart { registers: true, .. })
     }
 
+    /// The app whose catalogue it chooses from, if it does.
+    pub fn picks_in(&self) -> Option<&str> {
+        let picks = |offer: &Offer| offer.pick.is_some();
+        match self {
+            Self::Decide { app, offer, .. } => picks(offer).then_some(app),
+            Self::DecidePart { app, offer, .. } => picks(offer).then_some(app),
+            Self::Slate { app, slots, .. } => {
+                slots.iter().any(|slot| picks(&slot.offer)).then_some(app)
+            }
+            Self::SlatePart { app, filling, .. } => {
+                filling.slots.iter().any(|slot| picks(&slot.offer)).then_some(app)
+            }
+            _ => None,
+        }
+        .map(String::as_str)
+    }
+
     /// Whether it is written down, though it adds little.
     pub fn writes(&self) -> bool {
         matches!(
