@@ -80,6 +80,17 @@ fn act(state: &mut State, step: &Step) {
     }
 }
 
+/// Whether the index has every item as it is encoded now.
+fn is_up_to_date(state: &mut State) -> bool {
+    let app = shop(state);
+    let all = app.select(None, std::iter::empty());
+    all.iter().all(|slot| {
+        let row = app.row_at(slot, &Offer::default()).unwrap();
+        let found = app.indexed_at(slot).unwrap();
+        row.iter().zip(found).all(|(now, found)| f64::from(*now as f32) == found)
+    })
+}
+
 /// What is found by filters, and the items that a user may like best.
 fn found(state: &mut State) -> Vec<Vec<String>> {
     let app = shop(state);
@@ -143,6 +154,7 @@ proptest! {
             prop_assert!(parts < 100, "it is never there");
         }
         prop_assert_eq!(found(&mut in_parts), found(&mut at_once));
+        prop_assert!(is_up_to_date(&mut in_parts) && is_up_to_date(&mut at_once));
         // Nothing of it is in the state.
         prop_assert_eq!(in_parts.digest().unwrap(), at_once.digest().unwrap());
     }

@@ -16,7 +16,7 @@ use super::slate::Filling;
 use crate::event::{Decided, Event, Key, Ranking};
 use crate::learning::{Apprenticeship, Learning};
 use crate::settings::AppSettings;
-use crate::state::{App, Counts, Described, Items, Status};
+use crate::state::{App, Counts, Described, Items, Model, Status};
 use crate::trial::Trial;
 
 /// A change of an app's settings and of its control group; all of it is done, or nothing.
@@ -193,7 +193,7 @@ pub enum Request {
         /// The app.
         app: String,
         /// What that was.
-        model: Option<Vec<u8>>,
+        model: Option<Model>,
     },
     /// Forget all that is known of a user.
     ForgetUser {

@@ -76,9 +76,9 @@ impl Catalogue {
         self.version
     }
 
-    /// The index is made anew when it is next needed.
-    pub(super) fn forget_index(&mut self) {
-        self.index = None;
+    /// Gives an index away, to be freed elsewhere: it is made anew when it is next needed.
+    pub(super) fn give_index(&mut self, to: &mut Self) {
+        to.index = self.index.take();
     }
 
     /// Attributes of items.
@@ -180,6 +180,14 @@ impl App {
     pub fn row_at(&self, slot: u32, around: &Offer) -> Option<Vec<f64>> {
         let encoder = self.encoder.as_ref();
         index::row_of(self.item_at(slot), &self.items, &self.described, encoder, around)
+    }
+
+    /// The same as the index has it, without a context.
+    pub fn indexed_at(&self, slot: u32) -> Option<Vec<f64>> {
+        let index = self.catalogue.index.as_ref()?;
+        let mut row = vec![0.0; self.settings.dim];
+        index.matrix.copy(slot as usize, &mut row);
+        Some(row)
     }
 
     /// Whether vectors of items depend on the context.
