@@ -73,7 +73,7 @@ pub struct Encoder {
     names_of_pairs: Vec<u64>,
     repeats_pairs: bool,
     pub(crate) coordinates: Coordinates,
-    /// How often moments were learned.
+    /// How often moments of what items have were learned.
     pub(crate) generation: u64,
     /// The features of the offer that was looked at last, as [`number_of`] has them.
     pub(crate) numbers: Vec<u32>,
@@ -148,7 +148,8 @@ impl Encoder {
         self.dim
     }
 
-    /// How often numbers were measured anew: as long as it stays, an item that was seen has the same vector.
+    /// How often numbers of items were measured anew: as long as it stays, an item that was seen has the same vector, apart
+    /// from what a context or a user adds to it.
     pub fn generation(&self) -> u64 {
         self.generation
     }

@@ -3,7 +3,7 @@
 use hashbrown::HashMap;
 
 use crate::encoder::{Encoder, Offer, TooManyPairs, name_of, number_of};
-use crate::features::{Atom, Features, Kind, crossed, member};
+use crate::features::{Atom, Features, Kind, Side, crossed, member};
 use crate::moments::Moments;
 
 /// A feature that was seen for the first time.
@@ -186,7 +186,14 @@ impl Encoder {
                 _ => self.coordinates.add(*hash, name, *kind, *crossed),
             };
         }
-        self.generation += u64::from(!seen.moments.is_empty());
+        // What contexts and users are measured by is in no item's own vector.
+        let named = self.coordinates.named();
+        let is_of_items = |number: u32| {
+            let named = named.get(number as usize);
+            named.is_some_and(|named| named.name.starts_with(Side::Item.name()))
+        };
+        let items_change = seen.moments.iter().any(|(number, _)| is_of_items(*number));
+        self.generation += u64::from(items_change);
         for (number, moments) in &seen.moments {
             self.coordinates.measure(*number as usize, moments);
         }

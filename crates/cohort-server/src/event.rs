@@ -107,7 +107,8 @@ pub enum What {
         /// Its decision.
         decision: String,
     },
-    /// All that was known of a user was forgotten: it had not come for long, or should be.
+    /// All that was known of a user was forgotten, because that was asked for; or there was nothing in the state any more,
+    /// and what the log has of it is not told from then on.
     UserForgotten(String),
     /// A user that did not come for long was let go; what it taught of users in general stays.
     UserRetired(String),

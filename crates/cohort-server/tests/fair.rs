@@ -4,17 +4,19 @@
 //! | --- | --- |
 //! | `others_are_served_while_many_items_…` | items to register: all or none |
 //! | `others_are_served_while_a_slate_…` | places of a slate: all or none |
+//! | `others_are_served_while_a_catalogue_…` | the best of all items, for which an index must be made first |
 #![allow(missing_docs)]
 
 mod common;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use cohort_features::Given;
+use cohort_features::{EncoderSettings, Features, Given, Side};
 use cohort_server::clock::SystemClock;
 use cohort_server::engine::items::ListedItem;
-use cohort_server::engine::request::{AppView, ForUser, Offer, Slot};
+use cohort_server::engine::request::{AppView, ForUser, Offer, Pick, Slot};
 use cohort_server::engine::runtime::{Durability, Handle, Options, Runtime};
 use cohort_server::engine::{Answer, Engine, Limits, Refusal, Request};
 use cohort_server::journal::memory::{MemoryDisk, MemoryJournal};
@@ -163,5 +165,41 @@ fn others_are_served_while_a_slate_is_filled_all_of_it_or_nothing() {
         let given_up = tokio::time::timeout(Duration::ZERO, handle.ask(slate("c", 64, 1000)));
         assert!(given_up.await.is_err());
         assert_eq!(view(handle).await.counts.decisions, 128);
+    });
+}
+
+/// The best of all items, which are to be made findable before: first of all, and again when their numbers are measured anew.
+#[test]
+fn others_are_served_while_a_catalogue_is_made_findable() {
+    const COUNT: usize = 20_000;
+    let described = |at: usize| {
+        let text =
+            format!(r#"{{"price": {}, "kind": "k{}", "size": {}}}"#, at % 97, at % 7, at % 31);
+        let features = Given::Json(Features::parse(Side::Item, &text).unwrap());
+        ListedItem { id: format!("i{at}"), features, attributes: None }
+    };
+    let best = || {
+        let offer = Offer { pick: Some(Arc::new(Pick::default())), ..Offer::default() };
+        let users = vec![ForUser { user: "ann".to_owned(), decision: None, shown: true }];
+        Request::Decide { app: "json".to_owned(), offer, users, explain: false }
+    };
+    serve(async |handle: &Handle| {
+        let features = Some(EncoderSettings::default());
+        let settings = AppSettings { features, ..AppSettings::new(DIM) };
+        handle.ask(create("json", settings)).await.map(drop).unwrap();
+        let items = (0..COUNT).map(described).collect();
+        let put = Request::RegisterItems { app: "json".to_owned(), items };
+        handle.ask(put).await.map(drop).unwrap();
+        let (between, answer) = beside(handle, best()).await;
+        assert!(matches!(answer, Ok(Answer::Decided(made)) if made.len() == 1));
+        assert!(between >= 5, "{between} of 10 were served before");
+        // As many numbers again as were seen: all vectors are others.
+        let items = (0..COUNT).map(described).collect();
+        let put = Request::RegisterItems { app: "json".to_owned(), items };
+        handle.ask(put).await.map(drop).unwrap();
+        let (between, answer) = beside(handle, best()).await;
+        assert!(answer.is_ok() && between >= 3, "{between} of 10 were served before");
+        let (between, answer) = beside(handle, best()).await;
+        assert!(answer.is_ok() && between <= 2, "it was there already: {between}");
     });
 }

@@ -4,13 +4,14 @@
 
 mod common;
 
+use cohort_features::{EncoderSettings, Features, Side};
 use cohort_server::engine::request::{ForUser, RewardOutcome};
 use cohort_server::engine::{Answer, Request};
 use cohort_server::journal::memory::{MemoryDisk, MemoryJournal};
 use cohort_server::learning::{Aggregation, Learning, Mode};
 use cohort_server::settings::AppSettings;
 use cohort_server::snapshot::disk::MemoryFolder;
-use cohort_server::state::{App, Status};
+use cohort_server::state::{App, Model, Status};
 use cohort_server::trial::Trial;
 use common::{Simulation, create, decide, reward};
 
@@ -299,8 +300,10 @@ fn models_go_from_app_to_app_and_away() {
     let mut model = Vec::new();
     let shop = service.engine.state_mut().app_mut("shop").unwrap();
     shop.freeze_model("shop").unwrap().write(&mut model).unwrap();
-    let replace =
-        |app: &str, model: Option<Vec<u8>>| Request::ReplaceModel { app: app.to_owned(), model };
+    let replace = |app: &str, model: Option<Vec<u8>>| {
+        let model = model.map(Model::read);
+        Request::ReplaceModel { app: app.to_owned(), model }
+    };
     service.ask(61, replace("other", Some(model.clone()))).map(drop).unwrap();
     assert!(learned(&mut service, "other") == learned(&mut service, "shop"));
     let users = service.engine.state().app("other").unwrap().users();
@@ -321,5 +324,49 @@ fn models_go_from_app_to_app_and_away() {
         bytes
     });
     assert!(Some(learned(&mut service, "shop")) == fresh);
+    assert_kept(&mut service, &disk, &folder);
+}
+
+/// Whoever takes a model over keeps its own items: none of another app's are sent along and read for nothing.
+#[test]
+fn a_model_has_nothing_of_the_catalogue_and_leaves_that_of_who_takes_it() {
+    let (disk, folder) = (MemoryDisk::default(), MemoryFolder::default());
+    let mut service = start(&disk, &folder);
+    let items = |name: &str| -> Vec<(String, Features)> {
+        let features =
+            |n: u32| Features::parse(Side::Item, &format!(r#"{{"price": {n}}}"#)).unwrap();
+        (0..50).map(|n| (format!("{name}-{n}"), features(n))).collect()
+    };
+    for app in ["shop", "other"] {
+        let settings =
+            AppSettings { features: Some(EncoderSettings::default()), ..AppSettings::new(3) };
+        service.ask(0, create(app, settings)).map(drop).unwrap();
+        let items = items(&format!("item-of-{app}"));
+        service.ask(1, Request::DescribeItems { app: app.to_owned(), items }).map(drop).unwrap();
+    }
+    // What is chosen from is made of what numbers were measured by before.
+    let select = |service: &mut Service, app: &str| {
+        let app = service.engine.state_mut().app_mut(app).unwrap();
+        app.select(None, std::iter::empty()).count
+    };
+    assert_eq!(select(&mut service, "other"), 50);
+    for (turn, user) in (0..).zip(["ann", "bob", "ann", "cat"]) {
+        let waits = decide("other", user, Some(&format!("waits{turn}")), 3, turn);
+        service.ask(1, waits).map(drop).unwrap();
+    }
+    let mut model = Vec::new();
+    let shop = service.engine.state_mut().app_mut("shop").unwrap();
+    shop.freeze_model("shop").unwrap().write(&mut model).unwrap();
+    assert!(!model.windows(7).any(|some| some == b"item-of"));
+    let model = Some(Model::read(model));
+    service.ask(2, Request::ReplaceModel { app: "other".to_owned(), model }).map(drop).unwrap();
+    let other = service.engine.state_mut().app_mut("other").unwrap();
+    assert!(other.described().contains_key("item-of-other-7"));
+    assert!(!other.prepare_index(7), "it is made afresh");
+    // Whoever waits is known, each as if it came with the last of its decisions.
+    let seen = other.seen().iter().map(|(user, _)| other.users().name(user));
+    assert_eq!(seen.collect::<Vec<_>>(), ["bob", "ann", "cat"]);
+    assert_eq!(other.users().iter().collect::<Vec<_>>(), ["ann", "bob", "cat"]);
+    assert_eq!(select(&mut service, "other"), 50);
     assert_kept(&mut service, &disk, &folder);
 }

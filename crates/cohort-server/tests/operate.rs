@@ -236,8 +236,11 @@ fn users_end_the_longest_unseen_first_and_whoever_is_asked_to_be_forgotten() {
     let late = json!({"decision_id": "open", "reward": 1.0});
     let (status, said) = service.send("POST", "/v1/apps/shop/reward", &late);
     assert_eq!((status, &said["error"]["code"]), (404, &json!("decision_unknown")));
-    let (status, said) = service.send("DELETE", "/v1/apps/shop/users/u0", &Value::Null);
-    assert_eq!((status, &said["error"]["code"]), (404, &json!("user_unknown")));
+    // Once more, and of one that never came: nothing is known of them, which is all that was asked for.
+    for user in ["u0", "nobody"] {
+        let path = format!("/v1/apps/shop/users/{user}");
+        assert_eq!(service.send("DELETE", &path, &Value::Null).0, 204);
+    }
     let insight = service.get("/v1/apps/shop/insight");
     assert!(!insight.to_string().contains("\"u0\""), "{insight}");
 
@@ -250,12 +253,21 @@ fn users_end_the_longest_unseen_first_and_whoever_is_asked_to_be_forgotten() {
         service.download(&format!("/v1/apps/shop/log.{ending}"), &file);
         std::fs::read(file).unwrap()
     };
-    let of_u0 = || {
-        let log = String::from_utf8(log("csv")).unwrap();
-        log.lines().filter(|line| line.contains(",u0,")).count()
+    let of = |user: &str| {
+        let (log, cell) = (String::from_utf8(log("csv")).unwrap(), format!(",{user},"));
+        log.lines().filter(|line| line.contains(&cell)).count()
     };
+    let of_u0 = || of("u0");
     assert_eq!(of_u0(), 0);
     assert!(!log("parquet").windows(2).any(|some| some == b"u0"));
+
+    // Whoever was retired goes on being in the log until that is asked for, too.
+    assert!(!is_known("u2") && of("u2") == 1);
+    assert_eq!(service.send("DELETE", "/v1/apps/shop/users/u2", &Value::Null).0, 204);
+    assert!(of("u2") == 0 && of("u3") == 1);
+    assert!(!log("parquet").windows(2).any(|some| some == b"u2"));
+    let (status, said) = service.send("GET", "/v1/apps/shop/users/u2/export", &Value::Null);
+    assert_eq!((status, &said["error"]["code"]), (404, &json!("user_unknown")), "{said}");
     visit(&service, "shop", 0..1, "reborn");
     let export = service.get("/v1/apps/shop/users/u0/export");
     assert_eq!((export["decisions"].as_array().unwrap().len(), of_u0()), (1, 1), "{export}");

@@ -126,3 +126,31 @@ fn where_memory_is_scarce_the_longest_unseen_of_all_apps_go() {
     service.ask(70, Request::MemoryLow { most: 1000 });
     assert_eq!(service.seen().1.len(), 3, "nobody is left who could go");
 }
+
+/// Whoever went before is forgotten in the log by an event that changes nothing else: replayed, the state is the same.
+#[test]
+fn whoever_went_before_can_be_forgotten_and_the_journal_says_so() {
+    let mut service = Service::new(2, 0);
+    for (at_ms, user) in [(0, "ann"), (10, "bob"), (20, "cat")] {
+        service.visit(at_ms, user);
+    }
+    assert_eq!(service.seen().1, [retired("ann")]);
+    for user in ["ann", "nobody"] {
+        let (app, user) = ("shop".to_owned(), user.to_owned());
+        service.ask(20, Request::ForgetUser { app, user });
+        assert!(service.engine.has_erased(), "it is still on disk");
+    }
+    let forgotten = ["ann", "nobody"].map(|user| What::UserForgotten(user.to_owned()));
+    assert_eq!(service.seen().1[1..], forgotten);
+    assert_eq!(service.seen().0, ["bob", "cat"]);
+
+    let mut journal = MemoryJournal::open(&MemoryDisk::default()).unwrap();
+    journal.append(&service.group).unwrap();
+    let mut replayed = State::default();
+    let read = journal.read(1, &mut |_, bytes| {
+        replayed.apply(Event::decode(bytes).unwrap()).unwrap();
+        Ok(())
+    });
+    read.unwrap();
+    assert_eq!(replayed.digest().unwrap(), service.engine.state_mut().digest().unwrap());
+}

@@ -9,6 +9,7 @@
 //! cargo run --release -p cohort-server --example load refits R N  refits alone, at R/4 decides/s, N users
 //! cargo run --release -p cohort-server --example load users N     memory and restart, N users
 //! cargo run --release -p cohort-server --example load pauses N    how long the engine stands still, N users
+//! cargo run --release -p cohort-server --example load pauses catalogue    the same of what is done with 100,000 items
 //! cargo run --release -p cohort-server --example load hostile R   R decides/s of one app among bad clients;
 //!                       behind R, which batches another app sends: wide, long, many; else such as mean much work
 //! cargo run --release -p cohort-server --example load soak M R    M minutes at R decides/s, everything active;
@@ -45,6 +46,7 @@ mod figures;
 mod hostile;
 mod json;
 mod pauses;
+mod pauses_catalogue;
 mod refits;
 mod soak;
 mod users;
@@ -74,6 +76,7 @@ fn main() {
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["serve", folder, kind] => serve(folder, kind),
         ["users", users] => users::measure(users.parse().expect("a number of users")),
+        ["pauses", "catalogue"] => pauses_catalogue::measure(),
         ["pauses", users] => pauses::measure(users.parse().expect("a number of users")),
         ["refits", saturation, users] => {
             let saturation = saturation.parse().expect("decides a second");

@@ -16,7 +16,7 @@ use rand::RngExt;
 use rayon::prelude::*;
 
 use super::decide::{Ranked, Terms};
-use super::request::{Answer, ForUser, Made, Offer, Pick};
+use super::request::{Answer, ForUser, Made, Offer, Pick, Request};
 use super::{Engine, Refusal};
 use crate::auth::hex;
 use crate::event::{Decided, Ranking};
@@ -48,7 +48,24 @@ struct Among<'a> {
     batch: usize,
 }
 
+/// Numbers of items that are put into an index at a time: some milliseconds.
+const NUMBERS_AT_ONCE: usize = 1 << 15;
+/// Items that are put into it at a time, at most.
+const ITEMS_AT_ONCE: usize = 1 << 10;
+
 impl Engine {
+    /// Makes a part of the index that a request chooses from, if it is not there. Says whether the request has to wait for
+    /// another part.
+    pub fn prepares(&mut self, request: &Request) -> bool {
+        let Some(app) = request.picks_in() else { return false };
+        if self.troubles.quarantine(app).is_some() {
+            return false;
+        }
+        let Some(known) = self.state.app_mut(app) else { return false };
+        let most = (NUMBERS_AT_ONCE / known.settings().dim).clamp(1, ITEMS_AT_ONCE);
+        !known.prepare_index(most)
+    }
+
     pub(super) fn decide_from_catalogue(
         &mut self,
         now_ms: u64,

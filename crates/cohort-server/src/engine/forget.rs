@@ -23,6 +23,9 @@ impl Engine {
         std::mem::take(&mut self.has_erased)
     }
 
+    /// Forgets whoever is asked to be. Of a user that is not known any more, be it retired, gone with a model or forgotten
+    /// before, the log may still have decisions, and the state keeps no names to tell that from one that never came: the
+    /// event is written for any name, and nothing that was decided for it before is told after it.
     pub(super) fn forget_user(
         &mut self,
         at_ms: u64,
@@ -30,7 +33,10 @@ impl Engine {
         user: String,
         group: &mut Group,
     ) -> Result<(), Refusal> {
-        self.let_user_go(at_ms, app, user, What::UserForgotten, group)
+        match self.app(app)?.users().find(&user) {
+            Some(_) => self.let_user_go(at_ms, app, user, What::UserForgotten, group),
+            None => self.record(group, app, at_ms, What::UserForgotten(user)),
+        }
     }
 
     fn let_user_go(

@@ -201,7 +201,7 @@ impl Request {
                 decisions.iter().map(|past| past.user.len() + 192 + past.offer.bytes()).sum()
             }
             Self::Reward { rewards, .. } => rewards.iter().map(|(id, _)| id.len() + 32).sum(),
-            Self::ReplaceModel { model, .. } => model.as_ref().map_or(0, Vec::len),
+            Self::ReplaceModel { model, .. } => model.as_ref().map_or(0, |model| model.len()),
             Self::DescribeItems { items, .. } => {
                 items.iter().map(|(id, one)| id.len() + 48 + one.bytes()).sum()
             }

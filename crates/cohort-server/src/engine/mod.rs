@@ -263,9 +263,6 @@ impl Engine {
             Request::ReplaceModel { app, model } => self.replace_model(now_ms, &app, model, group),
             Request::ForgetUser { app, user } => {
                 let at_ms = self.advance(now_ms, &app, group)?;
-                if self.app(&app)?.users().find(&user).is_none() {
-                    return Err(Refusal::UserUnknown { user });
-                }
                 self.forget_user(at_ms, &app, user, group)?;
                 Ok(Answer::Done)
             }

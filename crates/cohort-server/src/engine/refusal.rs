@@ -191,12 +191,6 @@ pub enum Refusal {
         /// What is wrong with it.
         why: String,
     },
-    /// No user of that id.
-    #[error("nothing was ever decided for user `{user}`, or it was forgotten")]
-    UserUnknown {
-        /// The id.
-        user: String,
-    },
     /// The policy keeps what it knows of users for ever.
     #[error(
         "the policy `{policy}` cannot forget a user; `cohort` can: delete the app, or change over to \
@@ -294,7 +288,6 @@ impl Refusal {
             Self::TooMuchWork { .. } | Self::TooMuchExcluded { .. } => "too_much_work",
             Self::TooLarge { code, .. } => code,
             Self::BadModel { .. } => "bad_model",
-            Self::UserUnknown { .. } => "user_unknown",
             Self::CannotForget { .. } => "cannot_forget",
             Self::TooManyUsers { .. } => "too_many_users",
             Self::Scarce { code, .. } => code,
@@ -311,7 +304,6 @@ impl Refusal {
     pub fn status(&self) -> u16 {
         match self {
             Self::AppUnknown { .. } | Self::KeyUnknown { .. } | Self::DecisionUnknown { .. } => 404,
-            Self::UserUnknown { .. } => 404,
             Self::AppDeleted { .. } | Self::Late { .. } => 410,
             Self::AppExists { .. } | Self::DecisionReused { .. } | Self::NotShown { .. } => 409,
             Self::Settings(_)

@@ -16,7 +16,7 @@ use super::slate::Filling;
 use crate::event::{Decided, Event, Key, Ranking};
 use crate::learning::{Apprenticeship, Learning};
 use crate::settings::AppSettings;
-use crate::state::{App, Counts, Described, Items, Status};
+use crate::state::{App, Counts, Described, Items, Model, Status};
 use crate::trial::Trial;
 
 /// A change of an app's settings and of its control group; all of it is done, or nothing.
@@ -193,7 +193,7 @@ pub enum Request {
         /// The app.
         app: String,
         /// What that was.
-        model: Option<Vec<u8>>,
+        model: Option<Model>,
     },
     /// Forget all that is known of a user.
     ForgetUser {
@@ -337,6 +337,23 @@ impl Request {
     /// Whether it ends what was begun, and is done even where requests wait that came before, or nobody waits for it.
     pub fn goes_on(&self) -> bool {
         matches!(self, Self::RegisterPart { registers: true, .. })
+    }
+
+    /// The app whose catalogue it chooses from, if it does.
+    pub fn picks_in(&self) -> Option<&str> {
+        let picks = |offer: &Offer| offer.pick.is_some();
+        match self {
+            Self::Decide { app, offer, .. } => picks(offer).then_some(app),
+            Self::DecidePart { app, offer, .. } => picks(offer).then_some(app),
+            Self::Slate { app, slots, .. } => {
+                slots.iter().any(|slot| picks(&slot.offer)).then_some(app)
+            }
+            Self::SlatePart { app, filling, .. } => {
+                filling.slots.iter().any(|slot| picks(&slot.offer)).then_some(app)
+            }
+            _ => None,
+        }
+        .map(String::as_str)
     }
 
     /// Whether it is written down, though it adds little.

@@ -8,7 +8,7 @@ use crate::event::What;
 use crate::journal::Group;
 use crate::learning::{Aggregation, MOST_GATHERED, Mode};
 use crate::settings::is_reward;
-use crate::state::{App, Status};
+use crate::state::{Model, Status};
 
 impl Engine {
     pub(super) fn activate(
@@ -72,15 +72,24 @@ impl Engine {
         &mut self,
         now_ms: u64,
         app: &str,
-        model: Option<Vec<u8>>,
+        model: Option<Model>,
         group: &mut Group,
     ) -> Result<Answer, Refusal> {
         let at_ms = self.catch_up(now_ms, app, group)?;
-        if let Some(model) = &model {
-            App::of_model(model, self.app(app)?.settings())
-                .map_err(|why| Refusal::BadModel { why })?;
+        let mut bytes = None;
+        if let Some(model) = model {
+            let known = self.app_mut(app)?;
+            let (model, read) =
+                model.that_fits(known.settings()).map_err(|why| Refusal::BadModel { why })?;
+            known.expect_model(read);
+            bytes = Some(model);
         }
-        self.record(group, app, at_ms, What::ModelReplaced(model))?;
+        let done = self.record(group, app, at_ms, What::ModelReplaced(bytes));
+        if let Some(replaced) = self.app_mut(app)?.take_replaced() {
+            // Where no thread can be had it is done here.
+            drop(std::thread::Builder::new().spawn(move || drop(replaced)));
+        }
+        done?;
         // What a refit finds that is under way is about what was known before.
         self.refits.under_way.remove(app);
         self.recent.remove(app);

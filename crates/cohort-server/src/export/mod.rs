@@ -3,10 +3,12 @@
 //! | file | question it answers |
 //! | --- | --- |
 //! | [`rows`] | what does the journal say of each decision? |
+//! | `aside` | where are decisions until that is known? |
 //! | [`csv`], [`parquet`] | how does that become a file? |
 //!
 //! The journal is read beside the threads that write it, from the beginning, group by group, and the
-//! table is sent as it is made: neither the log nor the table is ever in memory as a whole. What is
+//! table is sent as it is made: neither the log nor the table is ever in memory as a whole, and neither are decisions that wait:
+//! many of them, with the features of all candidates, lie in a file meanwhile. What is
 //! on disk when the reading begins is what is told, but for what retention removes before its turn comes: of decisions
 //! that waited then nothing is told, and the download does not end as one that is complete. Nothing is told either of what was
 //! decided for a user before that user was forgotten.
@@ -26,12 +28,14 @@
 //!
 //! `cohort evaluate` reads these columns. Lists are JSON in CSV and lists in Parquet.
 
+mod aside;
 pub mod csv;
 pub mod parquet;
 pub mod rows;
 
 use std::io::{self, Write};
 
+pub use aside::Scratch;
 use rows::{App, ExportRow};
 
 use crate::journal::{EventReader, JournalError};

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::io;
 
 use super::Table;
+use super::aside::{Aside, Kept, Scratch};
 use crate::bytes::Malformed;
 use crate::event::{CatalogueDecision, Decided, Event, What, forgotten_in, peek};
 use crate::journal::{EventReader, JournalError};
@@ -54,6 +55,8 @@ pub struct App {
     pub settings: AppSettings,
     /// How it learns, likewise.
     pub learning: Learning,
+    /// Where decisions that wait are put when they are many.
+    pub scratch: Scratch,
 }
 
 /// Decisions that wait, and when they no longer do.
@@ -65,10 +68,20 @@ struct Waiting<'a> {
     forgotten: HashMap<String, u64>,
     /// Whether the features of all candidates are told.
     keeps_features: bool,
-    by_id: HashMap<String, (ExportRow, u64)>,
+    by_id: HashMap<String, Waits>,
+    aside: Aside,
     due: BTreeSet<(u64, String)>,
     /// Rewards that become one when the window ends.
     gathered: HashMap<String, Vec<f64>>,
+}
+
+/// One of these decisions.
+struct Waits {
+    user: Box<str>,
+    decided_ms: u64,
+    due_ms: u64,
+    status: &'static str,
+    row: Kept,
 }
 
 /// Whether anybody still waits for what is read.
@@ -147,7 +160,8 @@ fn fold_one(
     })?;
     let keeps_features = table.wants_features();
     let (by_id, due, gathered) = Default::default();
-    let mut waiting = Waiting { app, only, forgotten, keeps_features, by_id, due, gathered };
+    let aside = Aside::new(app.scratch.clone());
+    let mut waiting = Waiting { app, only, forgotten, keeps_features, by_id, aside, due, gathered };
     let (mut next, mut missed) = (None, 0);
     let left_out = journal.read(&mut |number, bytes| {
         go_on(number)?;
@@ -168,10 +182,14 @@ fn fold_one(
         // The end was removed as well.
         waiting.lose_sight();
     }
-    let mut open: Vec<ExportRow> = waiting.by_id.into_values().map(|(row, _)| row).collect();
-    open.sort_by(|a, b| (a.decided_ms, &a.made.id).cmp(&(b.decided_ms, &b.made.id)));
-    for row in open {
-        table.add(row)?;
+    let mut open: Vec<(u64, String)> =
+        waiting.by_id.iter().map(|(id, waits)| (waits.decided_ms, id.clone())).collect();
+    open.sort_unstable();
+    for (at, (_, id)) in (0..).zip(open) {
+        go_on(at)?;
+        if let Some(row) = waiting.remove(&id)? {
+            table.add(row)?;
+        }
     }
     Ok(left_out)
 }
@@ -200,26 +218,27 @@ impl Waiting<'_> {
             What::Created(settings) | What::Changed(settings) => self.app.settings = settings,
             What::Decided(made) => {
                 let decision = TrialDecision { made, control: false, candidates: Box::default() };
-                self.decided((number, at_ms), decision, None);
+                self.decided((number, at_ms), decision, None)?;
             }
-            What::DecidedInTrial(decision) => self.decided((number, at_ms), decision, None),
+            What::DecidedInTrial(decision) => self.decided((number, at_ms), decision, None)?,
             What::DecidedFromCatalogue(CatalogueDecision { decision, version, among }) => {
-                self.decided((number, at_ms), decision, Some((version, among)));
+                self.decided((number, at_ms), decision, Some((version, among)))?;
             }
             What::DecidedElsewhere(past) => {
                 // Of no catalogue of this service. Among none: it is not known among how many.
                 let among = past.among.unwrap_or(0);
                 let made = past.made;
                 let decision = TrialDecision { made, control: false, candidates: Box::default() };
-                self.decided((number, at_ms), decision, Some((0, among)));
+                self.decided((number, at_ms), decision, Some((0, among)))?;
             }
             What::Activated(id) => {
-                let due_ms = self.by_id.get(&id).map(|(_, due_ms)| *due_ms);
-                if let Some(mut row) = self.remove(&id) {
-                    row.status = "open";
-                    match due_ms.filter(|_| self.app.learning.wait_from_decision) {
-                        Some(due_ms) => self.insert_due(row, due_ms),
-                        None => self.insert(row, at_ms),
+                let due_ms = at_ms.saturating_add(self.app.settings.window_ms);
+                if let Some(waits) = self.by_id.get_mut(&id) {
+                    waits.status = "open";
+                    if !self.app.learning.wait_from_decision {
+                        self.due.remove(&(waits.due_ms, id.clone()));
+                        waits.due_ms = due_ms;
+                        self.due.insert((due_ms, id));
                     }
                 }
             }
@@ -229,7 +248,7 @@ impl Waiting<'_> {
                     if self.by_id.contains_key(&decision) {
                         self.gathered.entry(decision).or_default().push(reward);
                     }
-                } else if let Some(row) = self.remove(&decision) {
+                } else if let Some(row) = self.remove(&decision)? {
                     let before = self.gathered.remove(&decision);
                     let first = before.and_then(|rewards| rewards.first().copied());
                     let reward = Some(first.unwrap_or(reward));
@@ -243,15 +262,20 @@ impl Waiting<'_> {
             }
             What::UserForgotten(user) | What::UserRetired(user) => {
                 // What waits is not learned any more. What was closed before is told as it was of whoever was retired.
-                let theirs = self.by_id.values().filter(|(row, _)| row.made.user == user);
-                let theirs: Vec<String> = theirs.map(|(row, _)| row.made.id.clone()).collect();
-                theirs.iter().for_each(|id| drop(self.remove(id)));
+                let theirs = self.by_id.iter().filter(|(_, waits)| *waits.user == *user);
+                let theirs: Vec<String> = theirs.map(|(id, _)| id.clone()).collect();
+                for id in theirs {
+                    if let Some(waits) = self.by_id.remove(&id) {
+                        self.due.remove(&(waits.due_ms, id));
+                        self.aside.discard(waits.row);
+                    }
+                }
             }
             What::ClockStepped(by_ms) => {
                 for (due_ms, id) in std::mem::take(&mut self.due) {
                     let due_ms = due_ms.saturating_add_signed(by_ms);
-                    if let Some((_, due)) = self.by_id.get_mut(&id) {
-                        *due = due_ms;
+                    if let Some(waits) = self.by_id.get_mut(&id) {
+                        waits.due_ms = due_ms;
                     }
                     self.due.insert((due_ms, id));
                 }
@@ -264,7 +288,7 @@ impl Waiting<'_> {
 
     /// Events are not there: what became of those that wait may be among them, so nothing is said of them.
     fn lose_sight(&mut self) {
-        self.by_id.clear();
+        self.by_id.drain().for_each(|(_, waits)| self.aside.discard(waits.row));
         self.due.clear();
         self.gathered.clear();
     }
@@ -274,31 +298,33 @@ impl Waiting<'_> {
         (number, at_ms): (u64, u64),
         TrialDecision { made, control, candidates }: TrialDecision,
         catalogue: Option<(u64, u64)>,
-    ) {
+    ) -> io::Result<()> {
         let is_forgotten = self.forgotten.get(&made.user).is_some_and(|by| number < *by);
         if is_forgotten || self.only.is_some_and(|only| only != made.user) {
-            return;
+            return Ok(());
         }
         let features = if self.keeps_features { candidates } else { Box::default() };
         let status = if made.shown { "open" } else { "not_shown" };
         let (decided_ms, reward) = (at_ms, None);
+        let due_ms = at_ms.saturating_add(self.app.settings.window_ms);
+        let (id, user) = (made.id.clone(), made.user.as_str().into());
         let row = ExportRow { made, decided_ms, control, features, catalogue, status, reward };
-        self.insert(row, at_ms);
+        let row = self.aside.put(row)?;
+        self.due.insert((due_ms, id.clone()));
+        let waits = Waits { user, decided_ms, due_ms, status, row };
+        if let Some(before) = self.by_id.insert(id, waits) {
+            self.aside.discard(before.row);
+        }
+        Ok(())
     }
 
-    fn insert(&mut self, row: ExportRow, at_ms: u64) {
-        self.insert_due(row, at_ms.saturating_add(self.app.settings.window_ms));
-    }
-
-    fn insert_due(&mut self, row: ExportRow, due_ms: u64) {
-        self.due.insert((due_ms, row.made.id.clone()));
-        self.by_id.insert(row.made.id.clone(), (row, due_ms));
-    }
-
-    fn remove(&mut self, id: &str) -> Option<ExportRow> {
-        let (row, due_ms) = self.by_id.remove(id)?;
+    fn remove(&mut self, id: &str) -> io::Result<Option<ExportRow>> {
+        let Some(Waits { due_ms, status, row, .. }) = self.by_id.remove(id) else {
+            return Ok(None);
+        };
         self.due.remove(&(due_ms, id.to_owned()));
-        Some(row)
+        let row = self.aside.take(row)?;
+        Ok(Some(ExportRow { status, ..row }))
     }
 
     /// What waits and is due becomes a row, as long as it is `wanted`.
@@ -310,7 +336,7 @@ impl Waiting<'_> {
     ) -> Result<(), JournalError> {
         while let Some(due) = self.due.first().filter(|due| due.0 <= now_ms && wanted(due)) {
             let id = due.1.clone();
-            let Some(row) = self.remove(&id) else { break };
+            let Some(row) = self.remove(&id)? else { break };
             let gathered = self.gathered.remove(&id).unwrap_or_default();
             let reward = self.app.learning.aggregation.of(&gathered);
             if reward.is_some() {
@@ -363,7 +389,8 @@ mod tests {
 
     fn app() -> App {
         let (settings, learning) = (AppSettings::new(1), Learning::default());
-        App { name: "shop".to_owned(), settings, learning }
+        let scratch = Scratch { folder: std::env::temp_dir(), reserve: 0 };
+        App { name: "shop".to_owned(), settings, learning, scratch }
     }
 
     #[derive(Default)]

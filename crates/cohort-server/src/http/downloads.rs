@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 
 use super::Service;
 use super::error::ApiError;
+use crate::export::Scratch;
 
 /// Logs that may be read at once.
 const MOST: usize = 16;
@@ -62,6 +63,17 @@ impl Service {
             let sentence = "as many logs are being read as may be at once; try again later";
             ApiError::later(503, "logs_busy", sentence, 10)
         })
+    }
+
+    /// Where decisions are put that wait while a log is read: a node of a cluster has no folder of its own.
+    pub(super) fn scratch(&self) -> Scratch {
+        match self.config.nats.is_empty() {
+            true => Scratch {
+                folder: self.config.data_dir.clone(),
+                reserve: self.config.min_free_disk_bytes,
+            },
+            false => Scratch { folder: std::env::temp_dir(), reserve: 0 },
+        }
     }
 
     /// Where what is read goes, and where it comes out.

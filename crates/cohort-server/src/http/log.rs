@@ -55,7 +55,7 @@ impl Service {
             return Err(unexpected());
         };
         let (settings, learning) = (view.settings, view.learning);
-        let app = rows::App { name: name.clone(), settings, learning };
+        let app = rows::App { name: name.clone(), settings, learning, scratch: self.scratch() };
         let permit = self.permit_to_read(&name)?;
         let (mut to, received) = self.chunks();
         let journals = self.journals.clone();

@@ -74,7 +74,8 @@ pub async fn export(
     let learned = maker::user(&service.engine, &app, &user, &labels).await?;
     let is_known = learned.is_some();
     let (journals, whose) = (service.journals.clone(), user.clone());
-    let app = rows::App { name: app, settings: view.settings, learning: view.learning };
+    let (settings, learning, scratch) = (view.settings, view.learning, service.scratch());
+    let app = rows::App { name: app, settings, learning, scratch };
     let (to, mut received) = service.chunks();
     tokio::task::spawn_blocking(move || {
         let _permit = permit;
@@ -154,11 +155,13 @@ impl Table for Theirs {
     }
 }
 
-/// Forget a user: all that was learned of it, and its decisions that wait. Snapshots and the journal
-/// lose it with time, as the documentation of operations says.
+/// Forget a user: all that was learned of it, its decisions that wait, and what the log has of it, also where it was let go
+/// before because it did not come for long. Snapshots and the journal lose it with time, as the documentation of operations
+/// says. The answer is 204 for every name: nobody keeps a list of those who went, so one that never came looks the same.
 #[utoipa::path(delete, path = "/v1/apps/{app}/users/{user}", tag = "insight",
     params(("app" = String, Path), ("user" = String, Path)),
-    responses((status = 204), (status = "4XX", body = ErrorBody)))]
+    responses((status = 204, description = "nothing is known of a user of that name, whether there was one or not"),
+        (status = "4XX", body = ErrorBody)))]
 pub async fn forget(
     State(service): Shared,
     Client(_app, who): Client<{ Scopes::ADMIN }>,

@@ -29,6 +29,15 @@ const MARK_BYTES: usize = 24;
 pub const RECORDS_AT: u64 = (HEAD_BYTES + MARK_BYTES) as u64;
 /// The name of a segment that is being made.
 pub const UNFINISHED: &str = "unfinished";
+/// The name of a file whose room the next segment gets: also where the disk is full by then one can begin, so that the one
+/// before it can go. It holds zeros, and is never read.
+pub const SPARE: &str = "spare";
+/// Zeros are written this far in advance: a sync after which the file is no longer than before has less
+/// to write.
+pub const AHEAD_BYTES: usize = 1 << 20;
+/// What is written in advance.
+pub static ZEROS: [u8; AHEAD_BYTES] = [0; AHEAD_BYTES];
+const SPARE_BYTES: u64 = RECORDS_AT + AHEAD_BYTES as u64;
 const BUFFER_BYTES: usize = 1 << 18;
 
 /// The file of the segment that begins with an event. Twenty digits, so that names sort as numbers do.
@@ -44,9 +53,26 @@ pub fn first_of(name: &str) -> Option<u64> {
 
 /// Makes a segment without events. It is there in full or not at all, whatever happens meanwhile.
 pub fn create(folder: &Path, first: u64) -> io::Result<File> {
+    let (file, _) = prepare(folder, first)?;
+    finish(folder, first)?;
+    Ok(file)
+}
+
+/// Makes a segment without events that has no name yet, from the [spare](SPARE) one if there is one: what has its room is
+/// written over, which takes no more. Returns how long it is, too.
+pub fn prepare(folder: &Path, first: u64) -> io::Result<(File, u64)> {
     let unfinished = folder.join(UNFINISHED);
-    let file =
-        OpenOptions::new().create(true).truncate(true).read(true).write(true).open(&unfinished)?;
+    let is_spare = std::fs::rename(folder.join(SPARE), &unfinished).is_ok();
+    let made = fill(&unfinished, first, !is_spare);
+    if made.is_err() {
+        let _ = std::fs::remove_file(&unfinished);
+    }
+    made
+}
+
+fn fill(path: &Path, first: u64, truncate: bool) -> io::Result<(File, u64)> {
+    let mut options = OpenOptions::new();
+    let file = options.create(true).truncate(truncate).read(true).write(true).open(path)?;
     let mut head = Vec::with_capacity(HEAD_BYTES);
     head.extend(MAGIC);
     head.extend(first.to_le_bytes());
@@ -54,9 +80,31 @@ pub fn create(folder: &Path, first: u64) -> io::Result<File> {
     file.write_all_at(&head, 0)?;
     mark(&file, first, Mark { synced: first - 1, followed: false })?;
     file.sync_all()?;
-    std::fs::rename(&unfinished, path_of(folder, first))?;
-    sync_folder(folder)?;
-    Ok(file)
+    let bytes = file.metadata()?.len();
+    Ok((file, bytes))
+}
+
+/// Gives a segment that was [prepared](prepare) its name.
+pub fn finish(folder: &Path, first: u64) -> io::Result<()> {
+    std::fs::rename(folder.join(UNFINISHED), path_of(folder, first))?;
+    sync_folder(folder)
+}
+
+/// Takes room for the segment after this one, if there is any; says whether there is a spare one now.
+pub fn keep_spare(folder: &Path) -> bool {
+    let path = folder.join(SPARE);
+    if std::fs::metadata(&path).is_ok_and(|found| found.len() == SPARE_BYTES) {
+        return true;
+    }
+    let zeros = |file: File| {
+        file.write_all_at(&ZEROS[..RECORDS_AT as usize], 0)?;
+        file.write_all_at(&ZEROS, RECORDS_AT)
+    };
+    let made = File::create(&path).and_then(zeros);
+    if made.is_err() {
+        let _ = std::fs::remove_file(&path);
+    }
+    made.is_ok()
 }
 
 /// Returns when the names in a folder would survive a loss of power.

@@ -14,16 +14,15 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use super::segment::{self, Mark, RECORDS_AT, Scanned};
+use super::segment::{self, AHEAD_BYTES, Mark, RECORDS_AT, Scanned, ZEROS};
 use super::{Group, Journal, JournalError, Pruner, Replay, Visit, old};
 
 /// How large a segment becomes, unless something else is asked for.
 pub const SEGMENT_BYTES: u64 = 64 << 20;
-/// Zeros are written this far in advance: a sync after which the file is no longer than before has less
-/// to write.
-const AHEAD_BYTES: usize = 1 << 20;
-static ZEROS: [u8; AHEAD_BYTES] = [0; AHEAD_BYTES];
+/// After how long another segment is begun where there was no room for one.
+const TRIED_AGAIN: Duration = Duration::from_secs(1);
 
 /// A journal in a folder.
 pub struct SegmentJournal {
@@ -37,6 +36,8 @@ pub struct SegmentJournal {
     last: u64,
     record: Vec<u8>,
     failed: Option<String>,
+    /// When there was no room for another segment.
+    had_no_room: Option<Instant>,
 }
 
 /// What the thread that writes and those that read both see.
@@ -201,9 +202,21 @@ impl SegmentJournal {
             begins_another: AtomicBool::new(false),
             ended: Mutex::default(),
         });
+        segment::keep_spare(&shared.folder);
         let last = next - 1;
-        let (record, failed) = (Vec::new(), None);
-        Ok(Self { shared, segment_bytes, file, first, bytes, file_bytes, last, record, failed })
+        let (record, failed, had_no_room) = (Vec::new(), None, None);
+        Ok(Self {
+            shared,
+            segment_bytes,
+            file,
+            first,
+            bytes,
+            file_bytes,
+            last,
+            record,
+            failed,
+            had_no_room,
+        })
     }
 
     /// A reader for other threads.
@@ -233,9 +246,12 @@ impl SegmentJournal {
         if end > self.segment_bytes && self.bytes > RECORDS_AT {
             self.begin_another()?;
         }
-        while self.bytes + self.record.len() as u64 > self.file_bytes {
-            self.file.write_all_at(&ZEROS, self.file_bytes)?;
-            self.file_bytes += AHEAD_BYTES as u64;
+        if let Err(why) = self.take_room() {
+            // Where the disk is full there is room in the spare file at least.
+            let is_full = why.kind() == io::ErrorKind::StorageFull && self.bytes > RECORDS_AT;
+            if !is_full || !self.begin_another()? || self.take_room().is_err() {
+                return Err(why);
+            }
         }
         self.file.write_all_at(&self.record, self.bytes)?;
         self.bytes += self.record.len() as u64;
@@ -245,20 +261,43 @@ impl SegmentJournal {
         Ok(())
     }
 
-    /// Seals the segment and begins the next.
-    fn begin_another(&mut self) -> io::Result<()> {
+    /// Makes the file long enough for the record, and longer.
+    fn take_room(&mut self) -> io::Result<()> {
+        while self.bytes + self.record.len() as u64 > self.file_bytes {
+            self.file.write_all_at(&ZEROS, self.file_bytes)?;
+            self.file_bytes += AHEAD_BYTES as u64;
+        }
+        Ok(())
+    }
+
+    /// Seals the segment and begins the next. Where there is no room for one, which is found before anything is changed, this one
+    /// goes on, as far as it has room: it is tried again later, and not taken for a journal that fails. Says whether it has begun.
+    fn begin_another(&mut self) -> io::Result<bool> {
+        if self.had_no_room.is_some_and(|at| at.elapsed() < TRIED_AGAIN) {
+            return Ok(false);
+        }
         let (first, synced) = (self.last + 1, self.last);
+        let (next, file_bytes) = match segment::prepare(&self.shared.folder, first) {
+            Ok(prepared) => prepared,
+            Err(why) => {
+                tracing::warn!(%why, "another file of the journal cannot be begun; it is tried again");
+                self.had_no_room = Some(Instant::now());
+                return Ok(false);
+            }
+        };
+        self.had_no_room = None;
         self.file.sync_data()?;
         segment::mark(&self.file, self.first, Mark { synced, followed: false })?;
         self.file.set_len(self.bytes)?;
         self.file.sync_all()?;
-        let next = segment::create(&self.shared.folder, first)?;
+        segment::finish(&self.shared.folder, first)?;
         segment::mark(&self.file, self.first, Mark { synced, followed: true })?;
         self.file = next;
-        (self.first, self.bytes, self.file_bytes) = (first, RECORDS_AT, RECORDS_AT);
+        (self.first, self.bytes, self.file_bytes) = (first, RECORDS_AT, file_bytes);
         self.shared.begins_another.store(false, Ordering::Relaxed);
         locked(&self.shared.pieces).push(Piece { first, bytes: RECORDS_AT });
-        Ok(())
+        segment::keep_spare(&self.shared.folder);
+        Ok(true)
     }
 
     /// Remembers a failure: from then on nothing is taken.
@@ -330,7 +369,7 @@ impl Journal for SegmentJournal {
             return Ok(());
         }
         let begun = self.begin_another().map_err(|why| self.shared.error("be written", &why));
-        self.or_fail(begun)
+        self.or_fail(begun.map(drop))
     }
 
     fn pruner(&self) -> Pruner {

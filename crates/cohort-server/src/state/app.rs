@@ -55,6 +55,8 @@ pub struct App {
     pub(super) imitator: Imitator,
     pub(super) outcomes: Outcomes,
     pub(super) policy: Box<dyn Policy>,
+    /// A model that was read already, or what was given up for it: no part of the state.
+    pub(super) next_model: Option<Box<App>>,
 }
 
 /// How often what happened.
@@ -104,6 +106,7 @@ impl App {
             apprenticeship: Apprenticeship::default(),
             imitator: Imitator::default(),
             outcomes: Outcomes::default(),
+            next_model: None,
         })
     }
 

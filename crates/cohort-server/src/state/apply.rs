@@ -158,6 +158,8 @@ impl App {
                 self.end_windows(due_ms, |due_ms, id| (due_ms, id) <= last);
                 Ok(())
             }
+            // Of whoever is not here any more the log alone has something.
+            What::UserForgotten(user) if self.users.find(&user).is_none() => Ok(()),
             What::UserForgotten(user) => {
                 self.remove_user(&user, |online, user| online.forget(user))
             }

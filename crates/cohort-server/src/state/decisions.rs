@@ -16,7 +16,7 @@ use std::hash::BuildHasher;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use hashbrown::DefaultHashBuilder;
+use hashbrown::{DefaultHashBuilder, HashMap};
 
 use super::sharded::Sharded;
 use crate::event::Decided;
@@ -203,18 +203,36 @@ impl Decisions {
         }
     }
 
-    /// Gives every decision the number that its user has now.
-    pub fn renumber(&mut self, mut number: impl FnMut(&str) -> u32) {
-        self.of_users.clear();
+    /// Gives every decision the number that its user has now, which is asked once for each. Returns the users of decisions in
+    /// the order in which these are due, the last one of each.
+    pub fn renumber(&mut self, mut number: impl FnMut(&str) -> u32) -> Vec<u32> {
+        let Self { by_id, hasher, due, .. } = self;
+        let (mut numbers, mut changed) = (HashMap::<u32, (u32, usize)>::new(), Vec::new());
         // In their order: whoever is new gets the next number.
-        let ids: Vec<Box<str>> = self.due.iter().map(|(_, id)| id.clone()).collect();
-        for id in ids {
-            let Some(decision) = self.get_mut(&id) else { continue };
-            let user = number(&decision.made.user);
-            decision.user = user;
-            let hash = self.hash(&id);
-            *self.of_users.entry((user, hash)).or_default() += 1;
+        for (at, (_, id)) in due.iter().enumerate() {
+            let (id, hash) = (&**id, hasher.hash_one(&**id));
+            let is_it = |one: &Arc<Decision>| one.made.id == id;
+            let Some(found) = by_id.find(hash, is_it) else { continue };
+            let (user, last) =
+                numbers.entry(found.user).or_insert_with(|| (number(&found.made.user), at));
+            *last = at;
+            // What a snapshot shares is copied only where it changes.
+            if found.user != *user
+                && let Some(found) = by_id.find_mut(hash, is_it)
+            {
+                Arc::make_mut(found).user = *user;
+            }
         }
+        for ((user, hash), count) in std::mem::take(&mut self.of_users) {
+            changed.push(((numbers.get(&user).map_or(user, |(user, _)| *user), hash), count));
+        }
+        // Putting each into its place would take several times as long as sorting all of them.
+        changed.sort_unstable();
+        self.of_users = changed.into_iter().collect();
+        let mut users: Vec<(usize, u32)> =
+            numbers.into_values().map(|(user, last)| (last, user)).collect();
+        users.sort_unstable();
+        users.into_iter().map(|(_, user)| user).collect()
     }
 
     /// The first decision whose status has ended by then.
@@ -338,7 +356,7 @@ mod tests {
     use super::*;
     use crate::event::Ranking;
     use proptest::prelude::*;
-    use std::collections::{HashMap, hash_map};
+    use std::collections::hash_map::{self, HashMap};
     use std::time::{Duration, Instant};
 
     fn decision(id: &str, user: u32, status: Status) -> Decision {

@@ -40,6 +40,7 @@ pub use app::{App, Counts, Described, Items};
 pub use catalogue::{Catalogue, Filter};
 pub use decisions::{Decision, Decisions, Status};
 pub use import::ImportError;
+pub use model::Model;
 pub use names::Names;
 pub use outcomes::{Bucket, Moments, Outcomes};
 pub use saved::FrozenState;

@@ -374,12 +374,15 @@ impl App {
         Ok(())
     }
 
-    /// What it has learned, to be written later and elsewhere: nothing of its keys and of decisions
-    /// that wait.
+    /// What it has learned, to be written later and elsewhere: nothing of its keys, of decisions that wait and of its
+    /// catalogue, which nobody takes over from it.
     pub fn freeze_model(&mut self, name: &str) -> io::Result<FrozenState> {
         let mut app = self.freeze()?;
         app.keys.clear();
         app.decisions.clear();
+        app.items = Arc::default();
+        app.described = Arc::default();
+        app.attributes = Arc::default();
         app.learning.dialect.clear();
         let apps = vec![(name.to_owned(), app)];
         Ok(FrozenState { last_event: 0, deleted: BTreeSet::new(), apps })

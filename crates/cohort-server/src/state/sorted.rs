@@ -100,6 +100,21 @@ impl<V: Clone> Sorted<V> {
         self.pieces.iter().flat_map(|piece| piece.iter().map(|(name, value)| (name, value)))
     }
 
+    /// All entries whose names come after one, in order.
+    #[allow(clippy::borrowed_box)]
+    pub fn after(&self, name: Option<&str>) -> impl Iterator<Item = (&Box<str>, &V)> {
+        let (piece, first) = match name.map(|name| self.place(name)) {
+            None => (0, 0),
+            Some((piece, Ok(at))) => (piece, at + 1),
+            Some((piece, Err(at))) => (piece, at),
+        };
+        let pieces = self.pieces.iter().skip(piece).enumerate();
+        pieces.flat_map(move |(nth, piece)| {
+            let from = if nth == 0 { first.min(piece.len()) } else { 0 };
+            piece[from..].iter().map(|(name, value)| (name, value))
+        })
+    }
+
     /// All names, in order.
     #[allow(clippy::borrowed_box)]
     pub fn keys(&self) -> impl Iterator<Item = &Box<str>> {

@@ -3,13 +3,14 @@
 
 use std::path::{Path, PathBuf};
 
-/// All files of a folder and of the folders in it.
+/// All files of a folder and of the folders in it, but for room that is kept for the next: that is never read.
 pub fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         match path.is_dir() {
             true => found.extend(files(&path)),
+            false if path.ends_with("spare") => {}
             false => found.push(path),
         }
     }

@@ -188,6 +188,9 @@ impl EngineThread {
                 Message::Ask(request, reply) if reply.is_closed() && !request.goes_on() => {
                     metrics::counter!("cohort_requests_abandoned_total").increment(1);
                 }
+                Message::Ask(request, reply) if self.prepares(&request, &mut work) => {
+                    self.queue.put_back(cost, Message::Ask(request, reply));
+                }
                 Message::Ask(request, reply) => {
                     let administers = request.administers();
                     let (app, began) = (request.app().map(str::to_owned), Instant::now());
@@ -211,6 +214,18 @@ impl EngineThread {
                 || self.committer.patience().is_some_and(|left| left.is_zero());
             next = if full { Next::Nothing } else { self.queue.next(Duration::ZERO) };
         }
+    }
+
+    /// Makes a part of what a request needs first; says whether more is needed. Requests of other apps come before that.
+    fn prepares(&mut self, request: &Request, work: &mut Work) -> bool {
+        let began = Instant::now();
+        let more = self.engine.prepares(request);
+        let spent = surplus(0, began.elapsed());
+        if let Some(app) = request.app().filter(|_| spent > 0) {
+            work.add(spent);
+            self.queue.charge(app.to_owned(), spent);
+        }
+        more
     }
 
     /// Does what the service itself asks for.

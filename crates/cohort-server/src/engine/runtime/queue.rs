@@ -127,6 +127,19 @@ impl Queue {
         Ok(())
     }
 
+    /// Takes back a message for which something must be done first: it is the next of its app again, and was paid for.
+    pub fn put_back(&self, cost: Cost, message: Message) {
+        let mut waiting = self.locked();
+        if waiting.is_gone {
+            return;
+        }
+        let app = match &message {
+            Message::Ask(request, _) | Message::Tell(request) => request.app().unwrap_or_default(),
+        };
+        let (app, cost) = (app.to_owned(), Cost { work: 0, ..cost });
+        waiting.put_back(app, cost, message);
+    }
+
     /// The next message, waiting for one for at most so long.
     pub fn next(&self, patience: Duration) -> Next {
         let mut waiting = self.locked();
@@ -188,6 +201,18 @@ impl Waiting {
         self.turns.push_back(app.to_owned());
         let app_queue = AppQueue { messages: VecDeque::from([(cost, message)]), credit: TURN };
         self.queues.insert(app.to_owned(), app_queue);
+    }
+
+    fn put_back(&mut self, app: String, cost: Cost, message: Message) {
+        self.count += 1;
+        self.bytes += cost.bytes;
+        if let Some(app_queue) = self.queues.get_mut(&app) {
+            app_queue.messages.push_front((cost, message));
+            return;
+        }
+        self.turns.push_back(app.clone());
+        let app_queue = AppQueue { messages: VecDeque::from([(cost, message)]), credit: 0 };
+        self.queues.insert(app, app_queue);
     }
 
     fn take(&mut self) -> Option<(Cost, Message)> {

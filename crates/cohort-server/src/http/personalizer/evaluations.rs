@@ -291,8 +291,8 @@ impl Service {
             return Err(DialectError::bad(BAD, "startTime must be before endTime"));
         }
         let view = *self.view(&asked.app).await?;
-        let (settings, learning) = (view.settings, view.learning);
-        let app = rows::App { name: asked.app.clone(), settings, learning };
+        let (settings, learning, scratch) = (view.settings, view.learning, self.scratch());
+        let app = rows::App { name: asked.app.clone(), settings, learning, scratch };
         let permit =
             self.permit_to_read(&asked.app).map_err(|why| DialectError::from_api(why, BAD))?;
         let journals = self.journals.clone();

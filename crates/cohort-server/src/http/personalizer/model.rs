@@ -18,7 +18,7 @@ use crate::engine::{Answer, Request};
 use crate::event::time_of;
 use crate::http::Service;
 use crate::journal::{EventReader, JournalError};
-use crate::state::App;
+use crate::state::{App, Model};
 
 /// How a model begins; its checksum and the model follow.
 const BEGINNING: &[u8; 16] = b"cohort model 1\n\0";
@@ -152,6 +152,9 @@ impl Service {
         code: &'static str,
     ) -> Result<StatusCode, DialectError> {
         let what = if model.is_some() { "model imported" } else { "model reset" };
+        // A large one is read beside the engine.
+        let read = tokio::task::spawn_blocking(|| model.map(Model::read));
+        let model = read.await.map_err(|_| bug())?;
         let request = Request::ReplaceModel { app: asked.app.clone(), model };
         match self.engine.ask(request).await {
             Ok(Answer::Done) => {

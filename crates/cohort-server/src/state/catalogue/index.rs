@@ -6,6 +6,7 @@ use cohort::search::ItemMatrix;
 use cohort_features::{Encoder, Features, Offer, bytes::name_hash};
 use hashbrown::HashMap;
 
+use super::Attributes;
 use super::bits::Slots;
 use crate::settings::MAX_FEATURE;
 use crate::state::names::Names;
@@ -39,8 +40,23 @@ pub(super) struct Index {
     pub features: Vec<Option<Arc<Features>>>,
     /// How many features an item has at most, of those that were put since.
     pub longest: usize,
-    /// Which moments of numbers the vectors of JSON rest on.
-    pub generation: u64,
+    /// Which moments of numbers the vectors of JSON rest on, as far as they were made.
+    generation: u64,
+    /// What comes next, and the last id that was done; nothing where all is there.
+    next: Option<(Step, Option<Box<str>>)>,
+}
+
+/// What is done with all items, one after the other. Items that come or change meanwhile are done at once, and perhaps again.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Step {
+    /// Items that are vectors.
+    Vectors,
+    /// Items that are JSON, and what they are filtered by.
+    Json,
+    /// What items are filtered by beside their features.
+    Attributes,
+    /// The vectors of items that are JSON.
+    Refresh,
 }
 
 impl Index {
@@ -54,6 +70,7 @@ impl Index {
             features: Vec::new(),
             longest: 0,
             generation: 0,
+            next: Some((Step::Vectors, None)),
         }
     }
 
@@ -89,15 +106,57 @@ impl Index {
         }
     }
 
-    /// Makes the vectors of all JSON afresh where numbers are measured by others since.
-    pub fn refresh(&mut self, described: &Described, encoder: &Encoder) {
-        if self.generation == encoder.generation() {
-            return;
+    /// Does so many more items of what is to be done; says whether that is all.
+    pub fn make(
+        &mut self,
+        mut most: usize,
+        (items, described, attributes): (&Items, &Described, &Attributes),
+        encoder: Option<&Encoder>,
+    ) -> bool {
+        let generation = encoder.map_or(0, Encoder::generation);
+        if self.generation != generation {
+            self.generation = generation;
+            // Where all are to be made in any case, those that were made are made afresh.
+            match &mut self.next {
+                Some((Step::Vectors, _)) => {}
+                Some((Step::Json | Step::Refresh, last)) => *last = None,
+                Some((Step::Attributes, _)) => self.next = Some((Step::Json, None)),
+                None => self.next = Some((Step::Refresh, None)),
+            }
         }
-        for (id, features) in described.iter() {
-            self.describe(id, features, encoder);
+        while let Some((step, last)) = self.next.take() {
+            let after = last.as_deref();
+            let done = match step {
+                Step::Vectors => each(items.after(after), most, |id, row| self.put(id, row)),
+                Step::Json => each(described.after(after), most, |id, features| {
+                    if let Some(encoder) = encoder {
+                        self.describe(id, features, encoder);
+                        self.attribute(id, features);
+                    }
+                }),
+                Step::Attributes => each(attributes.after(after), most, |id, features| {
+                    self.attribute(id, features);
+                }),
+                Step::Refresh => each(described.after(after), most, |id, features| {
+                    if let Some(encoder) = encoder {
+                        self.describe(id, features, encoder);
+                    }
+                }),
+            };
+            match done {
+                Ok(count) => most -= count,
+                Err(last) => {
+                    self.next = Some((step, Some(last)));
+                    return false;
+                }
+            }
+            self.next = match step {
+                Step::Vectors => Some((Step::Json, None)),
+                Step::Json => Some((Step::Attributes, None)),
+                Step::Attributes | Step::Refresh => None,
+            };
         }
-        self.generation = encoder.generation();
+        true
     }
 
     /// Adds what can be filtered by.
@@ -122,6 +181,24 @@ impl Index {
             self.by_hash.remove(&name_hash(id));
         }
     }
+}
+
+/// Does something with entries, so many at most: with how many, or where there are more, the last of them.
+#[allow(clippy::borrowed_box)]
+fn each<'a, V: 'a>(
+    entries: impl Iterator<Item = (&'a Box<str>, &'a V)>,
+    most: usize,
+    mut with: impl FnMut(&str, &V),
+) -> Result<usize, Box<str>> {
+    let (mut count, mut last): (usize, Option<&Box<str>>) = (0, None);
+    for (id, value) in entries {
+        if count >= most {
+            return Err(last.cloned().unwrap_or_default());
+        }
+        with(id, value);
+        (count, last) = (count + 1, Some(id));
+    }
+    Ok(count)
 }
 
 /// The vectors of items, as decisions have them.

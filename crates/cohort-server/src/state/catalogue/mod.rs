@@ -9,7 +9,7 @@
 //! | `bits` | how are sets of items kept? |
 //!
 //! Versions and attributes are part of the state. The index follows from it: it is made when the catalogue is
-//! first chosen from, changes with every item that comes, changes or goes, and is in no snapshot.
+//! first chosen from, some items at a time, changes with every item that comes, changes or goes, and is in no snapshot.
 
 mod bits;
 mod filter;
@@ -76,9 +76,9 @@ impl Catalogue {
         self.version
     }
 
-    /// The index is made anew when it is next needed.
-    pub(super) fn forget_index(&mut self) {
-        self.index = None;
+    /// Gives an index away, to be freed elsewhere: it is made anew when it is next needed.
+    pub(super) fn give_index(&mut self, to: &mut Self) {
+        to.index = self.index.take();
     }
 
     /// Attributes of items.
@@ -137,27 +137,19 @@ impl App {
         Ok(())
     }
 
-    /// The index, made if it is not there, and brought up to what numbers are measured by.
+    /// Makes a part of the index, of so many items, where it is not there, or rests on what numbers were measured by before.
+    /// Says whether it is there now: others are served between two parts. Only what is chosen from it is written down, so that
+    /// nothing that is replayed depends on when it was made.
+    pub fn prepare_index(&mut self, most: usize) -> bool {
+        let Catalogue { attributes, index, .. } = &mut self.catalogue;
+        let index = index.get_or_insert_with(|| Box::new(Index::new(self.settings.dim)));
+        index.make(most, (&self.items, &self.described, attributes), self.encoder.as_ref())
+    }
+
+    /// The index, made to its end.
     fn index(&mut self) -> &mut Index {
-        if self.catalogue.index.is_none() {
-            let mut index = Box::new(Index::new(self.settings.dim));
-            for (id, features) in self.items.iter() {
-                index.put(id, features);
-            }
-            for id in self.described.keys() {
-                index.slot(id);
-            }
-            for (id, features) in self.described.iter().chain(self.catalogue.attributes.iter()) {
-                index.attribute(id, features);
-            }
-            index.generation = u64::MAX;
-            self.catalogue.index = Some(index);
-        }
-        let index = self.catalogue.index.get_or_insert_with(|| Box::new(Index::new(1)));
-        if let Some(encoder) = &self.encoder {
-            index.refresh(&self.described, encoder);
-        }
-        index
+        while !self.prepare_index(usize::MAX) {}
+        self.catalogue.index.get_or_insert_with(|| Box::new(Index::new(1)))
     }
 
     /// The items that match a filter and are not excluded.
@@ -188,6 +180,14 @@ impl App {
     pub fn row_at(&self, slot: u32, around: &Offer) -> Option<Vec<f64>> {
         let encoder = self.encoder.as_ref();
         index::row_of(self.item_at(slot), &self.items, &self.described, encoder, around)
+    }
+
+    /// The same as the index has it, without a context.
+    pub fn indexed_at(&self, slot: u32) -> Option<Vec<f64>> {
+        let index = self.catalogue.index.as_ref()?;
+        let mut row = vec![0.0; self.settings.dim];
+        index.matrix.copy(slot as usize, &mut row);
+        Some(row)
     }
 
     /// Whether vectors of items depend on the context.
