@@ -58,12 +58,15 @@ impl Engine {
     /// another part.
     pub fn prepares(&mut self, request: &Request) -> bool {
         let Some(app) = request.picks_in() else { return false };
-        if self.troubles.quarantine(app).is_some() {
-            return false;
-        }
-        let Some(known) = self.state.app_mut(app) else { return false };
-        let most = (NUMBERS_AT_ONCE / known.settings().dim).clamp(1, ITEMS_AT_ONCE);
-        !known.prepare_index(most)
+        let (mut more, nothing) = (false, &mut Group::default());
+        let made = self.guarded(app, nothing, |engine, _| {
+            if let Some(known) = engine.state.app_mut(app) {
+                let most = (NUMBERS_AT_ONCE / known.settings().dim).clamp(1, ITEMS_AT_ONCE);
+                more = !known.prepare_index(most);
+            }
+            Ok(Answer::Done)
+        });
+        made.is_ok() && more
     }
 
     pub(super) fn decide_from_catalogue(
