@@ -8,7 +8,7 @@
 //!
 //! Then the same with a loss of power: what was not synced is gone (`COHORT_POWER_CYCLES`, 30 here,
 //! 200 in scripts/torture); and with a disk that is full, fails, or opens no files, at every step of a run
-//! (`power/faults.rs`).
+//! (`power/faults.rs`), or has no room at all (`power/full.rs`).
 #![allow(missing_docs)]
 
 mod connection;

@@ -11,6 +11,9 @@
 // FORGETFUL_FAIL="ERRNO STEP COUNT" lets COUNT calls on what is under the root fail, from the STEP-th on: ENOSPC those that
 // write, make or rename, EMFILE those that open, EIO all of them, reading, removing and syncing too. FORGETFUL_STEPS names a file
 // of eight bytes in which these calls are counted.
+//
+// FORGETFUL_FULL names a file: while its first byte is not 0 the disk is full, whatever becomes free being taken by others at
+// once: what is written over is written, and no file becomes longer (ENOSPC).
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -176,11 +179,37 @@ static int fails(enum kind kind, int fd, const char *path) {
     return 1;
 }
 
+static volatile const char *full;
+
+__attribute__((constructor)) static void begin_full(void) {
+    static const char is_not[1];
+    const char *path = getenv("FORGETFUL_FULL");
+    int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    void *there = file < 0 ? MAP_FAILED : mmap(0, 1, PROT_READ, MAP_SHARED, file, 0);
+    if (file >= 0) close(file);
+    full = there == MAP_FAILED ? is_not : there;
+}
+
+// Whether a file would become longer on a disk that is full.
+static int lacks_room(int fd, off64_t end) {
+    struct stat found;
+    char own[64], path[4096];
+    if (!full || !*full || fstat(fd, &found) || !S_ISREG(found.st_mode) || end <= found.st_size) return 0;
+    snprintf(own, sizeof own, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(own, path, sizeof path - 1);
+    if (length < 0) return 0;
+    path[length] = 0;
+    if (!is_below(path)) return 0;
+    errno = ENOSPC;
+    return 1;
+}
+
 int fsync(int fd) { return fails(SYNCS, fd, 0) ? -1 : keep(fd); }
 int fdatasync(int fd) { return fails(SYNCS, fd, 0) ? -1 : keep(fd); }
 
 ssize_t write(int fd, const void *bytes, size_t count) {
-    return fails(WRITES, fd, 0) ? -1 : NEXT(write)(fd, bytes, count);
+    int is_refused = lacks_room(fd, lseek(fd, 0, SEEK_CUR) + (off64_t)count) || fails(WRITES, fd, 0);
+    return is_refused ? -1 : NEXT(write)(fd, bytes, count);
 }
 
 ssize_t writev(int fd, const struct iovec *pieces, int count) {
@@ -196,7 +225,8 @@ ssize_t pread64(int fd, void *bytes, size_t count, off64_t at) {
 }
 
 ssize_t pwrite64(int fd, const void *bytes, size_t count, off64_t at) {
-    return fails(WRITES, fd, 0) ? -1 : NEXT(pwrite64)(fd, bytes, count, at);
+    int is_refused = lacks_room(fd, at + (off64_t)count) || fails(WRITES, fd, 0);
+    return is_refused ? -1 : NEXT(pwrite64)(fd, bytes, count, at);
 }
 
 int ftruncate64(int fd, off64_t length) {

@@ -1,6 +1,7 @@
 //! A disk that loses what was not synced, and fails when told to: see `forgetful.c`.
 
 mod faults;
+mod full;
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -68,6 +69,20 @@ impl Power {
     /// How many there were.
     pub fn counted(&self) -> u64 {
         u64::from_ne_bytes(fs::read(self.steps()).unwrap().try_into().unwrap())
+    }
+
+    /// Lets the disk be full for a command while [`Power::set_full`] says so.
+    pub fn may_be_full(&self, command: &mut Command) {
+        self.set_full(false);
+        command.env("FORGETFUL_FULL", self.folder.path().join("full"));
+    }
+
+    /// Whether the disk is full now.
+    pub fn set_full(&self, full: bool) {
+        let mut options = fs::OpenOptions::new();
+        let file = options.create(true).truncate(false).write(true);
+        let mut file = file.open(self.folder.path().join("full")).unwrap();
+        file.write_all(&[u8::from(full)]).unwrap();
     }
 
     fn steps(&self) -> PathBuf {

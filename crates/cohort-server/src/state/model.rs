@@ -1,5 +1,10 @@
 //! What an app has learned, as something that goes from one app to another, or is given up.
 
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Arc;
+
+use super::saved::FrozenState;
 use super::{App, State};
 use crate::settings::AppSettings;
 
@@ -39,6 +44,20 @@ impl Model {
 }
 
 impl App {
+    /// What it has learned, to be written later and elsewhere: nothing of its keys, of decisions that wait and of its
+    /// catalogue, which nobody takes over from it.
+    pub fn freeze_model(&mut self, name: &str) -> io::Result<FrozenState> {
+        let mut app = self.freeze()?;
+        app.keys.clear();
+        app.decisions.clear();
+        app.items = Arc::default();
+        app.described = Arc::default();
+        app.attributes = Arc::default();
+        app.learning.dialect.clear();
+        let apps = vec![(name.to_owned(), app)];
+        Ok(FrozenState { last_event: 0, deleted: BTreeSet::new(), apps })
+    }
+
     fn read_model(mut bytes: &[u8]) -> Result<Self, Unusable> {
         let state = State::load(&mut bytes).map_err(|why| format!("this is no model: {why}"))?;
         let mut apps = state.apps.into_values();

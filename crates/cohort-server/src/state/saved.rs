@@ -64,31 +64,31 @@ const END_OF_APP: u32 = 0x0A99_0E4D;
 /// A state at one moment, to be written while the state goes on: nearly all of it is shared with
 /// the state, and copied only where that changes.
 pub struct FrozenState {
-    last_event: u64,
-    deleted: BTreeSet<String>,
-    apps: Vec<(String, FrozenApp)>,
+    pub(super) last_event: u64,
+    pub(super) deleted: BTreeSet<String>,
+    pub(super) apps: Vec<(String, FrozenApp)>,
 }
 
-struct FrozenApp {
+pub(super) struct FrozenApp {
     settings: AppSettings,
     created_ms: u64,
     learned_ms: u64,
     now_ms: u64,
-    keys: Vec<Key>,
+    pub(super) keys: Vec<Key>,
     users: NameList,
     seen: Seen,
-    items: Arc<Items>,
-    described: Arc<Described>,
+    pub(super) items: Arc<Items>,
+    pub(super) described: Arc<Described>,
     catalogue_version: u64,
-    attributes: Arc<Attributes>,
+    pub(super) attributes: Arc<Attributes>,
     encoder: Option<Encoder>,
     effects: ItemEffects,
-    decisions: DecisionList,
+    pub(super) decisions: DecisionList,
     counts: Counts,
     policy: Frozen,
     trial: Trial,
     outcomes: Outcomes,
-    learning: Learning,
+    pub(super) learning: Learning,
     apprenticeship: Apprenticeship,
     imitator: Imitator,
 }
@@ -329,7 +329,7 @@ impl FrozenApp {
 }
 
 impl App {
-    fn freeze(&mut self) -> io::Result<FrozenApp> {
+    pub(super) fn freeze(&mut self) -> io::Result<FrozenApp> {
         let policy = match self.policy.saved() {
             Some(policy) => policy.freeze()?,
             None => return Err(io::ErrorKind::Unsupported.into()),
@@ -372,20 +372,6 @@ impl App {
             }
         }
         Ok(())
-    }
-
-    /// What it has learned, to be written later and elsewhere: nothing of its keys, of decisions that wait and of its
-    /// catalogue, which nobody takes over from it.
-    pub fn freeze_model(&mut self, name: &str) -> io::Result<FrozenState> {
-        let mut app = self.freeze()?;
-        app.keys.clear();
-        app.decisions.clear();
-        app.items = Arc::default();
-        app.described = Arc::default();
-        app.attributes = Arc::default();
-        app.learning.dialect.clear();
-        let apps = vec![(name.to_owned(), app)];
-        Ok(FrozenState { last_event: 0, deleted: BTreeSet::new(), apps })
     }
 
     fn load(mut from: &mut dyn Read) -> Result<Self, Malformed> {
