@@ -193,6 +193,12 @@ impl View {
         self.leases.get(&partition).cloned().unwrap_or_default()
     }
 
+    /// Whether a process owns a partition by the bucket, in this epoch.
+    pub fn is_held(&self, partition: u32, instance: &str, epoch: u64) -> bool {
+        let lease = self.leases.get(&partition).map(|(lease, _)| lease);
+        lease.is_some_and(|lease| lease.instance == instance && lease.epoch == epoch)
+    }
+
     /// The node that owns a partition and lives.
     pub fn owner(&self, partition: u32, now: Instant) -> Option<&NodeState> {
         let (lease, _) = self.leases.get(&partition)?;

@@ -187,8 +187,12 @@ impl Node {
             if self.stopping.load(Ordering::Relaxed) {
                 return;
             }
-            let heard = self.bucket.beat(&state).await.is_ok();
+            let mut heard = self.bucket.beat(&state).await.is_ok();
             drop(beating);
+            // After a silence others may own what this node owned: that is known before anything is answered again.
+            if heard && !locked(&self.heard).continues(sent) {
+                heard = self.bucket.read_all(&self.view).await.is_ok();
+            }
             locked(&self.heard).beat(sent, heard, Instant::now());
         }
     }
@@ -206,6 +210,12 @@ impl Node {
     /// One of them.
     pub fn owned(&self, partition: u32) -> Option<Arc<Partition>> {
         self.owned.read().unwrap_or_else(PoisonError::into_inner).get(&partition).cloned()
+    }
+
+    /// One of them for which it may answer: nobody else owns it by what was read while others took this node for alive.
+    pub fn serves(&self, partition: u32) -> Option<Arc<Partition>> {
+        let owned = self.owned(partition).filter(|_| self.is_heard())?;
+        self.view().is_held(partition, &self.instance, owned.epoch()).then_some(owned)
     }
 
     fn forget(&self, partition: u32) -> Option<Arc<Partition>> {
@@ -268,6 +278,9 @@ impl Node {
         });
         let held: Vec<Held> = held.collect();
         let duties = duties(&view, (&me, &self.instance), &held, can_judge, now);
+        // What others own now is theirs to tell of.
+        let is_mine = |partition: u32| view.lease(partition).0.instance == self.instance;
+        locked(&self.refused).retain(|partition, _| is_mine(*partition));
         drop(view);
         for (partition, duty) in all.zip(duties) {
             let node = self.clone();
@@ -423,9 +436,9 @@ impl Node {
 
     /// Answers what another node asks.
     async fn answer(&self, call: Call) -> Reply {
-        match self.owned(call.partition) {
-            Some(owned) if self.is_heard() => owned.answer(&call).await,
-            _ => Reply::NotMine,
+        match self.serves(call.partition) {
+            Some(owned) => owned.answer(&call).await,
+            None => Reply::NotMine,
         }
     }
 

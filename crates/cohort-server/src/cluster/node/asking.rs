@@ -22,7 +22,7 @@ impl Node {
                 return Reply::NobodyThere;
             }
             call.patience_ms = left.as_millis() as u64;
-            let here = self.owned(call.partition).filter(|_| self.is_heard());
+            let here = self.serves(call.partition);
             let reply = match here {
                 Some(owned) => owned.answer(&call).await,
                 None => {
