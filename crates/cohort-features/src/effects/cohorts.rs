@@ -14,7 +14,8 @@ use std::io::{self, Read, Write};
 
 use hashbrown::HashMap;
 
-use super::{Item, put, take, take_count, take_u64};
+use super::Item;
+use super::saved::{put, take, take_count, take_u64};
 
 /// Cells that are kept: further ones have no effect.
 const MAX_CELLS: usize = 1 << 20;

@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
-use super::take_count;
+use super::saved::take_count;
 
 /// A vector that is this near to the mean, as a share of its own squared length, is taken to be the mean: numbers that are
 /// standardised by running moments change vectors a little where nothing else does.

@@ -11,7 +11,8 @@
 
 use std::io::{self, Read, Write};
 
-use super::{Item, put, take};
+use super::Item;
+use super::saved::{put, take};
 
 /// Values of ρ: powers of two, and infinity.
 const RATIOS: usize = 12;
