@@ -81,7 +81,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         let best = scores.iter().map(Score::total).fold(f64::NEG_INFINITY, f64::max);
         let arm = scores.iter().position(|score| score.total() >= best).unwrap_or(0);
-        let mut taught = Some(rewards[arm]);
+        let mut is_news = true;
         if with_effects {
             let position = policy.insight().and_then(|insight| insight.position(*user));
             let cohort = position.and_then(|position| position.membership);
@@ -92,11 +92,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 online.score(*user, rows, scores);
             };
             let (predicted, reward) = (predicted[arm], rewards[arm]);
-            taught = effects.learn(*user, cohort, shown, predicted, reward, by_policy);
+            is_news = effects.learn(*user, cohort, shown, predicted, reward, by_policy);
         }
-        if let Some(taught) = taught {
+        if is_news {
             let online = policy.online().ok_or("a policy for one user at a time")?;
-            online.learn_one(*user, contexts.arm(arm), taught);
+            online.learn_one(*user, contexts.arm(arm), rewards[arm]);
         }
         total += rewards[arm];
     }

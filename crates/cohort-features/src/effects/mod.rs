@@ -14,10 +14,11 @@
 //! surprise at first answers. An effect is the mean of its residuals, shrunk by how many there are; without evidence it is
 //! nothing, so a new item starts from its features alone.
 //!
-//! Every reward changes a handful of sums, and a score costs some look-ups an item. The policy is taught what is left of
-//! a reward without the item's effect ([`ItemEffects::learn`] tells it): else users' coefficients would
-//! have to account for items that are simply better liked. That effect is the one which all rewards before this one tell:
-//! with this one among them, a part of what the user says of features would be taken for the item's.
+//! Every reward changes a handful of sums, and a score costs some look-ups an item. The policy is taught rewards as they
+//! are. Taught what is left of them without the item's effect, it and the effects would follow each other wherever features
+//! cannot tell a level from the items that were shown: effects are what was left at the time, and what the policy expects moves. What
+//! the policy makes of items that are simply better liked goes into their effects as its error, and so comes out right.
+//! What is left is what the policy does not expect, once it foretells rewards better than their mean does (see `level`).
 //!
 //! An item has another vector in another context, and the same user may answer otherwise there. So g_ui is what was left of
 //! the mean ȳ of the user's answers beyond what is expected of the mean x̄ of the vectors they were given to:
@@ -39,6 +40,7 @@
 //! everything else stays what it is. Answers to other vectors are all taught.
 
 mod cohorts;
+mod level;
 mod mean_vector;
 mod saved;
 mod shrinkage;
@@ -50,6 +52,7 @@ use hashbrown::HashMap;
 use cohort::{Contexts, Score};
 
 use cohorts::CohortEffects;
+use level::Level;
 use mean_vector::MeanVector;
 use shrinkage::Shrinkage;
 
@@ -109,6 +112,7 @@ pub struct ItemEffects {
     of_users: HashMap<u64, Vec<u64>>,
     cohorts: CohortEffects,
     shrinkage: Shrinkage,
+    level: Level,
     /// Of all residuals: how many, their sum, the sum of their squares.
     count: f64,
     sum: f64,
@@ -262,9 +266,8 @@ impl ItemEffects {
     }
 
     /// One reward of a user for an item, of which the policy had expected `expected`; with the number of the user's
-    /// cohort, where it has one. `score` is asked for what the policy thinks of other vectors. Returns what the policy is
-    /// to be taught: the reward without the item's effect as it was known before, or nothing where the user's answers to
-    /// this item before said all that this one says of features.
+    /// cohort, where it has one. `score` is asked for what the policy thinks of other vectors. Returns whether the policy is
+    /// to be taught it: not where the user's answers to this item before said all that this one says of features.
     pub fn learn(
         &mut self,
         user: usize,
@@ -273,8 +276,9 @@ impl ItemEffects {
         expected: f64,
         reward: f64,
         score: ScoreVectors,
-    ) -> Option<f64> {
-        let (residual, number) = (reward - expected, user as u64);
+    ) -> bool {
+        let number = user as u64;
+        let residual = reward - self.level.opinion(expected, reward);
         let foretold = self.foretold(&self.variances(), number, item);
         let pair = self.pairs.get(&(number, item));
         let is_near = pair.is_none_or(|pair| pair.vector.is_near(vector));
@@ -304,7 +308,7 @@ impl ItemEffects {
         let variances = self.variances();
         let answers = self.pairs.get(&(number, item)).map_or(1.0, |pair| pair.count);
         let is_news = !is_near || variances.worth(answers) > variances.worth(answers - 1.0);
-        is_news.then_some(reward - foretold)
+        is_news
     }
 
     fn learn_cohort(&mut self, user: u64, cohort: u64, item: u64, residual: f64) {

@@ -3,6 +3,7 @@
 use std::io::{self, Read, Write};
 
 use super::cohorts::CohortEffects;
+use super::level::Level;
 use super::mean_vector::MeanVector;
 use super::shrinkage::Shrinkage;
 use super::{Item, ItemEffects, MAX_ITEMS, MAX_PAIRS, Pair};
@@ -81,6 +82,22 @@ impl ItemEffects {
         Ok(())
     }
 
+    /// Whether it is known how well rewards were foretold.
+    pub fn has_level(&self) -> bool {
+        !self.level.is_empty()
+    }
+
+    /// Writes that.
+    pub fn save_level(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.level.save(out)
+    }
+
+    /// Reads what [`ItemEffects::save_level`] wrote, after all else.
+    pub fn load_level(&mut self, from: &mut dyn Read) -> io::Result<()> {
+        self.level = Level::load(from)?;
+        Ok(())
+    }
+
     /// Reads what [`ItemEffects::save_cohorts`] wrote, after all else.
     pub fn load_cohorts(&mut self, from: &mut dyn Read) -> io::Result<()> {
         for at in 0..self.order.len() {
@@ -142,7 +159,11 @@ impl ItemEffects {
 }
 
 pub(super) fn put(out: &mut dyn Write, numbers: &[f64]) -> io::Result<()> {
-    numbers.iter().try_for_each(|number| out.write_all(&number.to_le_bytes()))
+    // What could not be read again is not written: a snapshot that says so is better than one that is damaged.
+    numbers.iter().try_for_each(|number| match number.is_finite() {
+        true => out.write_all(&number.to_le_bytes()),
+        false => Err(io::Error::new(io::ErrorKind::InvalidData, format!("the number {number}"))),
+    })
 }
 
 pub(super) fn take_u64(from: &mut dyn Read) -> io::Result<u64> {

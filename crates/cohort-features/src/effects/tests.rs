@@ -11,14 +11,14 @@ fn adjust(effects: &ItemEffects, user: usize, item: u64, scores: &mut [Score]) {
     effects.adjust(user, shown, scores, &mut knows_nothing);
 }
 
-/// An answer to such an item, and what the policy is taught of it.
+/// An answer to such an item, and whether the policy is taught it.
 fn learn(
     effects: &mut ItemEffects,
     user: usize,
     cohort: Option<usize>,
     item: u64,
     reward: f64,
-) -> Option<f64> {
+) -> bool {
     let shown = Shown { item, vector: &[1.0] };
     effects.learn(user, cohort, shown, 0.0, reward, &mut knows_nothing)
 }
@@ -88,7 +88,7 @@ fn effects_are_not_overrated_where_the_bad_are_dropped() {
     }
     // Noise 1 and effects of variance 0.09.
     let (by_moments, found) = (effects.ratio_of_moments(), effects.variances().item_ratio);
-    assert!((8.0..=16.0).contains(&found), "{found}, by moments {by_moments}");
+    assert!((8.0..=32.0).contains(&found), "{found}, by moments {by_moments}");
 }
 
 #[test]
@@ -113,8 +113,7 @@ fn answers_that_are_always_the_same_are_taught_once() {
         let (mut effects, _) = world(0.3, pair, noise, 10_000);
         let key = *effects.pairs.keys().find(|key| effects.pairs[*key].count < 4.0).unwrap();
         effects.pairs.remove(&key);
-        let answer =
-            |effects: &mut ItemEffects| learn(effects, key.0 as usize, None, key.1, 1.0).is_some();
+        let answer = |effects: &mut ItemEffects| learn(effects, key.0 as usize, None, key.1, 1.0);
         (0..20).filter(|_| answer(&mut effects)).count()
     };
     assert_eq!(taught(1.0, 0.0), 1, "the second answer is known");
@@ -156,6 +155,9 @@ fn cohorts_have_effects_of_their_own_where_they_differ() {
     let mut more = Vec::new();
     effects.save_vectors(&mut more).unwrap();
     loaded.load_vectors(&mut more.as_slice()).unwrap();
+    let mut more = Vec::new();
+    effects.save_level(&mut more).unwrap();
+    loaded.load_level(&mut more.as_slice()).unwrap();
     assert_eq!(loaded, effects);
     effects.forget(4);
     let forgotten = effects.foretold(&effects.variances(), 4, 0);
@@ -179,6 +181,9 @@ fn it_is_kept_and_forgets() {
     let mut more = Vec::new();
     effects.save_vectors(&mut more).unwrap();
     loaded.load_vectors(&mut more.as_slice()).unwrap();
+    let mut more = Vec::new();
+    effects.save_level(&mut more).unwrap();
+    loaded.load_level(&mut more.as_slice()).unwrap();
     assert_eq!(loaded, effects);
     assert!(ItemEffects::load(&mut &bytes[..bytes.len() - 1]).is_err());
     effects.forget(7);
@@ -187,13 +192,28 @@ fn it_is_kept_and_forgets() {
     );
 }
 
-/// What a user says of features is not taken for the item's: the effect is that of before.
+/// Rewards that are far from what a policy expects that knows nothing yet say nothing of the items that were shown.
 #[test]
-fn the_policy_is_taught_what_others_do_not_account_for() {
-    let (mut effects, _) = world(0.5, 0.0, 1.0, 2000);
-    let before = expected(&effects, 99, 7);
-    assert_eq!(learn(&mut effects, 99, None, 7, 3.0), Some(3.0 - before));
-    assert!(expected(&effects, 98, 7) > before, "others are told of it");
+fn what_a_policy_does_not_know_at_first_is_no_effect() {
+    let mut effects = ItemEffects::default();
+    for step in 0..400 {
+        let item = step % 8;
+        let expected = if step < 40 { 0.0 } else { 1000.0 };
+        let shown = Shown { item, vector: &[1.0] };
+        let reward = 1000.0 + f64::from(u8::from(step % 3 == 0));
+        effects.learn(step as usize, None, shown, expected, reward, &mut knows_nothing);
+    }
+    for item in 0..8 {
+        assert!(effects.of(item).0.abs() < 0.5, "{:?}", effects.of(item));
+    }
+}
+
+/// What could not be read again is not written.
+#[test]
+fn numbers_that_are_not_finite_are_not_kept() {
+    let (mut effects, _) = world(0.3, 0.5, 0.5, 50);
+    effects.sum = f64::INFINITY;
+    assert!(effects.save(&mut Vec::new()).is_err());
 }
 
 /// Answers to an item in one context say of another only what features do not.
@@ -215,7 +235,7 @@ fn answers_in_other_contexts_are_seen_as_features_make_them() {
         let shown = Shown { item: item as u64, vector: &[1.0, place] };
         let taught = effects.learn(user, None, shown, place, reward, &mut by_policy);
         let is_first = effects.pairs[&(user as u64, item as u64)].count == 1.0;
-        assert!(taught.is_some() || !is_first);
+        assert!(taught || !is_first);
     }
     for place in [-1.0, 3.0] {
         let mut scores = [Score { expected: place, bonus: place.abs() }; 20];
@@ -243,7 +263,7 @@ fn answers_to_other_vectors_are_taught() {
     effects.forget(7);
     let mut taught = |vector: &[f64]| {
         let shown = Shown { item: 7, vector };
-        effects.learn(7, None, shown, 0.0, 1.0, &mut knows_nothing).is_some()
+        effects.learn(7, None, shown, 0.0, 1.0, &mut knows_nothing)
     };
     assert!(taught(&[1.0, 0.0]) && !taught(&[1.0, 0.0]) && !taught(&[1.0, 0.01]));
     assert!(taught(&[1.0, 1.0]) && taught(&[1.0, 0.0]));

@@ -238,7 +238,7 @@ impl App {
         let Some(context) = self.decisions.move_to(id, status, forget_ms) else { return };
         if let Status::Rewarded(reward) | Status::Expired(Some(reward)) = status {
             if self.learning.mode != Mode::LoggingOnly {
-                let mut taught = Some(reward);
+                let mut is_news = true;
                 if let (Some(item), Ok(contexts)) = (item, Contexts::new(&context, context.len())) {
                     let (user, mut predicted) = (user as usize, [Score::default()]);
                     self.online().score(user, &contexts, &mut predicted);
@@ -251,11 +251,11 @@ impl App {
                     let by_policy = &mut |rows: &Contexts, scores: &mut [Score]| {
                         online.score(user, rows, scores);
                     };
-                    taught = self.effects.learn(user, cohort, shown, expected, reward, by_policy);
+                    is_news = self.effects.learn(user, cohort, shown, expected, reward, by_policy);
                 }
                 self.learned_ms = at_ms;
-                if let Some(taught) = taught {
-                    self.online().learn_one(user as usize, &context, taught);
+                if is_news {
+                    self.online().learn_one(user as usize, &context, reward);
                 }
             }
             // What others decided is no outcome of the policy.

@@ -54,6 +54,8 @@ const EFFECTS_OF_COHORTS: u32 = 0x0A99_EFC0;
 const EFFECTS_SHRUNK: u32 = 0x0A99_EF5A;
 /// Before the end of an app: the vectors that users have answered to. An app of an earlier version has none.
 const EFFECTS_OF_VECTORS: u32 = 0x0A99_EFEC;
+/// Before the end of an app: how well rewards were foretold. An app of an earlier version has none.
+const EFFECTS_OF_LEVEL: u32 = 0x0A99_EFED;
 /// Added to a decision's status where it is of the control group.
 const OF_CONTROL: u8 = 4;
 /// Likewise where it was made elsewhere, before.
@@ -211,6 +213,10 @@ impl State {
                 app.effects.load_vectors(&mut from)?;
                 mark = from.take_u32()?;
             }
+            if mark == EFFECTS_OF_LEVEL {
+                app.effects.load_level(&mut from)?;
+                mark = from.take_u32()?;
+            }
             if mark != END_OF_APP {
                 return Err(Malformed::odd(format!("app `{name}` does not end where it should")));
             }
@@ -323,6 +329,10 @@ impl FrozenApp {
         if self.effects.has_vectors() {
             out.put_u32(EFFECTS_OF_VECTORS)?;
             self.effects.save_vectors(&mut out)?;
+        }
+        if self.effects.has_level() {
+            out.put_u32(EFFECTS_OF_LEVEL)?;
+            self.effects.save_level(&mut out)?;
         }
         Ok(())
     }

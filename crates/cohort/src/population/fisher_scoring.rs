@@ -28,11 +28,12 @@ impl FisherScore {
         self.curve.packed_mut()[high * (high + 1) / 2 + low] += by;
     }
 
-    /// A prior that keeps a variance from being zero while little is known of it, p(v) ∝ v: a
-    /// population of which little was seen is not yet one where all are the same.
-    pub fn keep_from_zero(&mut self, at: usize, variance: f64) {
+    /// A prior that keeps a variance from being zero while little is known of it, p(v) ∝ v exp(−v/largest): a
+    /// population of which little was seen is not yet one where all are the same. Where rewards say nothing of
+    /// it at all, as of one user alone, or of a feature that is always the same, it goes to `largest` and no further.
+    pub fn keep_from_zero(&mut self, at: usize, variance: f64, largest: f64) {
         let variance = variance.max(1e-150);
-        self.slope[at] += 1.0 / variance;
+        self.slope[at] += 1.0 / variance - 1.0 / largest.max(1e-150);
         self.bend(at, at, 1.0 / (variance * variance));
     }
 

@@ -14,6 +14,9 @@ use crate::linear::Symmetric;
 
 /// Variances are not below this part of what the sizes of rewards and features suggest.
 const LEAST_PART: f64 = 1e-9;
+/// Variances of which rewards say nothing are this many times as large as the sizes of rewards and features suggest: features
+/// of which few matter have larger ones than all would have together.
+const LARGEST_PART: f64 = 4.0;
 
 /// What a maximisation leaves as it is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -151,7 +154,7 @@ impl Population {
                 }
                 let is_level = p + 1 == per_class;
                 if class == 0 && !is_level {
-                    score.keep_from_zero(at, value(p));
+                    score.keep_from_zero(at, value(p), LARGEST_PART * scales.spread());
                 }
                 now.push(value(p));
                 limits.push(if is_level { scales.noise() } else { scales.spread() });
@@ -389,6 +392,6 @@ fn next_mean_prior_variance(before: &Population, at_large: &Sums, scales: &DataS
             score.bend(0, 0, 0.5 * entry * entry);
         }
     }
-    score.keep_from_zero(0, before.mean_prior_variance);
+    score.keep_from_zero(0, before.mean_prior_variance, LARGEST_PART * scales.spread());
     score.step(&[before.mean_prior_variance], &[scales.spread()], &[true])[0]
 }
