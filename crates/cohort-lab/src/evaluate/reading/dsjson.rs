@@ -169,11 +169,22 @@ fn as_ranked(logged: &Value, inside: &str, beside: Option<&str>) -> Value {
         Value::Array(list) => list.iter().any(Value::is_object),
         _ => false,
     };
+    // It holds the id and a constant; one that holds anything else is a namespace of the caller's.
+    let is_bookkeeping = |name: &str, value: &Value| {
+        let of_azure = |fields: &Map<String, Value>| {
+            !fields.is_empty()
+                && fields.keys().all(|name| ["id", "constant"].contains(&name.as_str()))
+        };
+        Some(name) == beside && value.as_object().is_some_and(of_azure)
+    };
     let mut parts: Vec<Value> = Vec::new();
     for (name, value) in fields {
-        if !holds_objects(value) || (name != inside && Some(name.as_str()) != beside) {
+        if is_bookkeeping(name, value) {
+            continue;
+        }
+        if !holds_objects(value) || name != inside {
             parts.push(serde_json::json!({ name: value }));
-        } else if name == inside {
+        } else {
             parts.extend(match value {
                 Value::Array(list) => list.clone(),
                 object => vec![object.clone()],
@@ -315,6 +326,11 @@ mod tests {
         let found = all(line).unwrap().remove(0);
         assert_eq!(found.context, serde_json::json!({"FromUrl": "x"}));
         assert_eq!(found.actions[0].1, serde_json::json!({"i": 1, "j": "y"}));
+        // A namespace of the caller's that has the name of Azure's.
+        let line =
+            r#"{"_label_cost":0,"a":[1],"c":{"_multi":[{"_tag":"a0","i":{"cat":"c0","id":"x"}}]}}"#;
+        let found = all(line).unwrap().remove(0);
+        assert_eq!(found.actions[0].1, serde_json::json!({"i": {"cat": "c0", "id": "x"}}));
     }
 
     #[test]
