@@ -307,8 +307,7 @@ impl ItemEffects {
         }
         let variances = self.variances();
         let answers = self.pairs.get(&(number, item)).map_or(1.0, |pair| pair.count);
-        let is_news = !is_near || variances.worth(answers) > variances.worth(answers - 1.0);
-        is_news
+        !is_near || variances.worth(answers) > variances.worth(answers - 1.0)
     }
 
     fn learn_cohort(&mut self, user: u64, cohort: u64, item: u64, residual: f64) {
