@@ -4,16 +4,15 @@ mod node;
 pub mod servers;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use cohort_server::cluster::journal::StreamJournal;
-use cohort_server::cluster::members::{HEARTBEAT, Lease, NodeState, PartitionState, View};
+use cohort_server::cluster::members::{HEARTBEAT, Lease, NodeState, PartitionState};
 use cohort_server::cluster::memory::MemoryStream;
-use cohort_server::cluster::node::duties::{Duty, Heard, Held, duties};
+use cohort_server::cluster::node::duties::{Duty, Held, duties};
 use cohort_server::journal::{Group, Journal, JournalError};
 use node::{Node, Serving, Task, acknowledge, started};
-use rand::{Rng, RngExt, SeedableRng};
+use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 use servers::{Bucket, Reached};
 
