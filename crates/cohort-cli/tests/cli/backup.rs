@@ -96,8 +96,10 @@ fn what_is_no_copy_and_what_is_in_the_way_is_told() {
     }
 
     // A copy that was damaged since is refused, and nothing of the attempt remains.
-    let segment = std::fs::read_dir(target.join("journal/segments")).unwrap().next().unwrap();
-    let segment = segment.unwrap().path();
+    let files = std::fs::read_dir(target.join("journal/segments")).unwrap();
+    // Beside the segments there is the room that the next one gets, which holds nothing.
+    let segment = files.map(|file| file.unwrap().path()).find(|path| !path.ends_with("spare"));
+    let segment = segment.unwrap();
     let mut bytes = std::fs::read(&segment).unwrap();
     bytes[300] ^= 1;
     std::fs::write(segment, bytes).unwrap();
