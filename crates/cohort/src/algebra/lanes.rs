@@ -54,52 +54,63 @@ impl Kernel for Sandwich<'_> {
             }
         }
         // Both are symmetric: entries of products are dot products of rows.
-        rows_by_rows(simd, s_full, c_full, dim, |i| (i * dim, dim), product);
-        rows_by_rows(simd, product, s_full, dim, |i| (packed_len(i), i + 1), out);
+        rows_by_rows(simd, [s_full, c_full], [dim; 2], |i| (i * dim, dim), product);
+        rows_by_rows(simd, [product, s_full], [dim; 2], |i| (packed_len(i), i + 1), out);
     }
 }
 
-/// Entries (i, j) of A Bᵀ; `place` says where row i goes and how many of its entries are wanted.
+/// Entries (i, j) of A Bᵀ, both of which have so many rows of such a length; `place` says where row i goes and how many
+/// of its entries are wanted.
 #[inline(always)]
-fn rows_by_rows<S: Simd>(
+pub(crate) fn rows_by_rows<S: Simd>(
     simd: S,
-    a: &[F64x8],
-    b: &[F64x8],
-    dim: usize,
+    [a, b]: [&[F64x8]; 2],
+    [count, len]: [usize; 2],
     place: impl Fn(usize) -> (usize, usize),
     out: &mut [F64x8],
 ) {
     let mut i = 0;
-    while i < dim {
-        let height = S::TILE.min(dim - i);
+    while i < count {
+        let height = S::TILE.min(count - i);
         let (_, wanted) = place(i + height - 1);
         let mut j = 0;
         while j < wanted {
-            let width = S::TILE.min(dim - j);
-            if height == 4 && width == 4 {
-                let rows = [0, 1, 2, 3].map(|r| &a[(i + r) * dim..(i + r + 1) * dim]);
-                let columns = [0, 1, 2, 3].map(|c| &b[(j + c) * dim..(j + c + 1) * dim]);
-                let sums = dots::<S, 4, 4>(simd, rows, columns, dim);
-                for r in 0..4 {
-                    let (start, wanted) = place(i + r);
-                    for c in (0..4).filter(|c| j + c < wanted) {
-                        simd.store(sums[r][c], &mut out[start + j + c]);
-                    }
-                }
-            } else {
-                for r in 0..height {
-                    let (start, wanted) = place(i + r);
-                    let own = &a[(i + r) * dim..(i + r + 1) * dim];
-                    for c in (0..width).filter(|c| j + c < wanted) {
-                        let other = &b[(j + c) * dim..(j + c + 1) * dim];
-                        let [[sum]] = dots::<S, 1, 1>(simd, [own], [other], dim);
-                        simd.store(sum, &mut out[start + j + c]);
+            let width = S::TILE.min(count - j);
+            match (height, width) {
+                (4, 4) => tile::<S, 4>(simd, [a, b], len, [i, j], &place, out),
+                (2, 2) => tile::<S, 2>(simd, [a, b], len, [i, j], &place, out),
+                _ => {
+                    for at in i..i + height {
+                        for other in j..(j + width).min(place(at).1) {
+                            tile::<S, 1>(simd, [a, b], len, [at, other], &place, out);
+                        }
                     }
                 }
             }
             j += width;
         }
         i += height;
+    }
+}
+
+/// `T` × `T` entries of A Bᵀ from (i, j) on, as far as they are wanted.
+#[inline(always)]
+fn tile<S: Simd, const T: usize>(
+    simd: S,
+    [a, b]: [&[F64x8]; 2],
+    len: usize,
+    [i, j]: [usize; 2],
+    place: &impl Fn(usize) -> (usize, usize),
+    out: &mut [F64x8],
+) {
+    let rows = std::array::from_fn(|r| &a[(i + r) * len..(i + r + 1) * len]);
+    let columns = std::array::from_fn(|c| &b[(j + c) * len..(j + c + 1) * len]);
+    let sums = dots::<S, T, T>(simd, rows, columns, len);
+    for (r, sums) in sums.into_iter().enumerate() {
+        let (start, wanted) = place(i + r);
+        for (c, sum) in sums.into_iter().enumerate().take_while(|(c, _)| j + c < wanted) {
+            simd.store(sum, &mut out[start + j + c]);
+        }
     }
 }
 
@@ -216,6 +227,32 @@ pub(crate) fn solve_lower_in<S: Simd>(simd: S, l: &[F64x8], b: &mut [F64x8]) -> 
         total = simd.mul_add(x, x, total);
     }
     total
+}
+
+/// The same of many vectors of that length, one after the other in `b`: four at a time, whose sums need not wait for each
+/// other.
+#[inline(always)]
+pub(crate) fn solve_lower_each<S: Simd>(simd: S, l: &[F64x8], dim: usize, b: &mut [F64x8]) {
+    for some in b.chunks_mut(4 * dim) {
+        if some.len() == 4 * dim {
+            solve_lower_some::<S, 4>(simd, l, dim, some);
+        } else {
+            some.chunks_mut(dim).for_each(|one| solve_lower_some::<S, 1>(simd, l, dim, one));
+        }
+    }
+}
+
+#[inline(always)]
+fn solve_lower_some<S: Simd, const C: usize>(simd: S, l: &[F64x8], dim: usize, b: &mut [F64x8]) {
+    for i in 0..dim {
+        let row = &l[packed_len(i)..=packed_len(i) + i];
+        let known = std::array::from_fn(|c| &b[c * dim..c * dim + i]);
+        let [sums] = dots::<S, 1, C>(simd, [&row[..i]], known, i);
+        for (c, sum) in sums.into_iter().enumerate() {
+            let x = simd.mul(simd.sub(simd.load(&b[c * dim + i]), sum), simd.load(&row[i]));
+            simd.store(x, &mut b[c * dim + i]);
+        }
+    }
 }
 
 /// Σ_k rows[r][k]·columns[c][k] over k < len.

@@ -43,7 +43,7 @@ fn swept<T: std::str::FromStr>(name: &str, value: T) -> T {
 
 constants! {
     /// Minimum rewards per user between two refits, as a fraction of the dimension.
-    refit_spacing: f64 = 0.066, "time against slow learning in high dimension";
+    refit_spacing: f64 = 0.1, "time against slow learning in high dimension";
     /// The power of `refit_ratio` used once refits change little.
     settled_power: f64 = 3.0, "time against outdated centres";
     /// Sample size in R^15 once nearly all users have a cohort.

@@ -66,10 +66,12 @@ pub(super) fn improve(fitting: &mut Fitting) {
         fitting.iterate(constants::directions_passes());
         let pass = fitting.pass();
         let found = penalized_evidence(fitting, &pass);
-        if found > best {
-            best = found;
-            kept = (fitting.population.clone(), users.clone());
+        if found <= best {
+            // The others promised less.
+            break;
         }
+        best = found;
+        kept = (fitting.population.clone(), users.clone());
     }
     // And no direction at all, if there were some.
     if turned.directions > 0 {

@@ -16,6 +16,7 @@
 use super::lanes::{F64x8, LANES, ZERO, each};
 use super::model::Component;
 use super::moments::Moments;
+use super::root_message::write_from_root;
 use crate::algebra::lanes::{Entries, Packed, Sink, factor_from, invert_lower, square_into};
 use crate::algebra::packed_len;
 use crate::simd::{self, Kernel, Simd, with_scratch};
@@ -99,6 +100,9 @@ impl Kernel for FindRoots<'_> {
 /// Writes the messages of eight users.
 pub fn write(users: &Moments, prepared: &MessagePrior, out: &mut [F64x8]) {
     let d = users.dim();
+    if let Some(root) = users.root() {
+        return write_from_root(users, root, prepared, out);
+    }
     with_scratch(2 * d, |scratch| {
         let (roots, scaled) = scratch.split_at_mut(d);
         prepared.roots(users.gram(), roots);

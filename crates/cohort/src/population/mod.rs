@@ -4,8 +4,8 @@
 //! | --- | --- |
 //! | [`Population`] | what is assumed of users? |
 //! | [`Ledger`] | what was seen of them? |
-//! | `moments` | what of that does a fit look at, eight users at a time? |
-//! | `message` | what does a user say about its component's centre? |
+//! | `moments`, `gram_root` | what of that does a fit look at, eight users at a time? |
+//! | `message`, `root_message` | what does a user say about its component's centre? |
 //! | `e_step`, `pass`, `sums` | who belongs where, and what do all users say together? |
 //! | `maximise`, `fisher_scoring` | what follows for centres, weights, variances and noise? |
 //! | `fit`, `sample` | how is a population fitted, and to whom? |
@@ -36,6 +36,7 @@ mod explanation;
 mod fisher_scoring;
 mod fit;
 mod fitted;
+mod gram_root;
 mod inference;
 mod lane_beliefs;
 mod ledger;
@@ -50,6 +51,7 @@ mod posterior;
 mod prior;
 mod proposal;
 mod recurrence;
+mod root_message;
 mod sample;
 mod shared;
 mod splits;

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::gram_root::GramRoot;
 use super::lanes::{F64x8, LANES, ZERO, each};
 use super::model::Basis;
 use crate::algebra::packed_len;
@@ -17,6 +18,8 @@ pub struct Moments {
     numbers: Arc<Vec<F64x8>>,
     /// n, unweighted.
     rewards: F64x8,
+    /// A root of the above, where that is less work.
+    root: Option<GramRoot>,
 }
 
 impl Moments {
@@ -24,7 +27,23 @@ impl Moments {
     pub fn new(features: usize, numbers: Vec<F64x8>) -> Self {
         let dim = features + 1;
         let rewards = numbers[packed_len(dim) - 1];
-        Self { dim, numbers: Arc::new(numbers), rewards }
+        Self { dim, numbers: Arc::new(numbers), rewards, root: None }
+    }
+
+    /// The same with a root, where rewards are so few that this is less work.
+    pub fn with_root(self) -> Self {
+        Self { root: GramRoot::of(&self.numbers, self.dim + 1, &self.rewards), ..self }
+    }
+
+    /// The same without a root.
+    #[cfg(test)]
+    pub fn without_root(self) -> Self {
+        Self { root: None, ..self }
+    }
+
+    /// The root, if there is one.
+    pub fn root(&self) -> Option<&GramRoot> {
+        self.root.as_ref()
     }
 
     /// Of users of whom nothing was seen.
@@ -70,13 +89,15 @@ impl Moments {
             to
         };
         let numbers = Arc::new(self.numbers.iter().map(place).collect());
-        Self { dim: self.dim, numbers, rewards: place(&self.rewards) }
+        let root = self.root.as_ref().map(|root| root.map(place));
+        Self { dim: self.dim, numbers, rewards: place(&self.rewards), root }
     }
 
     /// The same contexts, every reward zero.
     pub fn without_rewards(&self) -> Self {
         let mut plain = self.clone();
         Arc::make_mut(&mut plain.numbers)[packed_len(self.dim)..].fill(ZERO);
+        plain.each_row(|row| row[self.dim] = ZERO);
         plain
     }
 
@@ -94,6 +115,7 @@ impl Moments {
                 numbers[ys + j][lane] += by * x;
             }
         }
+        self.each_row(|row| row[d + 1] = each(|lane| row[d + 1][lane] + by * row[d][lane]));
     }
 
     /// Multiplies every user's statistics by a weight: σ² over its own noise.
@@ -103,12 +125,22 @@ impl Moments {
                 number[lane] *= weights[lane];
             }
         }
+        let roots = weights.map(f64::sqrt);
+        self.each_row(|row| row.iter_mut().for_each(|z| *z = each(|lane| z[lane] * roots[lane])));
     }
 
     /// The same in another basis of the features.
     pub fn rotate(&mut self, basis: &Basis) {
         let numbers: &mut Vec<F64x8> = Arc::make_mut(&mut self.numbers);
         rotate(numbers, basis.rows(), self.dim - 1);
+        let d = self.dim - 1;
+        self.each_row(|row| turn_lanes(basis.rows(), d, row));
+    }
+
+    fn each_row(&mut self, change: impl FnMut(&mut [F64x8])) {
+        if let Some(root) = &mut self.root {
+            root.rows_mut().for_each(change);
+        }
     }
 }
 

@@ -76,7 +76,7 @@ impl SumBlocks<'_> {
     pub fn moments(&self, at: usize) -> Moments {
         let mut scratch = Vec::new();
         let numbers = self.block(at, &mut scratch).numbers.to_vec();
-        Moments::new(self.ledger.dim, numbers)
+        Moments::new(self.ledger.dim, numbers).with_root()
     }
 }
 
@@ -93,7 +93,7 @@ impl Ledger {
     pub fn moments(&self, slots: &[usize]) -> Moments {
         let mut numbers = vec![ZERO; self.packed_len()];
         self.gather(slots, &mut numbers);
-        Moments::new(self.dim, numbers)
+        Moments::new(self.dim, numbers).with_root()
     }
 
     /// The statistics of some slots, eight at a time. Settle first.
