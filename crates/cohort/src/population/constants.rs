@@ -138,7 +138,7 @@ constants! {
     /// Rewards per user below which cohorts are not searched for.
     search_least_rewards: f64 = 3.5, "time against cohorts found late";
     /// Growth of the number of rewards between two searches once nearly all users have a cohort.
-    search_growth: f64 = 2.0, "time against cohorts found late";
+    search_growth: f64 = 1.9, "time against cohorts found late";
     /// The fraction of users without a cohort below which nearly all users have one …
     settled_at_large: f64 = 0.02, "the same";
     /// … and the mean probability of the most probable component above which that is certain.
@@ -146,6 +146,8 @@ constants! {
     /// A cohort is loose if the mean squared distance of its users from its centre exceeds the
     /// median cohort's by this factor.
     split_loose: f64 = 3.0, "time against two cohorts in one";
+    /// The same of the variance along the longest axis of a cohort, which the noise of other directions does not hide.
+    split_longer: f64 = 1.75, "the same";
     /// Smaller variances that new cohorts are tried with, relative to the present ones.
     split_tighter: f64 = 0.1, "the same";
     /// EM passes after a split.

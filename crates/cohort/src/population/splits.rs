@@ -14,6 +14,9 @@ use super::structure::penalized_evidence;
 use super::sums::Sums;
 use crate::linear::{Symmetric, dot};
 
+/// Steps of the power method.
+const POWER_STEPS: usize = 12;
+
 /// Splits all loose cohorts if that increases the evidence.
 pub(super) fn split_loose(fitting: &mut Fitting, pass: &Pass) -> bool {
     let loose = loose(fitting, pass);
@@ -49,20 +52,53 @@ fn loose(fitting: &Fitting, pass: &Pass) -> Vec<(usize, Vec<f64>)> {
         scatters[c].0 += share;
         scatters[c].1.add_outer(share, far);
     });
-    let looseness = |(users, scatter): &(f64, Symmetric)| {
-        (0..d).map(|k| scatter.at(k, k)).sum::<f64>() / users.max(1e-9)
+    // Beside deviations in all directions, those in one: of two kinds of users in one cohort the noise of all other
+    // directions hides less.
+    let axes: Vec<(f64, Vec<f64>)> = scatters.iter().map(|(_, all)| longest_axis(all)).collect();
+    let in_all: Vec<f64> = (scatters.iter())
+        .map(|(users, all)| (0..d).map(|k| all.at(k, k)).sum::<f64>() / users.max(1e-9))
+        .collect();
+    let in_one: Vec<f64> = (scatters.iter().zip(&axes))
+        .map(|((users, _), (longest, _))| {
+            // What the largest of d variances is beside the others by chance, estimated from so many users.
+            let chance = (1.0 + (d as f64 / users.max(1.0)).sqrt()).powi(2);
+            longest / users.max(1e-9) / chance
+        })
+        .collect();
+    let middle = |of: &[f64]| {
+        let mut of = of[1..].to_vec();
+        of.sort_by(f64::total_cmp);
+        of[of.len() / 2]
     };
-    let mut all: Vec<f64> = scatters[1..].iter().map(looseness).collect();
-    all.sort_by(f64::total_cmp);
-    let Some(middle) = all.get(all.len() / 2) else { return Vec::new() };
+    let most =
+        [constants::split_loose() * middle(&in_all), constants::split_longer() * middle(&in_one)];
     // Two users are one cohort or none.
     (1..count)
         .filter(|c| {
-            pass.sums.components[*c].users > 2.5
-                && looseness(&scatters[*c]) > constants::split_loose() * middle
+            pass.sums.components[*c].users > 2.5 && (in_all[*c] > most[0] || in_one[*c] > most[1])
         })
-        .map(|c| (c, scatters[c].1.eigen().vectors[(d - 1) * d..].to_vec()))
+        .map(|c| (c, axes[c].1.clone()))
         .collect()
+}
+
+/// The largest eigenvalue of a scatter matrix and its eigenvector, nearly, by the power method: with a gap to the next
+/// one, which is what is looked for, a few steps are enough.
+fn longest_axis(scatter: &Symmetric) -> (f64, Vec<f64>) {
+    let d = scatter.dim();
+    let widest = (0..d).max_by(|a, b| scatter.at(*a, *a).total_cmp(&scatter.at(*b, *b)));
+    let mut axis: Vec<f64> = (0..d).map(|k| scatter.at(widest.unwrap_or(0), k)).collect();
+    let (mut next, mut value) = (vec![0.0; d], 0.0);
+    for _ in 0..POWER_STEPS {
+        let length = dot(&axis, &axis).sqrt();
+        if !(length.is_finite() && length > 0.0) {
+            return (0.0, axis);
+        }
+        axis.iter_mut().for_each(|a| *a /= length);
+        scatter.times(&axis, &mut next);
+        value = dot(&axis, &next);
+        std::mem::swap(&mut axis, &mut next);
+    }
+    (value, axis)
 }
 
 /// Puts the users on one side of a cohort's centre into a cohort of their own.
