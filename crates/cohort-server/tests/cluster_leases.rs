@@ -16,7 +16,7 @@ use cohort_server::journal::frame;
 use leases::{NODES, PARTITIONS, World};
 use rand::RngExt;
 
-/// How many seeds an ordinary run plays; `COHORT_LEASE_SEEDS` says otherwise.
+/// How many seeds an ordinary run plays; `COHORT_LEASE_SEEDS` says otherwise, or which: `10000..30000`.
 const SEEDS: u64 = 10_000;
 /// For how long things go wrong.
 const TROUBLE_MS: u64 = 30_000;
@@ -29,6 +29,7 @@ struct Played {
     acknowledged: usize,
     takeovers: usize,
     fenced: usize,
+    waits: usize,
     doubled: usize,
     reads: usize,
     old_reads: usize,
@@ -76,6 +77,7 @@ fn play(seed: u64) -> Played {
         acknowledged: world.acknowledged.len(),
         takeovers: world.takeovers,
         fenced: world.fenced,
+        waits: world.waits,
         doubled: world.doubled,
         reads: world.reads,
         old_reads: world.old_reads,
@@ -106,10 +108,14 @@ fn check(world: &World, seed: u64, partition: u32) {
 #[test]
 fn nothing_is_lost_and_everything_is_served_again_whatever_clocks_say() {
     assert!(Duration::from_millis(MENDED_MS) > 2 * DEAD);
-    let seeds = std::env::var("COHORT_LEASE_SEEDS").map_or(SEEDS, |seeds| seeds.parse().unwrap());
+    let asked = std::env::var("COHORT_LEASE_SEEDS").unwrap_or_else(|_| SEEDS.to_string());
+    let (from, to) = asked.split_once("..").unwrap_or(("0", &asked));
+    let (from, to): (u64, u64) = (from.parse().unwrap(), to.parse().unwrap());
+    let seeds = to - from;
     let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get() as u64);
     let all = std::thread::scope(|scope| {
-        let part = |thread| (thread..seeds).step_by(threads as usize).map(play).collect::<Vec<_>>();
+        let part =
+            |thread| (from + thread..to).step_by(threads as usize).map(play).collect::<Vec<_>>();
         let parts: Vec<_> = (0..threads).map(|thread| scope.spawn(move || part(thread))).collect();
         parts.into_iter().flat_map(|part| part.join().expect("all seeds pass")).collect::<Vec<_>>()
     });
@@ -117,6 +123,7 @@ fn nothing_is_lost_and_everything_is_served_again_whatever_clocks_say() {
         acknowledged: all.acknowledged + played.acknowledged,
         takeovers: all.takeovers + played.takeovers,
         fenced: all.fenced + played.fenced,
+        waits: all.waits + played.waits,
         doubled: all.doubled + played.doubled,
         reads: all.reads + played.reads,
         old_reads: all.old_reads + played.old_reads,
@@ -128,6 +135,7 @@ fn nothing_is_lost_and_everything_is_served_again_whatever_clocks_say() {
     assert!(all.takeovers > 8 * seeds, "{all:?}: partitions hardly moved");
     assert!(all.doubled > seeds, "{all:?}: no two nodes ever took a partition for theirs");
     assert!(all.old_reads > 0, "{all:?}: no clock was wrong enough to mislead an owner");
+    assert!(all.waits > seeds / 20, "{all:?}: nobody was taken for dead who lived");
     assert!(all.fenced > seeds / 20, "{all:?}: no late owner was ever refused");
 }
 

@@ -10,12 +10,16 @@
 //!
 //! A node is dead when its key did not change for [`DEAD`], by the clock of whoever looks: clocks of machines are not
 //! compared. What protects data is not this but the stream (`journal`): here it is only decided who tries to write.
+//!
+//! Whoever is taken for dead may live all the same: its message may have come just before the lease changed hands, or be seen
+//! late. Answers that write nothing are true only if one process gives them, so a new owner waits for those before it
+//! ([`View::awaits`]): until they are silent for [`DEAD`], or say that they do not own the partition any more.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use async_nats::jetstream::kv::{Config, Operation, Store};
-use async_nats::jetstream::stream::StorageType;
+use async_nats::jetstream::kv::{Config, Store};
+use async_nats::jetstream::stream::{LastRawMessageErrorKind, StorageType};
 use serde::{Deserialize, Serialize};
 
 use super::nats::{Nats, NatsError};
@@ -103,11 +107,36 @@ impl Lease {
 /// What this process knows of the bucket.
 #[derive(Default)]
 pub struct View {
-    nodes: BTreeMap<String, (NodeState, Instant)>,
+    nodes: BTreeMap<String, Known>,
     leases: BTreeMap<u32, (Lease, u64)>,
     drains: BTreeMap<String, bool>,
     /// The last event of each partition that an owner told to be acknowledged.
     events: BTreeMap<u32, u64>,
+    /// Who held each partition since it was last given up, and did not say yet that it is over.
+    former: BTreeMap<u32, Vec<Former>>,
+}
+
+/// A node as it was last seen.
+struct Known {
+    state: NodeState,
+    seen: Instant,
+    revision: u64,
+}
+
+impl Known {
+    fn silent(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.seen)
+    }
+}
+
+/// A process that held a partition until another one took it.
+struct Former {
+    node: String,
+    instance: String,
+    /// The revision by which it was taken.
+    since: u64,
+    /// The first message that was written after that: what it tells may be older.
+    first: Option<u64>,
 }
 
 impl View {
@@ -116,9 +145,11 @@ impl View {
         let (kind, name) = key.split_once('.').unwrap_or((key, ""));
         match kind {
             "node" => match value.and_then(|value| serde_json::from_slice(value).ok()) {
-                Some(state) => self.see(name, state, now),
+                Some(state) => self.see(name, state, revision, now),
                 None => {
-                    self.nodes.remove(name);
+                    if self.nodes.get(name).is_some_and(|known| known.revision < revision) {
+                        self.nodes.remove(name);
+                    }
                 }
             },
             "partition" => {
@@ -130,6 +161,7 @@ impl View {
                 if let (Ok(partition), Some(lease)) = (name.parse::<u32>(), lease)
                     && self.leases.get(&partition).is_none_or(|(_, known)| *known < revision)
                 {
+                    self.follow(partition, &lease, revision);
                     self.leases.insert(partition, (lease, revision));
                 }
             }
@@ -141,18 +173,63 @@ impl View {
     }
 
     /// A node that says the same as before says nothing: bytes may be read twice.
-    fn see(&mut self, name: &str, state: NodeState, now: Instant) {
+    fn see(&mut self, name: &str, state: NodeState, revision: u64, now: Instant) {
         state.owns.iter().for_each(|owned| self.hear(owned.partition, owned.events));
-        match self.nodes.get_mut(name) {
-            Some((known, seen)) => {
-                if (known.instance != state.instance) || known.beat < state.beat {
-                    (*known, *seen) = (state, now);
-                }
-            }
-            None => {
-                self.nodes.insert(name.to_owned(), (state, now));
-            }
+        let is_old = |known: &Known| match known.state.instance == state.instance {
+            true => state.beat <= known.state.beat,
+            false => revision <= known.revision,
+        };
+        if self.nodes.get(name).is_some_and(is_old) {
+            return;
         }
+        for (partition, former) in &mut self.former {
+            let owns = state.owns.iter().any(|owned| owned.partition == *partition);
+            former.retain_mut(|former| {
+                if former.node != name || revision < former.since {
+                    return true;
+                }
+                // What the first message tells may be older than the new lease, what a second tells is not: it was made when
+                // the first had ended.
+                let first = *former.first.get_or_insert(state.beat);
+                former.instance == state.instance && (owns || state.beat <= first)
+            });
+        }
+        self.nodes.insert(name.to_owned(), Known { state, seen: now, revision });
+    }
+
+    /// Remembers who held a partition that somebody holds by a new lease. Whoever gives one up has waited for those before, and
+    /// answers for it no more.
+    fn follow(&mut self, partition: u32, lease: &Lease, revision: u64) {
+        let former = self.former.entry(partition).or_default();
+        if lease.node.is_empty() {
+            former.clear();
+            return;
+        }
+        let Some((before, _)) = self.leases.get(&partition) else { return };
+        if !before.node.is_empty() && before.instance != lease.instance {
+            let (node, instance) = (before.node.clone(), before.instance.clone());
+            former.retain(|known| known.instance != instance);
+            former.push(Former { node, instance, since: revision, first: None });
+        }
+    }
+
+    /// The nodes that held a partition before, and did not say yet that they do not any more.
+    pub fn former(&self, partition: u32) -> Vec<String> {
+        let former = self.former.get(&partition).into_iter().flatten();
+        former.map(|former| former.node.clone()).collect()
+    }
+
+    /// Whether any other process that held a partition before may still answer for it, if what is known of the nodes that did
+    /// was read anew at this moment or later, and the lease was written before.
+    pub fn awaits(&self, partition: u32, instance: &str, asked: Instant) -> bool {
+        let may_answer = |former: &Former| {
+            let known = self.nodes.get(&former.node);
+            former.instance != instance
+                && known.is_some_and(|known| {
+                    known.state.instance == former.instance && known.silent(asked) < DEAD
+                })
+        };
+        self.former.get(&partition).is_some_and(|former| former.iter().any(may_answer))
     }
 
     /// Remembers that an event of a partition was acknowledged.
@@ -168,19 +245,17 @@ impl View {
 
     /// All nodes that live, by name.
     pub fn living(&self, now: Instant) -> impl Iterator<Item = &NodeState> {
-        let lives = move |seen: &Instant| now.saturating_duration_since(*seen) < DEAD;
-        self.nodes.values().filter(move |(_, seen)| lives(seen)).map(|(state, _)| state)
+        self.nodes.values().filter(move |known| known.silent(now) < DEAD).map(|known| &known.state)
     }
 
     /// A node, and how long ago it last spoke.
     pub fn node(&self, name: &str, now: Instant) -> Option<(&NodeState, Duration)> {
-        self.nodes.get(name).map(|(state, seen)| (state, now.saturating_duration_since(*seen)))
+        self.nodes.get(name).map(|known| (&known.state, known.silent(now)))
     }
 
     /// All nodes that ever spoke and were not removed.
     pub fn nodes(&self, now: Instant) -> Vec<(NodeState, Duration)> {
-        let age = |seen: &Instant| now.saturating_duration_since(*seen);
-        self.nodes.values().map(|(state, seen)| (state.clone(), age(seen))).collect()
+        self.nodes.values().map(|known| (known.state.clone(), known.silent(now))).collect()
     }
 
     /// Whether a node is to give up what it owns.
@@ -302,6 +377,26 @@ impl Bucket {
         found.map(|found| found.is_some()).map_err(fails)
     }
 
+    /// One entry as it is now.
+    pub async fn read(&self, key: &str, view: &std::sync::Mutex<View>) -> Result<(), NatsError> {
+        // Asked of the stream's leader: what other servers have may be older than what was acknowledged (`Store::entry`).
+        let subject = format!("{}{key}", self.0.prefix);
+        let (value, revision) = match self.0.stream.get_last_raw_message_by_subject(&subject).await
+        {
+            Ok(found) => {
+                let is_put = found.headers.get("KV-Operation").is_none();
+                (is_put.then_some(found.payload), found.sequence)
+            }
+            Err(why) if why.kind() == LastRawMessageErrorKind::NoMessageFound => (None, 0),
+            Err(why) => {
+                return Err(NatsError::jetstream("read the bucket of nodes", why.to_string()));
+            }
+        };
+        let mut view = view.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        view.apply(key, value.as_deref(), revision, Instant::now());
+        Ok(())
+    }
+
     /// All entries as they are now.
     pub async fn read_all(&self, view: &std::sync::Mutex<View>) -> Result<(), NatsError> {
         use futures_util::TryStreamExt;
@@ -309,12 +404,7 @@ impl Bucket {
         let keys = self.0.keys().await.map_err(|why| fails(why.to_string()))?;
         let keys: Vec<String> = keys.try_collect().await.map_err(|why| fails(why.to_string()))?;
         for key in keys {
-            let entry = self.0.entry(&key).await.map_err(|why| fails(why.to_string()))?;
-            if let Some(entry) = entry {
-                let value = (entry.operation == Operation::Put).then_some(&entry.value[..]);
-                let mut view = view.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                view.apply(&key, value, entry.revision, Instant::now());
-            }
+            self.read(&key, view).await?;
         }
         Ok(())
     }
@@ -336,6 +426,60 @@ mod tests {
             troubles: Vec::new(),
         };
         serde_json::to_vec(&state).unwrap()
+    }
+
+    #[test]
+    fn a_new_owner_waits_for_those_before_it_as_long_as_they_may_answer() {
+        let start = Instant::now();
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        let lease = |name: &str, epoch| {
+            let (node, instance) = (name.to_owned(), name.to_owned());
+            serde_json::to_vec(&Lease { node, instance, epoch, ..Lease::default() }).unwrap()
+        };
+        let says = |name: &str, beat, epoch: Option<u64>| {
+            let mut state: NodeState = serde_json::from_slice(&node(name, name, beat)).unwrap();
+            let owned = |epoch| PartitionState {
+                partition: 7,
+                epoch,
+                events: 0,
+                followed: 0,
+                users: 0,
+                bytes: 0,
+                waiting: 0,
+            };
+            state.owns = epoch.map(owned).into_iter().collect();
+            serde_json::to_vec(&state).unwrap()
+        };
+        let taken = || {
+            let mut view = View::default();
+            view.apply("node.a", Some(&says("a", 1, Some(1))), 1, at(0));
+            view.apply("partition.7", Some(&lease("a", 1)), 2, at(0));
+            assert!(view.former(7).is_empty() && !view.awaits(7, "b", at(0)));
+            view.apply("partition.7", Some(&lease("b", 2)), 4, at(2900));
+            assert_eq!(view.former(7), ["a"]);
+            view
+        };
+        // It stays silent, or has left, or runs anew.
+        let mut view = taken();
+        assert!(view.awaits(7, "b", at(2900)) && !view.awaits(7, "b", at(3000)));
+        view.apply("node.a", Some(&node("a", "new", 1)), 5, at(2950));
+        assert!(!view.awaits(7, "b", at(2950)));
+        let mut view = taken();
+        view.apply("node.a", None, 5, at(2950));
+        assert!(!view.awaits(7, "b", at(2950)));
+        // It spoke once more before that, and lives: two messages after the lease must be without the partition.
+        let mut view = taken();
+        for (beat, revision, owns) in [(2, 3, None), (3, 5, None), (4, 6, Some(1))] {
+            view.apply("node.a", Some(&says("a", beat, owns)), revision, at(3100));
+            assert!(view.awaits(7, "b", at(3100)), "{beat}");
+        }
+        // A third owner waits for it as well, and what is given up has nobody to wait for.
+        view.apply("partition.7", Some(&lease("c", 3)), 7, at(3200));
+        assert_eq!(view.former(7), ["a", "b"]);
+        view.apply("node.a", Some(&says("a", 5, None)), 8, at(3300));
+        assert_eq!(view.former(7), ["b"]);
+        view.apply("partition.7", Some(&lease("", 3)), 9, at(3300));
+        assert!(view.former(7).is_empty());
     }
 
     #[test]
@@ -374,6 +518,10 @@ mod tests {
         // What was acknowledged once stays known, also of nodes that died.
         (0..2).for_each(|at| view.hear(7, 9 - at));
         assert_eq!((view.heard(7), view.heard(8)), (9, 0));
+        // What an earlier process said, and is seen late, does not replace the one after it.
+        view.apply("node.c", Some(&node("c", "2", 1)), 15, at(3000));
+        view.apply("node.c", Some(&node("c", "1", 9)), 14, at(3000));
+        assert_eq!(view.node("c", at(3000)).map(|(node, _)| node.instance.as_str()), Some("2"));
         // Of older programs it is not known whether they had written.
         let older: Lease =
             serde_json::from_str(r#"{"node":"a","instance":"1","epoch":2}"#).unwrap();

@@ -171,7 +171,12 @@ impl Node {
         while !self.stopping.load(Ordering::Relaxed) {
             clock.tick().await;
             beat += 1;
-            let owns = self.partitions().iter().map(|partition| partition.state()).collect();
+            // What it may not answer for any more it does not own: whoever took it waits for that.
+            let is_held = |owned: &Arc<Partition>| {
+                self.view().is_held(owned.index(), &self.instance, owned.epoch())
+            };
+            let owns = self.partitions().into_iter().filter(is_held);
+            let owns = owns.map(|partition| partition.state()).collect();
             let state = NodeState {
                 node: self.name().to_owned(),
                 instance: self.instance.clone(),
@@ -189,11 +194,12 @@ impl Node {
             }
             let mut heard = self.bucket.beat(&state).await.is_ok();
             drop(beating);
+            let answered = Instant::now();
             // After a silence others may own what this node owned: that is known before anything is answered again.
-            if heard && !locked(&self.heard).continues(sent) {
+            if heard && !locked(&self.heard).continues(answered) {
                 heard = self.bucket.read_all(&self.view).await.is_ok();
             }
-            locked(&self.heard).beat(sent, heard, Instant::now());
+            locked(&self.heard).beat(sent, heard, answered);
         }
     }
 
@@ -337,13 +343,36 @@ impl Node {
         };
         // An empty stream is a lost one from now on: that must be known before anything is acknowledged.
         let lease = Lease { written: Some(true), ..lease };
-        if !known.was_written && self.write_lease(partition, &lease, revision).await.is_none() {
+        let is_told =
+            known.was_written || self.write_lease(partition, &lease, revision).await.is_some();
+        if !(is_told && self.is_alone(partition, epoch).await) {
             let _ = tokio::task::spawn_blocking(move || opened.abandon()).await;
             return;
         }
         locked(&self.refused).remove(&partition);
         let mut owned = self.owned.write().unwrap_or_else(PoisonError::into_inner);
         owned.insert(partition, Arc::new(opened));
+    }
+
+    /// Waits until nobody who owned a partition before may answer for it. Returns whether this process still owns it then.
+    async fn is_alone(&self, partition: u32, epoch: u64) -> bool {
+        loop {
+            let asked = Instant::now();
+            let nodes = self.view().former(partition).into_iter();
+            let keys = nodes.map(|node| format!("node.{node}"));
+            let mut is_known = true;
+            for key in keys.chain([format!("partition.{partition}")]) {
+                is_known &= self.bucket.read(&key, &self.view).await.is_ok();
+            }
+            let is_held = self.view().is_held(partition, &self.instance, epoch);
+            if !is_held || self.leaving.load(Ordering::Relaxed) {
+                return false;
+            }
+            if is_known && !self.view().awaits(partition, &self.instance, asked) {
+                return true;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
     }
 
     /// Writes who owns a partition, if nobody did meanwhile. Returns the revision of that.

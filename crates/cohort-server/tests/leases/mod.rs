@@ -21,6 +21,7 @@ pub const PARTITIONS: u32 = 4;
 
 /// All of them, the servers and the time.
 pub struct World {
+    seed: u64,
     pub rng: ChaCha12Rng,
     base: Instant,
     pub now_ms: u64,
@@ -29,10 +30,14 @@ pub struct World {
     pub nodes: Vec<Node>,
     /// Events that were acknowledged, by partition and number.
     pub acknowledged: BTreeMap<(u32, u64), Vec<u8>>,
+    /// The newest epoch of each partition in which something was acknowledged.
+    newest: BTreeMap<u32, u64>,
     made: u64,
     pub takeovers: usize,
     /// How often an owner was refused by the stream.
     pub fenced: usize,
+    /// How often a new owner had to wait for one before it.
+    pub waits: usize,
     /// Moments at which two nodes took a partition for theirs.
     pub doubled: usize,
     /// Whether all clocks go alike.
@@ -50,6 +55,7 @@ impl World {
         let nodes = (0..NODES).map(|at| started(&mut rng, at, at as u64, 0, clocks_are_true));
         let nodes = nodes.collect();
         Self {
+            seed,
             rng,
             base: Instant::now(),
             now_ms: 0,
@@ -57,9 +63,11 @@ impl World {
             streams: (0..PARTITIONS).map(|_| MemoryStream::default()).collect(),
             nodes,
             acknowledged: BTreeMap::new(),
+            newest: BTreeMap::new(),
             made: 0,
             takeovers: 0,
             fenced: 0,
+            waits: 0,
             doubled: 0,
             clocks_are_true,
             reads: 0,
@@ -194,9 +202,10 @@ impl World {
     fn beat(&mut self, at: usize) {
         let (cut, now) = (self.is_cut(at), self.clock(at));
         let sent_at = |ms: f64| self.base + Duration::from_micros((ms * 1e3) as u64);
-        if let Some(sent) = self.nodes[at].beat_sent.take() {
-            let sent = sent_at(sent);
-            if !cut && !self.nodes[at].heard.continues(sent) {
+        if let Some((sent, is_written)) = self.nodes[at].beat_sent.take() {
+            // What never arrived is not acknowledged, however well servers are reached by now.
+            let (sent, cut) = (sent_at(sent), cut || !is_written);
+            if !cut && !self.nodes[at].heard.continues(now) {
                 self.see(at, usize::MAX);
             }
             self.nodes[at].heard.beat(sent, !cut, now);
@@ -207,7 +216,7 @@ impl World {
             return;
         }
         node.beats_at = node.clock_ms + HEARTBEAT.as_millis() as f64;
-        node.beat_sent = Some(node.clock_ms);
+        node.beat_sent = Some((node.clock_ms, !cut));
         node.beat += 1;
         let state = |(partition, serving): (&u32, &Serving)| PartitionState {
             partition: *partition,
@@ -218,6 +227,9 @@ impl World {
             bytes: 0,
             waiting: 0,
         };
+        let is_held = |(partition, serving): &(&u32, &Serving)| {
+            node.view.is_held(**partition, &node.instance, serving.epoch)
+        };
         let told = NodeState {
             node: node.name.clone(),
             instance: node.instance.clone(),
@@ -225,7 +237,7 @@ impl World {
             address: String::new(),
             started_ms: node.started_ms,
             beat: node.beat,
-            owns: node.served.iter().map(state).collect(),
+            owns: node.served.iter().filter(is_held).map(state).collect(),
             troubles: Vec::new(),
         };
         if !cut {
@@ -262,7 +274,8 @@ impl World {
                     // What waits is answered before.
                     let settled = ended.journal.sync().is_ok();
                     if settled {
-                        acknowledge(&mut self.acknowledged, partition, &mut ended);
+                        let (all, newest) = (&mut self.acknowledged, &mut self.newest);
+                        acknowledge(all, newest, partition, &mut ended);
                     }
                     let (name, instance) = (String::new(), String::new());
                     let events = ended.acknowledged;
@@ -315,21 +328,16 @@ impl World {
                 claimed.map(|revision| Task::Open { lease, revision, was_written, known })
             }
             Task::Open { lease, revision, was_written, known } => {
-                self.open(at, partition, &lease, known).and_then(|serving| match was_written {
-                    true => {
-                        self.nodes[at].served.insert(partition, serving);
-                        None
-                    }
-                    false => Some(Task::Begin { lease, revision, serving }),
+                self.open(at, partition, &lease, known).map(|serving| match was_written {
+                    true => Task::Alone(serving),
+                    false => Task::Begin { lease, revision, serving },
                 })
             }
             Task::Begin { lease, revision, serving } => {
                 let lease = Lease { written: Some(true), ..lease };
-                if self.claim(at, partition, &lease, revision).is_some() {
-                    self.nodes[at].served.insert(partition, serving);
-                }
-                None
+                self.claim(at, partition, &lease, revision).map(|_| Task::Alone(serving))
             }
+            Task::Alone(serving) => self.alone(at, partition, serving),
             Task::Free(lease, revision) => {
                 self.claim(at, partition, &lease, revision);
                 None
@@ -338,6 +346,31 @@ impl World {
         if let Some(next) = next {
             self.nodes[at].tasks.insert(partition, next);
         }
+    }
+
+    /// Serves a partition if nobody who owned it before may answer for it, and waits otherwise.
+    fn alone(&mut self, at: usize, partition: u32, serving: Serving) -> Option<Task> {
+        let asked = self.clock(at);
+        let nodes = self.nodes[at].view.former(partition).into_iter();
+        let keys = nodes.map(|node| format!("node.{node}"));
+        for key in keys.chain([format!("partition.{partition}")]) {
+            if self.is_cut(at) {
+                return Some(Task::Alone(serving));
+            }
+            if let Some((value, revision)) = self.bucket.newest(&key) {
+                self.nodes[at].view.apply(&key, Some(value), revision, asked);
+            }
+        }
+        let node = &mut self.nodes[at];
+        if !node.view.is_held(partition, &node.instance, serving.epoch) {
+            return None;
+        }
+        if node.view.awaits(partition, &node.instance, asked) {
+            self.waits += 1;
+            return Some(Task::Alone(serving));
+        }
+        node.served.insert(partition, serving);
+        None
     }
 
     fn open(&mut self, at: usize, partition: u32, lease: &Lease, known: u64) -> Option<Serving> {
@@ -397,11 +430,15 @@ impl World {
             if serving.has_failed || !is_held {
                 continue;
             }
-            let all = self.acknowledged.range((*partition, 0)..(*partition + 1, 0));
-            let newest = all.last().map_or(0, |((_, number), _)| *number);
+            let newest = self.newest.get(partition).copied().unwrap_or_default();
             self.reads += 1;
-            if serving.journal.last() < newest {
-                assert!(!self.clocks_are_true, "an old owner of {partition} answers");
+            if serving.epoch < newest {
+                let (seed, now, epoch) = (self.seed, self.now_ms, serving.epoch);
+                assert!(
+                    !self.clocks_are_true,
+                    "seed {seed}: after {now} ms n{at} answers for {partition} in epoch {epoch}, though events of \
+                     epoch {newest} were acknowledged"
+                );
                 self.old_reads += 1;
             }
         }
@@ -414,7 +451,10 @@ impl World {
                 continue;
             }
             match serving.journal.sync() {
-                Ok(()) => acknowledge(&mut self.acknowledged, *partition, serving),
+                Ok(()) => {
+                    let (all, newest) = (&mut self.acknowledged, &mut self.newest);
+                    acknowledge(all, newest, *partition, serving);
+                }
                 Err(why) => {
                     self.fenced += usize::from(matches!(why, JournalError::Fenced { .. }));
                     serving.has_failed = true;

@@ -25,8 +25,19 @@ pub struct Serving {
 /// What a node is doing with a partition.
 pub enum Task {
     Claim(Lease, u64),
-    Open { lease: Lease, revision: u64, was_written: bool, known: u64 },
-    Begin { lease: Lease, revision: u64, serving: Serving },
+    Open {
+        lease: Lease,
+        revision: u64,
+        was_written: bool,
+        known: u64,
+    },
+    Begin {
+        lease: Lease,
+        revision: u64,
+        serving: Serving,
+    },
+    /// Waits for those who owned it before.
+    Alone(Serving),
     Free(Lease, u64),
 }
 
@@ -46,7 +57,8 @@ pub struct Node {
     pub view: View,
     pub seen: usize,
     pub heard: Heard,
-    pub beat_sent: Option<f64>,
+    /// When the message was sent that is not acknowledged yet, and whether it was written.
+    pub beat_sent: Option<(f64, bool)>,
     pub beats_at: f64,
     pub network: Arc<Mutex<Network>>,
     pub served: BTreeMap<u32, Serving>,
@@ -87,9 +99,14 @@ pub fn started(
 /// What was sent is safe.
 pub fn acknowledge(
     acknowledged: &mut BTreeMap<(u32, u64), Vec<u8>>,
+    newest: &mut BTreeMap<u32, u64>,
     partition: u32,
     serving: &mut Serving,
 ) {
+    if !serving.sent.is_empty() {
+        let newest = newest.entry(partition).or_default();
+        *newest = serving.epoch.max(*newest);
+    }
     let first = serving.journal.last() + 1 - serving.sent.len() as u64;
     for (number, event) in (first..).zip(serving.sent.drain(..)) {
         let before = acknowledged.insert((partition, number), event);

@@ -112,6 +112,12 @@ impl Bucket {
         self.written.len() as u64
     }
 
+    /// What a key has, and since which revision.
+    pub fn newest(&self, key: &str) -> Option<(&[u8], u64)> {
+        let at = *self.newest.get(key)?;
+        Some((self.written[at].1.as_deref()?, at as u64 + 1))
+    }
+
     /// Written if nobody wrote the key since that revision.
     pub fn update(&mut self, key: &str, value: Vec<u8>, revision: u64) -> Option<u64> {
         let known = self.newest.get(key).map_or(0, |at| *at as u64 + 1);

@@ -11,17 +11,18 @@ use crate::cluster::members::{DEAD, Lease, View};
 pub struct Heard(Option<(Instant, Instant)>);
 
 impl Heard {
-    /// Whether a message that was sent then, if it is acknowledged, follows the last one without a silence in which others may
-    /// have taken what this node owned. Where it does not, leases have to be read anew before it counts.
-    pub fn continues(&self, sent: Instant) -> bool {
-        self.0.is_some_and(|(_, before)| age(before, sent) < DEAD)
+    /// Whether a message that is acknowledged now follows the last one without a silence in which others may have taken what
+    /// this node owned: it was written before others could tell that this node was silent for so long. Where it does not, leases
+    /// have to be read anew before it counts.
+    pub fn continues(&self, now: Instant) -> bool {
+        self.0.is_some_and(|(_, before)| age(before, now) < DEAD)
     }
 
-    /// A message that was sent then was acknowledged, or was not by now.
+    /// A message that was sent then was acknowledged now, or was not by now.
     pub fn beat(&mut self, sent: Instant, is_acknowledged: bool, now: Instant) {
         self.0 = match (is_acknowledged, self.0) {
             // The clock of a process that was stopped has gone on: what it knew is old.
-            (true, Some((since, _))) if self.continues(sent) => Some((since, sent)),
+            (true, Some((since, _))) if self.continues(now) => Some((since, sent)),
             (true, _) => Some((sent, sent)),
             (false, known) => known.filter(|(_, before)| age(*before, now) < DEAD),
         };
