@@ -42,8 +42,10 @@ fn swept<T: std::str::FromStr>(name: &str, value: T) -> T {
 }
 
 constants! {
-    /// Minimum rewards per user between two refits, as a fraction of the dimension.
+    /// Minimum rewards per user between two refits where users are served in rounds, as a fraction of the dimension …
     refit_spacing: f64 = 0.1, "time against slow learning in high dimension";
+    /// … and where they come one at a time, when a decision costs many times as much.
+    refit_spacing_alone: f64 = 0.033, "the same";
     /// The power of `refit_ratio` used once refits change little.
     settled_power: f64 = 3.0, "time against outdated centres";
     /// Sample size in R^15 once nearly all users have a cohort.
@@ -167,7 +169,7 @@ constants! {
     /// Minimum gain of a mixture on the other half, in nats.
     mixture_margin: f64 = 3.0, "cohorts found late against spurious cohorts";
     /// Growth of the number of rewards between two proposals.
-    mixture_growth: f64 = 1.5, "time against cohorts found late";
+    mixture_growth: f64 = 1.25, "time against cohorts found late";
     /// Minimum number of users for a proposal.
     mixture_least_users: f64 = 64.0, "the same";
     /// Minimum rewards per user for a proposal, as a fraction of the dimension.

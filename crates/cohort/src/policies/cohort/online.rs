@@ -222,7 +222,7 @@ impl Cohort {
         let (rewards, answered) = (self.ledger.rewards(), self.ledger.answered() as f64);
         let (dim, ratio) = (self.ledger.dim(), self.settings.refit_ratio);
         let last = [self.fitted_rewards, self.fitted_each];
-        let seen = Progress { rewards, answered };
+        let seen = Progress { rewards, answered, in_rounds: self.store.rounds.is_some() };
         due_at(dim, ratio, self.fitted.as_ref(), last, seen, || mean_rewards(&self.ledger))
     }
 
@@ -241,6 +241,8 @@ pub(super) struct Progress {
     pub rewards: f64,
     /// Users who gave any.
     pub answered: f64,
+    /// Whether users are served in rounds.
+    pub in_rounds: bool,
 }
 
 /// Whether a refit is due in R^d, and whom it asks: after a fit at which there were so many rewards, and so many of each of those who
@@ -250,7 +252,7 @@ pub(super) fn due_at(
     refit_ratio: f64,
     fitted: Option<&Fitted>,
     [fitted_rewards, fitted_each]: [f64; 2],
-    Progress { rewards, answered }: Progress,
+    Progress { rewards, answered, in_rounds }: Progress,
     each: impl FnOnce() -> f64,
 ) -> Option<FitScope> {
     if rewards == 0.0 {
@@ -266,7 +268,9 @@ pub(super) fn due_at(
     let ratio = refit_ratio.powf(if settled { constants::settled_power() } else { 1.0 });
     // A refit costs as much as some decisions for every user, the more the larger the dimension. While users come
     // for the first time there is no waiting for them to come again: newcomers need what others have just told.
-    let spared = constants::refit_spacing() * dim as f64;
+    let spacing =
+        if in_rounds { constants::refit_spacing() } else { constants::refit_spacing_alone() };
+    let spared = spacing * dim as f64;
     let next = |fitted: f64, spared: f64| (fitted * ratio).max(fitted + spared);
     let again = answered.min(rewards - answered).max(0.0);
     if fitted_rewards == 0.0 || rewards >= next(fitted_rewards, spared * again) {

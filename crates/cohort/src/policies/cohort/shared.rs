@@ -229,7 +229,8 @@ impl FitCoordinator {
                 return Found { rewards: 0.0, each: 0.0, what: None }.write().ok();
             }
         }
-        let seen = super::online::Progress { rewards, answered: all.answered as f64 };
+        let seen =
+            super::online::Progress { rewards, answered: all.answered as f64, in_rounds: false };
         let scope = super::online::due_at(
             dim,
             self.refit_ratio,
