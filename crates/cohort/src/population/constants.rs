@@ -140,7 +140,7 @@ constants! {
     /// Rewards per user below which cohorts are not searched for.
     search_least_rewards: f64 = 3.5, "time against cohorts found late";
     /// Growth of the number of rewards between two searches once nearly all users have a cohort.
-    search_growth: f64 = 1.9, "time against cohorts found late";
+    search_growth: f64 = 2.0, "time against cohorts found late";
     /// The fraction of users without a cohort below which nearly all users have one …
     settled_at_large: f64 = 0.02, "the same";
     /// … and the mean probability of the most probable component above which that is certain.

@@ -33,7 +33,7 @@ pub struct GramRoot {
 
 impl GramRoot {
     /// Of packed statistics of so many coordinates, and users with these numbers of rewards. `None` where a root has too
-    /// many rows to be worth it.
+    /// many rows to be worth it, or none.
     pub fn of(packed: &[F64x8], width: usize, rewards: &F64x8) -> Option<Self> {
         let most = Self::most_rows(width - 1);
         let fewest = rewards.iter().fold(0.0, |a: f64, b| a.max(*b));
@@ -52,7 +52,7 @@ impl GramRoot {
             let (before, row) = numbers.split_at_mut(known);
             simd::run(NextRow { before, row, pivot, scale, left: &mut left });
         }
-        Some(Self { width, numbers: Arc::new(numbers) })
+        (!numbers.is_empty()).then(|| Self { width, numbers: Arc::new(numbers) })
     }
 
     /// The most rows of a root that is worth it, if messages have D coordinates.
@@ -217,6 +217,7 @@ mod tests {
         if let Some(root) = root_of(&counts, d, &sums) {
             assert_is_root(&root, &sums);
         }
+        assert!(root_of(&[], d, &packed(&[], d, one_hot)).is_none(), "nobody answered");
         assert!(root_of(&[8], 8, &packed(&[8], 8, |_, t, j| ((t * 5 + j) as f64).sin())).is_none());
     }
 

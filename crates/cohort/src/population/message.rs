@@ -87,7 +87,8 @@ impl Kernel for FindRoots<'_> {
             // Where nothing was seen any number will do.
             if !simd.all_up_to(too_little, 0.0) {
                 let seen = &self.gram[packed_len(j) + j];
-                let is_enough = |seen: f64| seen >= enough[j] || seen == 0.0;
+                // Rounding leaves a little less than nothing where a basis was turned.
+                let is_enough = |seen: f64| seen >= enough[j] || seen <= 0.0;
                 *out = each(|lane| {
                     let seen = seen[lane];
                     if is_enough(seen) { *root } else { (LEAST_RATIO / seen).sqrt() }
@@ -364,6 +365,17 @@ mod tests {
         let mut solved = rest.clone();
         factor.solve(&mut solved);
         -0.5 * (factor.log_det() + dot(&rest, &solved))
+    }
+
+    #[test]
+    fn a_coordinate_of_which_less_than_nothing_was_seen_says_nothing() {
+        let prepared = MessagePrior::new(&[1.0, 1.0], 0.1);
+        let gram = |seen: [f64; LANES]| [F64x8(seen), ZERO, F64x8::splat(4.0)];
+        let mut roots = [ZERO; 2];
+        // The second user is why the others are looked at one by one.
+        prepared.roots(&gram([-5e-19, 1e-12, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0]), &mut roots);
+        assert!(roots.iter().all(|root| root.iter().all(|root| root.is_finite())), "{roots:?}");
+        assert!(roots[0][0] == roots[0][3] && roots[0][1] > roots[0][3]);
     }
 
     proptest! {
