@@ -305,8 +305,15 @@ fn monitor(says: Arc<Mutex<Option<&'static str>>>) -> String {
         for stream in listener.incoming() {
             let Ok(mut stream) = stream else { return };
             let said = *says.lock().unwrap();
-            let mut head = [0; 1024];
-            let _ = stream.read(&mut head);
+            // All of the request: a connection that is closed before that is reset, and the answer lost.
+            let mut head = Vec::new();
+            let mut part = [0; 1024];
+            while !head.ends_with(b"\r\n\r\n") {
+                match stream.read(&mut part) {
+                    Ok(read) if read > 0 => head.extend_from_slice(&part[..read]),
+                    _ => break,
+                }
+            }
             if let Some(said) = said {
                 let _ = write!(stream, "HTTP/1.0 200 OK\r\n\r\n{said}");
             }

@@ -168,8 +168,10 @@ fn get(url: &str, path: &str) -> Option<String> {
     let mut stream = TcpStream::connect_timeout(&to, TIMEOUT).ok()?;
     stream.set_read_timeout(Some(TIMEOUT)).ok()?;
     stream.set_write_timeout(Some(TIMEOUT)).ok()?;
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\nAccept: application/json\r\n\r\n")
-        .ok()?;
+    // In one piece: whoever answers after the first and closes would reset the connection before its answer is read.
+    let request =
+        format!("GET {path} HTTP/1.0\r\nHost: {address}\r\nAccept: application/json\r\n\r\n");
+    stream.write_all(request.as_bytes()).ok()?;
     let mut said = Vec::new();
     stream.take(1 << 22).read_to_end(&mut said).ok()?;
     let said = String::from_utf8_lossy(&said).into_owned();
